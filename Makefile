@@ -1,0 +1,51 @@
+.DEFAULT_GOAL := help
+.PHONY: run test check format bench simulate guards lock clean help setup-run setup-dev
+
+bin := .venv/bin
+
+run: setup-run ## run the quickstart workflow
+	@$(bin)/python examples/quickstart/run.py
+
+test: setup-dev ## run the tests
+	$(bin)/pytest -n 2
+
+check: setup-dev ## everything that CI checks: format, lint, types, layers, tests
+	$(bin)/ruff format --check
+	$(bin)/ruff check
+	$(bin)/mypy
+	$(bin)/lint-imports --no-logo
+	$(bin)/pytest -n 2
+
+format: setup-dev ## format the code and fix what ruff can fix
+	$(bin)/ruff check --fix-only
+	$(bin)/ruff format
+
+bench: setup-dev ## measure against peers on this machine
+	$(bin)/python -m benchmarks
+
+simulate: setup-dev ## run 5,000 seeds of the simulator
+	$(bin)/python -m tests.simulation --seeds 5000
+
+guards: setup-dev ## take out each guard and see a test go red
+	$(bin)/python scripts/guards.py
+
+# Keeps the pins that still fit. To raise them: make lock UPGRADE=--upgrade
+compile := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) pyproject.toml --group build
+
+lock: ## pin the dependencies again after a change in pyproject.toml (needs uv)
+	$(compile) --output-file requirements.lock
+	$(compile) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+
+clean: ## remove everything that was built or cached
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup-run:
+	@scripts/setup run
+
+setup-dev:
+	@scripts/setup dev

@@ -1,0 +1,331 @@
+"""Settings: read once at the start of a process and passed down; nothing below reads the environment for itself.
+
+For each setting the first of these that has it wins: a flag, `PENSTOCK_<NAME>` in the environment, `penstock.toml`
+in the working directory, the default. A value that can't be used is refused with its source and what is allowed.
+
+    # penstock.toml
+    port = 8080
+    http_allow = ["10.0.0.0/8", "billing.internal"]
+
+    [llm.providers.local]
+    base_url = "http://localhost:11434/v1"
+    models = ["llama3.2"]
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from penstock.errors import SettingsError
+
+FILE_NAME = "penstock.toml"
+PREFIX = "PENSTOCK_"
+OPENAI_URL = "https://api.openai.com/v1"
+
+KIB = 1024
+MIB = 1024 * KIB
+
+Reader: TypeAlias = Callable[[Any], Any]
+"""Turns text, or a value from TOML or a flag, into the setting's type; ValueError says what is allowed."""
+
+_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+_UNITS = {"": 1, "b": 1, "k": KIB, "kb": 1000, "kib": KIB, "m": MIB, "mb": 1000**2, "mib": MIB, "gb": 1000**3}
+_UNITS |= {"g": 1024 * MIB, "gib": 1024 * MIB}
+_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", re.IGNORECASE)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for the end of a message, or nothing when no known name is close."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- only on the way to an error
+
+    found = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def hide_password(url: str) -> str:
+    url = re.sub(r"(://[^/?#:]*):[^/?#]*@", r"\1:***@", url)
+    return re.sub(r"(?i)([?&][^=&]*password=)[^&#]*", r"\1***", url)
+
+
+def _text(raw: Any) -> str:
+    if isinstance(raw, (str, Path)) and str(raw):
+        return str(raw)
+    raise ValueError("text")
+
+
+def _boolean(raw: Any) -> bool:
+    text = str(raw).strip().lower()
+    if text not in _TRUE | _FALSE:
+        raise ValueError("true or false")
+    return text in _TRUE
+
+
+def _whole(least: int, most: int | None = None) -> Reader:
+    allowed = f"a whole number from {least} to {most}" if most is not None else f"a whole number, {least} or more"
+
+    def read(raw: Any) -> int:
+        if isinstance(raw, (bool, float)) or not re.fullmatch(r"\s*\d{1,15}\s*", str(raw)):
+            raise ValueError(allowed)
+        number = int(raw)
+        if number < least or (most is not None and number > most):
+            raise ValueError(allowed)
+        return number
+
+    return read
+
+
+def _seconds(raw: Any) -> float:
+    try:
+        number = -1.0 if isinstance(raw, bool) else float(raw)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise ValueError("a number of seconds, 0 or more")
+    return number
+
+
+def _size(raw: Any) -> int:
+    match = re.fullmatch(r"\s*(\d{1,15})\s*([a-zA-Z]*)\s*", str(raw))
+    if match is None or isinstance(raw, bool) or match[2].lower() not in _UNITS or int(match[1]) == 0:
+        raise ValueError("a number of bytes above 0, such as 65536, '256 KiB' or '64 MiB'")
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def _list(raw: Any) -> tuple[str, ...]:
+    if isinstance(raw, str):
+        raw = [part.strip() for part in raw.split(",")]
+    if not isinstance(raw, (list, tuple)) or not all(isinstance(item, str) for item in raw):
+        raise ValueError("a list of texts (in the environment: separated by commas)")
+    return tuple(item for item in raw if item)
+
+
+def _hosts(raw: Any) -> tuple[str, ...]:
+    from ipaddress import ip_network  # noqa: PLC0415 -- most processes never name a network
+
+    entries = _list(raw)
+    for entry in entries:
+        try:
+            ip_network(entry.strip("[]"), strict=False)
+        except ValueError:
+            if not _HOST.fullmatch(entry):
+                allowed = "host names, addresses or networks such as 'api.internal', '10.1.2.3', '10.0.0.0/8'"
+                raise ValueError(f"{allowed} (and '{entry}' is none)") from None
+    return tuple(entry.strip("[]").lower() for entry in entries)
+
+
+def _level(raw: Any) -> str:
+    level = str(raw).upper()
+    if level not in _LEVELS:
+        raise ValueError("one of " + ", ".join(_LEVELS))
+    return level
+
+
+def _rate(raw: Any) -> str:
+    text = str(raw).strip().lower()
+    if not re.fullmatch(r"off|[1-9]\d{0,8}/(second|minute|hour|day)", text):
+        raise ValueError("a limit such as '60/minute' (second, minute, hour, day), or 'off'")
+    return text
+
+
+def _url(*schemes: str) -> Reader:
+    allowed = "a URL that starts with " + " or ".join(f"{scheme}://" for scheme in schemes)
+
+    def read(raw: Any) -> str:
+        if not isinstance(raw, str) or not raw.startswith(tuple(f"{scheme}://" for scheme in schemes)):
+            raise ValueError(allowed)
+        return raw
+
+    return read
+
+
+def _setting(default: Any, read: Reader) -> Any:
+    return field(default=default, metadata={"read": read})
+
+
+@dataclass(frozen=True, slots=True)
+class LlmProvider:
+    """An OpenAI-compatible endpoint. `models`: the ones on offer, the first being the default; empty means any."""
+
+    base_url: str = OPENAI_URL
+    api_key: str | None = field(default=None, repr=False)
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Settings:
+    store: str = _setting("sqlite:///penstock.db", _url("sqlite", "memory", "redis", "rediss"))
+    database: str | None = _setting(None, _url("postgresql", "postgres"))
+    host: str = _setting("127.0.0.1", _text)
+    port: int = _setting(8000, _whole(0, 65535))
+    blobs: str | None = _setting(None, _text)
+    worker_concurrency: int = _setting(256, _whole(1))
+    worker_threads: int = _setting(32, _whole(1))
+    worker_processes: int = _setting(os.cpu_count() or 1, _whole(1))
+    queues: tuple[str, ...] = _setting((), _list)
+    handlers: tuple[str, ...] = _setting((), _list)
+    rate_limit: str | None = _setting(None, _rate)
+    log_level: str = _setting("INFO", _level)
+    mock_services: bool = _setting(default=False, read=_boolean)
+    http_allow: tuple[str, ...] = _setting((), _hosts)
+    http_private: bool = _setting(default=False, read=_boolean)
+    http_max_response_bytes: int = _setting(64 * MIB, _size)
+    output_max_bytes: int = _setting(64 * MIB, _size)
+    inline_max_bytes: int = _setting(256 * KIB, _size)
+    log_max_bytes: int = _setting(64 * KIB, _size)
+    shutdown_grace_seconds: float = _setting(10.0, _seconds)
+    document_max_bytes: int = _setting(10 * MIB, _size)
+    document_max_nodes: int = _setting(100_000, _whole(1))
+    document_max_depth: int = _setting(64, _whole(1))
+    secrets_file: str | None = _setting(None, _text)
+    llm_default_provider: str = _setting("default", _text)
+    llm_providers: Mapping[str, LlmProvider] = field(default_factory=lambda: {"default": LlmProvider()})
+
+    @classmethod
+    def load(
+        cls,
+        flags: Mapping[str, Any] | None = None,
+        environ: Mapping[str, str] | None = None,
+        directory: Path | None = None,
+        *,
+        application_urls: bool = False,
+    ) -> Settings:
+        """Read all sources. A flag of None and an empty variable count as not given.
+
+        `application_urls` also reads `REDIS_URL` and `DATABASE_URL`, behind everything that names Penstock: for the
+        roles that run on an application's servers, never for `run` and `dev`, which must not touch them unasked.
+        """
+        environ = os.environ if environ is None else environ
+        path = (directory or Path.cwd()) / FILE_NAME
+        table, llm = _read_file(path)
+        values: dict[str, Any] = _from_application(environ) if application_urls else {}
+        values |= {name: _read(name, raw, f"{path}: {name}") for name, raw in table.items()}
+        values |= _from_environment(environ)
+        values |= _from_flags(flags or {})
+        settings = cls(**values, llm_providers=_providers(llm, environ, path))
+        if settings.llm_default_provider not in settings.llm_providers:
+            known = ", ".join(sorted(settings.llm_providers))
+            raise SettingsError(f"llm_default_provider is '{settings.llm_default_provider}': known are {known}")
+        return settings
+
+    def describe(self) -> dict[str, Any]:
+        """What is in force, as JSON, without passwords and keys."""
+        shown = {item.name: _shown(getattr(self, item.name)) for item in fields(self)}
+        shown["llm_providers"] = {
+            name: {"base_url": hide_password(it.base_url), "api_key": it.api_key and "***", "models": list(it.models)}
+            for name, it in self.llm_providers.items()
+        }
+        return shown
+
+    def __repr__(self) -> str:
+        return f"Settings({self.describe()})"
+
+
+_READERS: dict[str, Reader] = {item.name: item.metadata["read"] for item in fields(Settings) if item.metadata}
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, str):
+        return hide_password(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _read(name: str, raw: Any, source: str) -> Any:
+    try:
+        return _READERS[name](raw)
+    except ValueError as error:
+        shown = f"'{hide_password(raw)}'" if isinstance(raw, str) else raw
+        raise SettingsError(f"{source} is {shown}; allowed: {error}") from None
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    variables = {name: PREFIX + name.upper() for name in _READERS}
+    return {name: _read(name, environ[key], key) for name, key in variables.items() if environ.get(key)}
+
+
+def _from_application(environ: Mapping[str, str]) -> dict[str, Any]:
+    variables = {"store": "REDIS_URL", "database": "DATABASE_URL"}
+    return {name: _read(name, environ[key], key) for name, key in variables.items() if environ.get(key)}
+
+
+def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    for name in flags.keys() - _READERS.keys():
+        raise SettingsError(f"there is no setting '{name}'{nearest(name, _READERS)}")
+    given = {name: raw for name, raw in flags.items() if raw is not None}
+    return {name: _read(name, raw, "--" + name.replace("_", "-")) for name, raw in given.items()}
+
+
+def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The plain settings and the `[llm]` table; both empty when there is no file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}, {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} can't be read: {error}") from None
+    import tomllib  # noqa: PLC0415 -- most processes have no file
+
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} isn't TOML: {error}") from None
+    llm = _table(table.pop("llm", {}), {"providers", "default_provider"}, f"{path}: [llm]")
+    if "default_provider" in llm:
+        table["llm_default_provider"] = llm["default_provider"]
+    return _table(table, {*_READERS, "llm"}, str(path)), llm.get("providers", {})
+
+
+def _table(table: Any, known: set[str], source: str) -> dict[str, Any]:
+    if not isinstance(table, dict):
+        raise SettingsError(f"{source} must be a table")
+    for name in table.keys() - known:
+        raise SettingsError(f"{source}: there is no setting '{name}'{nearest(name, known)}")
+    return table
+
+
+def key_variable(provider: str) -> str:
+    """The environment variable that holds this provider's key."""
+    middle = "" if provider == "default" else re.sub(r"[^A-Z0-9]", "_", provider.upper()) + "_"
+    return f"{PREFIX}LLM_{middle}API_KEY"
+
+
+def _providers(tables: Any, environ: Mapping[str, str], path: Path) -> dict[str, LlmProvider]:
+    if not isinstance(tables, dict):
+        raise SettingsError(f"{path}: [llm.providers] must be a table of tables")
+    found = {name: _provider(table, f"{path}: [llm.providers.{name}]") for name, table in tables.items()}
+    base, key = environ.get(f"{PREFIX}LLM_BASE_URL"), environ.get(key_variable("default"))
+    # Address and key are taken from the same family of variables: OpenAI's key must never go to another provider.
+    if "default" not in found and not base and not key:
+        base, key = environ.get("OPENAI_BASE_URL"), environ.get("OPENAI_API_KEY")
+        found["default"] = LlmProvider(base_url=_base_url(base or OPENAI_URL, "OPENAI_BASE_URL"), api_key=key or None)
+    elif base:
+        given = found.get("default", LlmProvider())
+        found["default"] = replace(given, base_url=_base_url(base, f"{PREFIX}LLM_BASE_URL"))
+    found.setdefault("default", LlmProvider())
+    keys = {name: environ.get(key_variable(name)) for name in found}
+    return {name: replace(it, api_key=(keys[name] or it.api_key or "").strip() or None) for name, it in found.items()}
+
+
+def _provider(table: Any, source: str) -> LlmProvider:
+    table = _table(table, {"base_url", "api_key", "models"}, source)
+    key = table.get("api_key")
+    if key is not None and not isinstance(key, str):
+        raise SettingsError(f"{source}: api_key must be text")
+    try:
+        models = _list(table.get("models", ()))
+    except ValueError as error:
+        raise SettingsError(f"{source}: models is {table['models']}; allowed: {error}") from None
+    return LlmProvider(_base_url(table.get("base_url", OPENAI_URL), f"{source}: base_url"), key or None, models)
+
+
+def _base_url(raw: Any, source: str) -> str:
+    try:
+        return str(_url("http", "https")(raw)).rstrip("/")
+    except ValueError as error:
+        shown = f"'{hide_password(raw)}'" if isinstance(raw, str) else raw
+        raise SettingsError(f"{source} is {shown}; allowed: {error}") from None

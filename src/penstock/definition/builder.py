@@ -1,0 +1,110 @@
+"""`Workflow`: the same document, built in Python. A reference to a node makes the dependency."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.definition.model import Retry
+
+
+class Ref:
+    """The output of a node, or a part of it: `user["data"]["name"]`. Use it anywhere in another node's config."""
+
+    def __init__(self, node_id: str, path: tuple[str | int, ...] = ()) -> None:
+        self.node_id, self.path = node_id, path
+
+    def __getitem__(self, key: str | int) -> Ref:
+        return Ref(self.node_id, (*self.path, key))
+
+    def __iter__(self) -> Any:
+        raise TypeError("a reference isn't known until the workflow runs, so it can't be looped over")
+
+    def __str__(self) -> str:
+        steps = "".join(f"[{json.dumps(key, ensure_ascii=False)}]" for key in self.path)
+        return f"{{{{ nodes[{json.dumps(self.node_id, ensure_ascii=False)}]{steps} }}}}"
+
+    __repr__ = __str__
+
+
+class Text(msgspec.Struct, frozen=True):
+    template: str
+    references: tuple[Ref, ...]
+
+
+def text(template: str, *references: Ref) -> Text:
+    """`text("Dear {}", user["name"])`: text with references filled in when the node starts."""
+    if template.count("{}") != len(references):
+        raise ValueError(f"{template!r} has {template.count('{}')} places {{}} for {len(references)} references")
+    return Text(template, references)
+
+
+class Workflow:
+    """Collects nodes; `document()` is the JSON that the same workflow would be in a file."""
+
+    def __init__(self, name: str, **fields: Any) -> None:
+        self.name = name
+        self._fields = fields
+        self._nodes: dict[str, dict[str, Any]] = {}
+
+    def node(  # noqa: PLR0913 -- the fields of a node; everything else is its config
+        self,
+        id: str,  # noqa: A002 -- what it is called in the document
+        handler: Any,
+        /,
+        *,
+        after: Any = (),
+        condition: str | None = None,
+        trigger_rule: str | None = None,
+        retry: Retry | Mapping[str, Any] | None = None,
+        timeout_seconds: float | None = None,
+        queue: str | None = None,
+        queue_timeout_seconds: float | None = None,
+        optional: bool = False,
+        on_dependency_failure: str | None = None,
+        config: Mapping[str, Any] | None = None,
+        **values: Any,
+    ) -> Ref:
+        """Add a node and return a reference to its output. `after` names nodes to wait for without using them."""
+        if id in self._nodes:
+            raise ValueError(f"the workflow {self.name!r} already has a node {id!r}")
+        found: dict[str, None] = {}
+        plain = _plain({**(config or {}), **values}, found)
+        for other in after if isinstance(after, (list, tuple, set)) else (after,):
+            found[other.node_id if isinstance(other, Ref) else other] = None
+        fields = {
+            "condition": condition, "trigger_rule": trigger_rule, "retry": _retry(retry),
+            "timeout_seconds": timeout_seconds, "queue": queue, "queue_timeout_seconds": queue_timeout_seconds,
+            "optional": optional or None, "on_dependency_failure": on_dependency_failure,
+        }  # fmt: skip
+        name = handler if isinstance(handler, str) else handler.handler_name
+        self._nodes[id] = {"id": id, "handler": name, "dependencies": list(found), "config": plain}
+        self._nodes[id].update((key, value) for key, value in fields.items() if value is not None)
+        return Ref(id)
+
+    def document(self) -> dict[str, Any]:
+        return {"name": self.name, **self._fields, "dag": {"nodes": list(self._nodes.values())}}
+
+
+def _retry(retry: Retry | Mapping[str, Any] | None) -> Any:
+    return msgspec.to_builtins(retry) if isinstance(retry, Retry) else retry
+
+
+def _plain(value: Any, found: dict[str, None]) -> Any:
+    """References become `{{ … }}`, and the nodes they name are noted."""
+    if isinstance(value, Ref):
+        found[value.node_id] = None
+        return str(value)
+    if isinstance(value, Text):
+        pieces = value.template.split("{}")
+        return pieces[0] + "".join(
+            f"{_plain(ref, found)}{piece}" for ref, piece in zip(value.references, pieces[1:], strict=True)
+        )
+    if isinstance(value, Mapping):
+        return {key: _plain(item, found) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, found) for item in value]
+    return value

@@ -1,0 +1,120 @@
+"""The nodes together: order, cycles, ancestors. Everything is iterative, and linear in nodes + edges."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+Edges = Sequence[Sequence[int]]
+
+
+def children_of(dependencies: Edges) -> list[list[int]]:
+    children: list[list[int]] = [[] for _ in dependencies]
+    for node, parents in enumerate(dependencies):
+        for parent in parents:
+            children[parent].append(node)
+    return children
+
+
+def topological_order(dependencies: Edges, children: Edges) -> list[int]:
+    """Kahn's algorithm. Shorter than the number of nodes if there is a cycle."""
+    waiting = [len(parents) for parents in dependencies]
+    ready = deque(node for node, count in enumerate(waiting) if not count)
+    order: list[int] = []
+    while ready:
+        node = ready.popleft()
+        order.append(node)
+        for child in children[node]:
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)
+    return order
+
+
+def find_cycles(dependencies: Edges, order: Sequence[int], *, most: int = 10) -> list[list[int]]:
+    """Disjoint cycles among the nodes that Kahn couldn't order, each as a path along the edges, parent first."""
+    left = set(range(len(dependencies))).difference(order)
+    cycles: list[list[int]] = []
+    seen: set[int] = set()
+    for start in sorted(left):
+        if start in seen:
+            continue
+        cycle = _walk_back(start, dependencies, left, seen)
+        if cycle:
+            cycles.append(cycle)
+            if len(cycles) == most:
+                break
+    return cycles
+
+
+def _walk_back(start: int, dependencies: Edges, left: set[int], seen: set[int]) -> list[int]:
+    """Every node that Kahn left over has a parent that was left over, so going back must end in a cycle."""
+    place: dict[int, int] = {}
+    path: list[int] = []
+    node = start
+    while node not in place:
+        if node in seen:
+            return []
+        seen.add(node)
+        place[node] = len(path)
+        path.append(node)
+        node = next(parent for parent in dependencies[node] if parent in left)
+    cycle = path[place[node] :]
+    cycle.reverse()
+    lowest = cycle.index(min(cycle))
+    return cycle[lowest:] + cycle[:lowest]
+
+
+def missing_ancestors(
+    queries: Iterable[tuple[int, int]], dependencies: Edges, order: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Of the pairs (node, other): those whose `other` is not an ancestor of `node`.
+
+    Three sieves, so that real documents cost next to nothing: a direct dependency; an ancestor in a spanning forest
+    (two comparisons); what is left is answered exactly by bit sets over the wanted ancestors, 1,024 at a time.
+    """
+    parents = [set(direct) for direct in dependencies]
+    enter, leave = _intervals(dependencies, order)
+    hard = [
+        (node, other)
+        for node, other in queries
+        if other not in parents[node] and not (enter[other] < enter[node] <= leave[other])
+    ]
+    wanted = sorted({other for _, other in hard})
+    missing: list[tuple[int, int]] = []
+    for first in range(0, len(wanted), 1024):
+        bits = {other: 1 << i for i, other in enumerate(wanted[first : first + 1024])}
+        masks = _ancestor_masks(bits, dependencies, order)
+        missing += [(node, other) for node, other in hard if other in bits and not masks[node] & bits[other]]
+    return missing
+
+
+def _intervals(dependencies: Edges, order: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Pre-order numbers of a spanning forest in which each node hangs below its first parent."""
+    size = [1] * len(dependencies)
+    for node in reversed(order):
+        if dependencies[node]:
+            size[dependencies[node][0]] += size[node]
+    enter, leave, next_free = [0] * len(size), [0] * len(size), [0] * len(size)
+    top = 0
+    for node in order:
+        if dependencies[node]:
+            parent = dependencies[node][0]
+            enter[node] = next_free[parent]
+            next_free[parent] += size[node]
+        else:
+            enter[node] = top
+            top += size[node]
+        next_free[node] = enter[node] + 1
+        leave[node] = enter[node] + size[node] - 1
+    return enter, leave
+
+
+def _ancestor_masks(bits: dict[int, int], dependencies: Edges, order: Sequence[int]) -> list[int]:
+    masks = [0] * len(dependencies)
+    for node in order:
+        mask = 0
+        for parent in dependencies[node]:
+            mask |= masks[parent] | bits.get(parent, 0)
+        masks[node] = mask
+    return masks

@@ -1,0 +1,81 @@
+"""The document after reading: every alias resolved, every default still visible as `None`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+TriggerRule = Literal["all_success", "none_failed", "all_done", "one_success", "one_failed"]
+OnFailure = Literal["fail_fast", "continue"]
+
+TRIGGER_RULES: tuple[TriggerRule, ...] = ("all_success", "none_failed", "all_done", "one_success", "one_failed")
+DATA_HANDLERS = frozenset({"input", "output", "decision"})
+"""Pure handlers that the engine evaluates in place; every other handler runs on a worker."""
+
+HANDLER_ALIASES = {
+    "http_request": "call_external_service",
+    "external_api": "call_external_service",
+    "call_llm": "llm_service",
+    "call_llm_service": "llm_service",
+    "llm": "llm_service",
+    "llm_generate": "llm_service",
+}
+OUTPUT_ALIASES: dict[str, dict[str, str]] = {
+    "call_external_service": dict.fromkeys(("response", "result", "body", "fetched_content"), "data"),
+    "llm_service": dict.fromkeys(("text", "answer", "result", "generation", "data"), "response"),
+}
+"""Keys that read another key when the output doesn't have them, by handler."""
+
+BUILT_IN_HANDLERS = DATA_HANDLERS | {
+    "call_external_service", "llm_service", "transform", "noop", "sleep", "fail", "echo",
+}  # fmt: skip
+
+DEFAULT_TIMEOUT_SECONDS = 300.0
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """`max_attempts` counts all attempts: 4 means the first and 3 retries."""
+
+    max_attempts: int = 4
+    initial_delay_seconds: float = 1.0
+    multiplier: float = 2.0
+    max_delay_seconds: float = 30.0
+    jitter_seconds: float = 0.5
+
+
+class HandlerDefaults(msgspec.Struct, frozen=True):
+    """What a handler says about its nodes when the document doesn't."""
+
+    retry: Retry | None = None
+    timeout_seconds: float | None = None
+    queue: str | None = None
+
+
+class Node(msgspec.Struct):
+    id: str
+    handler: str
+    path: str
+    dependencies: tuple[str, ...] = ()
+    config: dict[str, Any] = msgspec.field(default_factory=dict)
+    condition: str | None = None
+    trigger_rule: TriggerRule = "all_success"
+    retry: Retry | None = None
+    timeout_seconds: float | None = None
+    queue: str | None = None
+    queue_timeout_seconds: float | None = None
+    optional: bool = False
+    on_dependency_failure: Literal["skip", "fail"] = "skip"
+
+
+class Definition(msgspec.Struct):
+    name: str
+    nodes: list[Node]
+    description: str | None = None
+    timeout_seconds: float | None = None
+    on_failure: OnFailure = "fail_fast"
+    input_schema: Any = None
+    input: dict[str, Any] = msgspec.field(default_factory=dict)
+    labels: dict[str, Any] = msgspec.field(default_factory=dict)
+    document: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What was submitted, as it was: unknown fields and all. This is what a store keeps."""

@@ -1,0 +1,224 @@
+"""A `Plan`: a version of a workflow, compiled so that each step of running it is a look-up.
+
+Nodes know their children by number, so that one completion touches only those. The plan is never changed while an
+execution runs; an execution that gains nodes keeps them beside its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.definition import graph
+from penstock.definition.condition import Condition, compile_condition
+from penstock.definition.config import Config, compile_config
+from penstock.definition.model import (
+    BUILT_IN_HANDLERS,
+    DATA_HANDLERS,
+    DEFAULT_TIMEOUT_SECONDS,
+    OUTPUT_ALIASES,
+    Definition,
+    HandlerDefaults,
+    Node,
+    OnFailure,
+    Retry,
+    TriggerRule,
+)
+from penstock.definition.parse import Limits, check_values
+from penstock.definition.problems import Problem, Problems, did_you_mean
+from penstock.definition.read import check_handlers, read
+from penstock.definition.schema import compile_schema
+from penstock.definition.template import TemplateError
+from penstock.errors import InvalidWorkflow
+
+NO_ALIASES: Mapping[str, str] = {}
+
+
+class PlanNode(msgspec.Struct, gc=False):
+    address: str
+    handler: str
+    queue: str
+    dependencies: tuple[int, ...]
+    children: tuple[int, ...]
+    rule: TriggerRule
+    config: Config
+    condition: Condition | None
+    retry: Retry
+    timeout_seconds: float
+    queue_timeout_seconds: float | None
+    optional: bool
+    fails_with_dependency: bool
+    is_data: bool
+    fixed_config: bytes | None
+    """The config as JSON when nothing in it has to be looked up."""
+    needs: frozenset[str]
+    """Nodes whose outputs starting this one takes, beside those of its parents."""
+
+    @property
+    def aliases(self) -> Mapping[str, str]:
+        return OUTPUT_ALIASES.get(self.handler, NO_ALIASES)
+
+
+class Plan(msgspec.Struct):
+    name: str
+    nodes: list[PlanNode]
+    numbers: dict[str, int]
+    order: list[int]
+    on_failure: OnFailure
+    timeout_seconds: float | None
+    input: dict[str, Any]
+    input_schema: Any
+    result_nodes: tuple[str, ...]
+    """Whose outputs are the execution's output: the one `output` node, or the sinks."""
+    single_result: bool
+    dependency_counts: list[int]
+    roots: tuple[int, ...]
+    version: int = 0
+
+
+class Compiled(msgspec.Struct):
+    definition: Definition
+    plan: Plan
+    warnings: list[Problem]
+
+
+def compile_document(  # noqa: PLR0913 -- the options of a submission
+    document: Any,
+    *,
+    handlers: Mapping[str, HandlerDefaults] | None = None,
+    allow_unknown_handlers: bool = False,
+    strict: bool = False,
+    limits: Limits | None = None,
+    checked: bool = False,
+) -> Compiled:
+    """Read, check and compile. Raises `InvalidWorkflow` with every problem; `checked` skips the look at plain values."""
+    limits = limits or Limits()
+    if not checked:
+        check_values(document, limits)
+    problems = Problems(strict=strict)
+    definition = read(document, problems, max_nodes=limits.max_nodes)
+    if definition is None:
+        raise InvalidWorkflow(problems.errors)
+    known = {**dict.fromkeys(BUILT_IN_HANDLERS, HandlerDefaults()), **(handlers or {})}
+    if not allow_unknown_handlers:
+        check_handlers(definition.nodes, known.__contains__, list(known), problems)
+    _check_schema(definition, problems)
+    plan = _Compiler(definition, known, problems).compile()
+    if problems.errors or plan is None:
+        raise InvalidWorkflow(problems.errors)
+    return Compiled(definition, plan, problems.warnings)
+
+
+def _check_schema(definition: Definition, problems: Problems) -> None:
+    if definition.input_schema is None:
+        return
+    try:
+        compile_schema(definition.input_schema)
+    except ValueError as error:
+        problems.error("bad_schema", "input_schema", f'"input_schema" isn\'t a JSON Schema: {error}')
+
+
+class _Compiler:
+    def __init__(self, definition: Definition, handlers: Mapping[str, HandlerDefaults], problems: Problems) -> None:
+        self.definition, self.handlers, self.problems = definition, handlers, problems
+        self.nodes: list[Node] = []
+        self.numbers: dict[str, int] = {}
+
+    def compile(self) -> Plan | None:
+        self._number()
+        dependencies = [self._dependencies(node) for node in self.nodes]
+        children = graph.children_of(dependencies)
+        order = graph.topological_order(dependencies, children)
+        self._report_cycles(dependencies, order)
+        plan_nodes = [self._node(i, dependencies[i], children[i]) for i in range(len(self.nodes))]
+        if len(order) == len(self.nodes):
+            self._check_ancestors(plan_nodes, dependencies, order)
+        if self.problems.errors:
+            return None
+        results, single = self._result_nodes(children)
+        definition = self.definition
+        return Plan(
+            name=definition.name, nodes=plan_nodes, numbers=self.numbers, order=order,
+            on_failure=definition.on_failure, timeout_seconds=definition.timeout_seconds,
+            input=definition.input, input_schema=definition.input_schema,
+            result_nodes=results, single_result=single,
+            dependency_counts=[len(direct) for direct in dependencies],
+            roots=tuple(i for i, direct in enumerate(dependencies) if not direct),
+        )  # fmt: skip
+
+    def _number(self) -> None:
+        for node in self.definition.nodes:
+            if node.id in self.numbers:
+                first = self.nodes[self.numbers[node.id]].path
+                message = f"the id {node.id!r} is taken by {first}; ids must differ"
+                self.problems.error("duplicate_id", f"{node.path}.id", message, node.id)
+                continue
+            self.numbers[node.id] = len(self.nodes)
+            self.nodes.append(node)
+
+    def _dependencies(self, node: Node) -> tuple[int, ...]:
+        found: list[int] = []
+        for i, name in enumerate(node.dependencies):
+            number = self.numbers.get(name)
+            path = f"{node.path}.dependencies[{i}]"
+            if number is None:
+                hint = did_you_mean(name, self.numbers)
+                self.problems.error("unknown_dependency", path, f"there is no node {name!r}{hint}", node.id)
+            elif name == node.id:
+                self.problems.error("self_dependency", path, f"{name!r} can't depend on itself", node.id)
+            else:
+                found.append(number)
+        return tuple(found)
+
+    def _report_cycles(self, dependencies: graph.Edges, order: list[int]) -> None:
+        for cycle in graph.find_cycles(dependencies, order):
+            ids = [self.nodes[i].id for i in [*cycle, cycle[0]]]
+            shown = ids if len(ids) <= 12 else [*ids[:6], "…", *ids[-5:]]  # noqa: PLR2004 -- what fits on a line
+            message = f"the nodes wait for each other in a cycle: {' → '.join(shown)}"
+            first = self.nodes[cycle[0]]
+            self.problems.error("cycle", f"{first.path}.dependencies", message, first.id)
+
+    def _node(self, number: int, dependencies: tuple[int, ...], children: list[int]) -> PlanNode:
+        node = self.nodes[number]
+        is_data = node.handler in DATA_HANDLERS
+        defaults = self.handlers.get(node.handler) or HandlerDefaults()
+        config = compile_config(
+            node.config, self.numbers, f"{node.path}.config", node.id, self.problems, data_node=is_data
+        )
+        condition = self._condition(node)
+        needs = config.references | condition.references if condition else config.references
+        return PlanNode(
+            address=node.id, handler=node.handler, queue=node.queue or defaults.queue or node.handler,
+            dependencies=dependencies, children=tuple(children), rule=node.trigger_rule,
+            config=config, condition=condition, retry=node.retry or defaults.retry or Retry(),
+            timeout_seconds=node.timeout_seconds or defaults.timeout_seconds or DEFAULT_TIMEOUT_SECONDS,
+            queue_timeout_seconds=node.queue_timeout_seconds, optional=node.optional,
+            fails_with_dependency=node.on_dependency_failure == "fail", is_data=is_data,
+            fixed_config=None if config.slots else msgspec.json.encode(node.config), needs=needs,
+        )  # fmt: skip
+
+    def _condition(self, node: Node) -> Condition | None:
+        if node.condition is None:
+            return None
+        try:
+            return compile_condition(node.condition, self.numbers)
+        except TemplateError as error:
+            self.problems.error(error.code, f"{node.path}.condition", str(error), node.id)
+            return None
+
+    def _check_ancestors(self, nodes: list[PlanNode], dependencies: graph.Edges, order: list[int]) -> None:
+        queries = [(i, self.numbers[name]) for i, node in enumerate(nodes) for name in node.needs]
+        for node_number, other in sorted(graph.missing_ancestors(queries, dependencies, order)):
+            node, name = self.nodes[node_number], self.nodes[other].id
+            message = f"{node.id!r} refers to {name!r}, which doesn't come before it; add {name!r} to its dependencies"
+            self.problems.error("not_an_ancestor", node.path, message, node.id)
+
+    def _result_nodes(self, children: list[list[int]]) -> tuple[tuple[str, ...], bool]:
+        outputs = [node.id for node in self.nodes if node.handler == "output"]
+        if len(outputs) > 1 and "output" in outputs:
+            outputs = ["output"]
+        if outputs:
+            return tuple(outputs), len(outputs) == 1
+        return tuple(node.id for i, node in enumerate(self.nodes) if not children[i]), False

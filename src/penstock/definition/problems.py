@@ -1,0 +1,47 @@
+"""Problems: what is wrong with a document, where, and what to do. Collected, never raised one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+
+class Problem(msgspec.Struct, frozen=True):
+    code: str
+    path: str
+    message: str
+    node_id: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}{self.message} [{self.code}]"
+
+
+class Problems:
+    """Collects errors and warnings while a document is read."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.errors: list[Problem] = []
+        self.warnings: list[Problem] = []
+        self._strict = strict
+
+    def error(self, code: str, path: str, message: str, node_id: str | None = None) -> None:
+        self.errors.append(Problem(code, path, message, node_id))
+
+    def warn(self, code: str, path: str, message: str, node_id: str | None = None) -> None:
+        (self.errors if self._strict else self.warnings).append(Problem(code, path, message, node_id))
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant; None if nothing is near. Looks at 2,000 names at most."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- only documents with mistakes pay for it
+
+    candidates = [name for _, name in zip(range(2000), known, strict=False)]
+    found = get_close_matches(word, candidates, n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    name = nearest(word, known)
+    return f"; did you mean {name!r}?" if name else ""

@@ -1,0 +1,86 @@
+"""Data nodes: `input`, `output`, `decision`. Pure functions of recorded values, evaluated in the decision itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from penstock.definition.template import Missing
+
+if TYPE_CHECKING:
+    from penstock.engine.start import Outputs
+
+
+def evaluate(handler: str, config: dict[str, Any], scope: Outputs, parents: list[str]) -> bytes:
+    """The node's output as JSON. Raises `Missing` with a text for the user."""
+    if handler == "input":
+        given = scope.input
+        return msgspec.json.encode({**config, **given} if isinstance(given, dict) else given)
+    if handler == "output":
+        if config:
+            return msgspec.json.encode(config)
+        return msgspec.json.encode({name: msgspec.Raw(scope.raw(name)) for name in parents})
+    return msgspec.json.encode({"result": decide(config)})
+
+
+def decide(config: dict[str, Any]) -> bool:
+    missing = [name for name in ("value_a", "operator", "value_b") if name not in config]
+    if missing:
+        raise Missing(f"a decision needs {', '.join(missing)} in its config")
+    operator = config["operator"]
+    compare = OPERATORS.get(operator) if isinstance(operator, str) else None
+    if compare is None:
+        raise Missing(f"the operator {operator!r} isn't known; use one of {' '.join(OPERATORS)}")
+    try:
+        return bool(compare(config["value_a"], config["value_b"]))
+    except TypeError:
+        values = f"{_shown(config['value_a'])} {operator} {_shown(config['value_b'])}"
+        raise Missing(f"{values} can't be compared: the types differ") from None
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:60]
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """JSON equality: true isn't 1."""
+    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+
+
+def _ordered(a: Any, b: Any) -> None:
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (a, b))
+    if not numbers and not (isinstance(a, str) and isinstance(b, str)):
+        raise TypeError
+
+
+def _less(a: Any, b: Any) -> bool:
+    _ordered(a, b)
+    return bool(a < b)
+
+
+def _less_or_equal(a: Any, b: Any) -> bool:
+    _ordered(a, b)
+    return bool(a <= b)
+
+
+def _contains(a: Any, b: Any) -> bool:
+    if isinstance(a, list):
+        return any(_equal(item, b) for item in a)
+    if isinstance(a, (str, dict)) and isinstance(b, str):
+        return b in a
+    raise TypeError
+
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": _equal,
+    "!=": lambda a, b: not _equal(a, b),
+    ">": lambda a, b: _less(b, a),
+    ">=": lambda a, b: _less_or_equal(b, a),
+    "<": _less,
+    "<=": _less_or_equal,
+    "in": lambda a, b: _contains(b, a),
+    "contains": _contains,
+}

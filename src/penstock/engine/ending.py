@@ -1,0 +1,82 @@
+"""How an execution ends: failing fast, timing out, being cancelled. Each looks at every node once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.commands import NodeRun, Stop
+from penstock.engine.events import TaskError
+from penstock.engine.readiness import CLEANUP_RULES, Outcome
+from penstock.engine.states import NODE_ENDS, ExecutionState, NodeState
+
+if TYPE_CHECKING:
+    from penstock.engine.execution import Execution
+
+
+def fail(execution: Execution, error: TaskError, address: str) -> None:
+    """A node that isn't optional has failed. The first one is the execution's error."""
+    record = execution.record
+    if record.error is None:
+        record.error, record.error_node = error, address
+        execution.commands.record = record
+    if execution.plan.on_failure == "fail_fast" and not record.failing:
+        record.failing = True
+        execution.commands.record = record
+        _sweep(execution)
+
+
+def _sweep(execution: Execution) -> None:
+    """Stop what runs and skip what waits; nodes for clean-up and notification may still start."""
+    kept = [n for n in execution.ready if _is_cleanup(execution, n)]
+    dropped = [n for n in execution.ready if not _is_cleanup(execution, n)]
+    execution.ready.clear()
+    execution.ready.extend(kept)
+    for number in [*execution.plan.order, *range(len(execution.plan.nodes), len(execution.nodes))]:
+        run = execution.runs.get(execution.nodes[number].address)
+        if run is None:
+            execution.considered.append(number)
+        elif run.state not in NODE_ENDS and not _is_cleanup(execution, number):
+            stop_task(execution, run)
+            execution.move(run, NodeState.CANCELLED, "execution_failed")
+            execution.settle(number, Outcome.SKIP)
+    for number in dropped:
+        if execution.nodes[number].address not in execution.runs:
+            execution.skip(number, "execution_failed")
+
+
+def _is_cleanup(execution: Execution, number: int) -> bool:
+    return execution.nodes[number].rule in CLEANUP_RULES and bool(execution.nodes[number].dependencies)
+
+
+def stop_everything(execution: Execution, reason: str, pending: NodeState = NodeState.SKIPPED) -> None:
+    """End every node that hasn't ended, without a look at rules: nothing starts any more."""
+    execution.ready.clear()
+    execution.considered.clear()
+    for number, node in enumerate(execution.nodes):
+        run = execution.runs.get(node.address)
+        if run is None:
+            execution.move(execution.open_run(number), pending, reason)
+        elif run.state not in NODE_ENDS:
+            stop_task(execution, run)
+            execution.move(run, NodeState.CANCELLED, reason)
+
+
+def stop_task(execution: Execution, run: NodeRun) -> None:
+    if run.state in (NodeState.QUEUED, NodeState.RUNNING):
+        record = execution.record
+        execution.commands.stops.append(Stop(record.execution_id, run.address, record.generation, run.attempt))
+
+
+def time_out(execution: Execution) -> None:
+    seconds = execution.plan.timeout_seconds or 0.0
+    execution.record.error = TaskError("timeout", f"the execution didn't end within {seconds:g} s")
+    stop_everything(execution, "execution_timeout")
+    finish(execution, ExecutionState.FAILED)
+
+
+def finish(execution: Execution, state: ExecutionState) -> None:
+    execution.record.finished_at = execution.now
+    error = execution.record.error
+    execution.move_execution(state, error.category if error else None)
+    execution.deadlines.clear()
+    execution.commands.finished = True

@@ -1,0 +1,117 @@
+"""What has happened, in past tense: the only things that make an execution change.
+
+They travel through inboxes, so they are small and have a tag; the store's codec writes the schema version around them.
+`generation` and `attempt` say which dispatch a worker speaks of: one that isn't current changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Blob(msgspec.Struct, frozen=True, array_like=True, tag="blob"):
+    """Where a large value is kept."""
+
+    key: str
+    size: int
+
+
+Value = bytes | Blob
+"""JSON text, or where it is."""
+
+
+class TaskError(msgspec.Struct, frozen=True):
+    """Why an attempt failed, as shown to the user."""
+
+    category: str
+    message: str
+    type: str | None = None
+    detail: Any = None
+    traceback: str | None = None
+
+
+class Event(msgspec.Struct, array_like=True, tag=True):
+    execution_id: str
+
+
+class ExecutionStarted(Event):
+    pass
+
+
+class TaskEvent(Event):
+    node: str
+    generation: int
+    attempt: int
+    worker_id: str
+
+
+class TaskStarted(TaskEvent):
+    started_at: float
+
+
+class TaskSucceeded(TaskEvent):
+    started_at: float
+    output: Value
+    logs: str = ""
+
+
+class TaskFailed(TaskEvent):
+    started_at: float
+    error: TaskError
+    retryable: bool = True
+    retry_after: float | None = None
+    logs: str = ""
+
+
+class TaskLost(TaskEvent):
+    """The worker that held the task is dead."""
+
+
+class TaskReturned(TaskEvent):
+    """The task came back before anything ran: hand out the same attempt again."""
+
+
+class TimerFired(Event):
+    pass
+
+
+class CancelRequested(Event):
+    reason: str = "cancelled"
+
+
+class PauseRequested(Event):
+    pass
+
+
+class ResumeRequested(Event):
+    pass
+
+
+class Continued(Event):
+    """There were more ready nodes than one commit takes, or an output had to be fetched first."""
+
+
+class ExecutionBroke(Event):
+    """The core raised while it handled this execution; `message` is for the user."""
+
+    message: str
+
+
+class AddedNode(msgspec.Struct, array_like=True):
+    """A node that an execution gains while it runs: at `address`, like the plan's node `like`."""
+
+    address: str
+    like: str
+    dependencies: tuple[str, ...] = ()
+
+
+class NodesAdded(Event):
+    nodes: tuple[AddedNode, ...] = ()
+
+
+AnyEvent = (
+    ExecutionStarted | TaskStarted | TaskSucceeded | TaskFailed | TaskLost | TaskReturned | TimerFired
+    | CancelRequested | PauseRequested | ResumeRequested | Continued | ExecutionBroke | NodesAdded
+)  # fmt: skip

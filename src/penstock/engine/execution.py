@@ -1,0 +1,395 @@
+"""One run of one version: its state in memory, and what each event does to it.
+
+The fields that are stored are `record`, `runs` (a record per node that has left PENDING) and `outputs`. Everything else
+(how many parents of each node are unsettled, which nodes are ready, which deadlines lie ahead) is derived from these
+when an execution is loaded, so it can't disagree with them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heappush
+from typing import Any
+
+from msgspec import structs
+
+from penstock.definition.plan import Plan, PlanNode
+from penstock.engine import deadlines, ending
+from penstock.engine import events as ev
+from penstock.engine.commands import AttemptFailure, Commands, DeadLetter, ExecutionRecord, NodeRun, Transition
+from penstock.engine.events import Blob, TaskError, Value
+from penstock.engine.readiness import CLEANUP_RULES, UPSTREAM_FAILED, Outcome, Tally, Verdict, outcome_of
+from penstock.engine.retry import delay_seconds
+from penstock.engine.start import start
+from penstock.engine.states import (
+    EXECUTION_ENDS,
+    NODE_ENDS,
+    NODE_TRANSITIONS,
+    ExecutionState,
+    NodeState,
+    check_execution,
+    check_node,
+)
+
+PENDING, QUEUED, RUNNING, RETRYING = NodeState.PENDING, NodeState.QUEUED, NodeState.RUNNING, NodeState.RETRYING
+COMPLETED, FAILED, SKIPPED, CANCELLED = NodeState.COMPLETED, NodeState.FAILED, NodeState.SKIPPED, NodeState.CANCELLED
+
+COMMIT_WEIGHT = 1000
+"""History lines after which the rest of the ready nodes waits for the next commit."""
+BACKSTOP_SECONDS = 10.0
+"""The worker stops an attempt at its timeout; this much later the owner does, in case the worker didn't."""
+
+
+class Execution:
+    def __init__(
+        self,
+        plan: Plan,
+        record: ExecutionRecord,
+        runs: Iterable[NodeRun] = (),
+        outputs: dict[str, Value] | None = None,
+        last_seq: int = 0,
+    ) -> None:
+        self.plan, self.record, self.last_seq = plan, record, last_seq
+        self.nodes: list[PlanNode] = plan.nodes
+        self.numbers: dict[str, int] = plan.numbers
+        self.runs: dict[str, NodeRun] = {}
+        self.outputs: dict[str, Value] = outputs or {}
+        self.now = 0.0
+        self.open = len(plan.nodes)
+        self.ready: deque[int] = deque()
+        self.tally = Tally(plan)
+        self.deadlines: list[tuple[float, int, int, str]] = []
+        self.wake_at: float | None = None
+        self.loaded: dict[str, bytes] = {}
+        self.values: dict[str, Any] = {}
+        self.wanted: dict[str, Blob] = {}
+        self.blocked: list[int] = []
+        self.considered: deque[int] = deque()
+        self._readied: set[int] = set()
+        self._commands: Commands | None = None
+        if record.added:
+            self._append_nodes(record.added)
+        if record.state != ExecutionState.PENDING:
+            self._restore(runs)
+
+    def handle(self, event: ev.AnyEvent, now: float) -> Commands:
+        """Let `event` have its effect. Events that come too late change nothing."""
+        commands = self.commands
+        if self.record.state in EXECUTION_ENDS:
+            return commands
+        self.now = now
+        commands.more = False
+        _HANDLERS[type(event)](self, event)
+        self._drain()
+        return commands
+
+    @property
+    def commands(self) -> Commands:
+        if self._commands is None:
+            self._commands = Commands(self.record.execution_id)
+        return self._commands
+
+    def take_commands(self) -> Commands:
+        """Everything collected since the last time, for one commit."""
+        commands, self._commands = self.commands, None
+        return commands
+
+    def provide(self, values: Mapping[str, bytes]) -> None:
+        """Outputs that were `wanted`; handle `Continued` next."""
+        self.loaded.update(values)
+        self.wanted.clear()
+        self.ready.extendleft(reversed(self.blocked))
+        self.blocked.clear()
+
+    def _on_started(self, _event: ev.ExecutionStarted) -> None:
+        if self.record.state != ExecutionState.PENDING:
+            return
+        self.record.started_at = self.now
+        self.move_execution(ExecutionState.RUNNING)
+        self._arm_execution()
+        for number in self.plan.roots:
+            self._make_ready(number)
+
+    def _on_task_started(self, event: ev.TaskStarted) -> None:
+        run = self._current(event)
+        if run is not None and run.state is QUEUED:
+            self._mark_running(run, event.started_at, event.worker_id)
+
+    def _on_task_succeeded(self, event: ev.TaskSucceeded) -> None:
+        run = self._current(event)
+        if run is None:
+            return
+        if run.state is QUEUED:
+            self._mark_running(run, event.started_at, event.worker_id, arm=False)
+        self._keep_logs(event)
+        self.complete(self.numbers[event.node], run, event.output)
+
+    def _on_task_failed(self, event: ev.TaskFailed) -> None:
+        run = self._current(event)
+        if run is None:
+            return
+        if run.state is QUEUED:
+            self._mark_running(run, event.started_at, event.worker_id, arm=False)
+        self._keep_logs(event)
+        self.attempt_failed(run, event.error, retryable=event.retryable, asked=event.retry_after)
+
+    def _on_task_lost(self, event: ev.TaskLost) -> None:
+        run = self._current(event)
+        if run is not None:
+            run.worker_id = event.worker_id
+            message = f"the worker {event.worker_id} died while it held the task"
+            self.attempt_failed(run, TaskError("lost", message), retryable=True, asked=0.0)
+
+    def _on_task_returned(self, event: ev.TaskReturned) -> None:
+        run = self._current(event)
+        if run is not None and run.state is QUEUED:
+            self.ready.append(self.numbers[event.node])
+
+    def _on_timer(self, _event: ev.TimerFired) -> None:
+        self.wake_at = None
+        self.commands.timer_changed, self.commands.wake_at = True, None
+        deadlines.fire(self)
+
+    def _on_cancel(self, event: ev.CancelRequested) -> None:
+        ending.stop_everything(self, event.reason, pending=CANCELLED)
+        ending.finish(self, ExecutionState.CANCELLED)
+
+    def _on_pause(self, _event: ev.PauseRequested) -> None:
+        if self.record.state == ExecutionState.RUNNING:
+            self.move_execution(ExecutionState.PAUSED)
+            self.commands.held = True
+
+    def _on_resume(self, _event: ev.ResumeRequested) -> None:
+        if self.record.state == ExecutionState.PAUSED:
+            self.move_execution(ExecutionState.RUNNING)
+            self.commands.held = False
+            deadlines.fire(self)
+
+    def _on_continued(self, _event: ev.Continued) -> None:
+        """Nothing happened; there is more to do."""
+
+    def _on_broke(self, event: ev.ExecutionBroke) -> None:
+        self.record.error = TaskError("internal_error", event.message)
+        ending.stop_everything(self, "internal_error")
+        ending.finish(self, ExecutionState.FAILED)
+
+    def _on_nodes_added(self, event: ev.NodesAdded) -> None:
+        fresh = [node for node in event.nodes if node.address not in self.numbers]
+        self.record.added = [*self.record.added, *fresh]
+        self.commands.record = self.record
+        self.considered.extend(self._append_nodes(fresh))
+
+    def _current(self, event: ev.TaskEvent) -> NodeRun | None:
+        """The node's record, if the event speaks of its current attempt and that hasn't ended."""
+        run = self.runs.get(event.node)
+        if (
+            run is None
+            or event.attempt != run.attempt
+            or event.generation != self.record.generation
+            or (run.state is not QUEUED and run.state is not RUNNING)
+        ):
+            return None
+        return run
+
+    def _keep_logs(self, event: ev.TaskSucceeded | ev.TaskFailed) -> None:
+        if event.logs:
+            self.commands.logs.append((event.node, event.attempt, event.logs))
+
+    def move(self, run: NodeRun, state: NodeState, reason: str | None = None, at: float | None = None) -> None:
+        """The only way a node's state changes: by the table, with a history line."""
+        if state not in NODE_TRANSITIONS[run.state]:
+            check_node(run.address, run.state, state)
+        commands = self._commands
+        if commands is None:
+            commands = self.commands
+        self.last_seq += 1
+        when = self.now if at is None else at
+        commands.history.append(Transition(self.last_seq, when, run.address, run.state, state, run.attempt, reason))
+        commands.nodes[run.address] = run
+        run.state, run.reason = state, reason
+        if state in NODE_ENDS:
+            run.finished_at = when
+            self.open -= 1
+
+    def open_run(self, number: int) -> NodeRun:
+        """The record of a node that leaves PENDING."""
+        address = self.nodes[number].address
+        run = self.runs[address] = NodeRun(address, PENDING)
+        return run
+
+    def complete(self, number: int, run: NodeRun, output: Value) -> None:
+        self.outputs[run.address] = output
+        self.commands.outputs[run.address] = output
+        self.move(run, COMPLETED)
+        self.settle(number, Outcome.SUCCESS)
+
+    def skip(self, number: int, reason: str) -> None:
+        self.move(self.open_run(number), SKIPPED, reason)
+        self.settle(number, Outcome.FAILURE if reason == UPSTREAM_FAILED else Outcome.SKIP)
+
+    def fail(self, number: int, run: NodeRun, error: TaskError, *, dead_letter: bool = True) -> None:
+        """The node has no more attempts."""
+        node = self.nodes[number]
+        if not run.failures or run.failures[-1].error is not error:
+            run.failures = [*run.failures, AttemptFailure(run.attempt, self.now, error, run.worker_id)]
+        self.move(run, FAILED, error.category)
+        if dead_letter:
+            letter = DeadLetter(self.record.execution_id, node.address, node.handler, self.now, run.failures)
+            self.commands.dead_letters.append(letter)
+        self.settle(number, Outcome.SUCCESS if node.optional else Outcome.FAILURE)
+        if not node.optional:
+            ending.fail(self, error, node.address)
+
+    def _mark_running(self, run: NodeRun, started_at: float, worker_id: str, *, arm: bool = True) -> None:
+        # the worker's clock may differ from ours: a start is never before the dispatch or after the outcome
+        run.started_at = min(max(started_at, run.queued_at or 0.0), self.now)
+        run.worker_id = worker_id
+        self.move(run, RUNNING, at=run.started_at)
+        if arm:
+            self.arm(run.started_at + self.node_of(run).timeout_seconds + BACKSTOP_SECONDS, run, "attempt")
+
+    def attempt_failed(self, run: NodeRun, error: TaskError, *, retryable: bool, asked: float | None) -> None:
+        number = self.numbers[run.address]
+        retry = self.nodes[number].retry
+        run.failures = [*run.failures, AttemptFailure(run.attempt, self.now, error, run.worker_id)]
+        if not retryable or run.attempt >= retry.max_attempts:
+            self.fail(number, run, error)
+            return
+        seed = f"{self.record.execution_id}:{run.address}"
+        delay = delay_seconds(retry, run.attempt, seed, asked=asked)
+        run.due_at = self.now + delay
+        self.move(run, RETRYING, error.category)
+        if delay:
+            self.arm(run.due_at, run, "retry")
+        else:
+            self.ready.append(number)
+
+    def node_of(self, run: NodeRun) -> PlanNode:
+        return self.nodes[self.numbers[run.address]]
+
+    def settle(self, number: int, outcome: Outcome) -> None:
+        self.considered.extend(self.tally.settle(self.nodes[number], number, outcome, self.nodes))
+
+    def _consider(self, number: int) -> None:
+        """Start, skip or leave a node after one of its parents has settled."""
+        node = self.nodes[number]
+        if number in self._readied or node.address in self.runs:
+            return
+        decision = self.tally.verdict(node, number)
+        if self.record.failing and node.rule not in CLEANUP_RULES:
+            self.skip(number, UPSTREAM_FAILED if decision is Verdict.SKIP_FAILED else "execution_failed")
+        elif decision is Verdict.START:
+            self._make_ready(number)
+        elif decision is Verdict.SKIP:
+            self.skip(number, "branch_not_taken")
+        elif decision is Verdict.SKIP_FAILED:
+            self._upstream_failed(number, node)
+
+    def _upstream_failed(self, number: int, node: PlanNode) -> None:
+        if not node.fails_with_dependency:
+            self.skip(number, UPSTREAM_FAILED)
+            return
+        message = "a dependency failed, and on_dependency_failure is fail"
+        self.fail(number, self.open_run(number), TaskError("dependency", message), dead_letter=False)
+
+    def _make_ready(self, number: int) -> None:
+        self._readied.add(number)
+        self.ready.append(number)
+
+    def _drain(self) -> None:
+        """Follow every consequence, as far as one commit goes. Worklists, not recursion: a DAG may be 10,000 deep."""
+        commands = self.commands
+        while True:
+            while self.considered:
+                self._consider(self.considered.popleft())
+            if not self.ready or self.record.state != ExecutionState.RUNNING:
+                break
+            if len(commands.history) >= COMMIT_WEIGHT:
+                commands.more = True
+                self._wake(self.now)
+                break
+            start(self, self.ready.popleft())
+        self.values.clear()
+        if not self.wanted:
+            self.loaded.clear()
+        if not self.open and self.record.state not in EXECUTION_ENDS:
+            ending.finish(self, ExecutionState.FAILED if self.record.error else ExecutionState.COMPLETED)
+        elif self.deadlines:
+            self._wake(self.deadlines[0][0])
+
+    def arm(self, due_at: float, run: NodeRun, kind: str) -> None:
+        heappush(self.deadlines, (due_at, self.numbers[run.address], run.attempt, kind))
+
+    def _arm_execution(self) -> None:
+        if self.plan.timeout_seconds is not None:
+            started_at = self.record.started_at or self.now
+            heappush(self.deadlines, (started_at + self.plan.timeout_seconds, -1, 0, "execution"))
+
+    def _wake(self, at: float) -> None:
+        """The store keeps one timer per execution, the earliest. A later one is set when that fires."""
+        if self.wake_at is None or at < self.wake_at:
+            self.wake_at = at
+            self.commands.timer_changed, self.commands.wake_at = True, at
+
+    def move_execution(self, state: ExecutionState, reason: str | None = None) -> None:
+        before = self.record.state
+        check_execution(self.record.execution_id, before, state)
+        self.record.state = state
+        self.commands.record = self.record
+        self.last_seq += 1
+        self.commands.history.append(Transition(self.last_seq, self.now, "", before, state, 0, reason))
+
+    def _append_nodes(self, added: Iterable[ev.AddedNode]) -> list[int]:
+        """Nodes beside the plan's: the plan is shared by all executions of the version, so it is copied first."""
+        if self.nodes is self.plan.nodes:
+            self.nodes, self.numbers = self.plan.nodes.copy(), self.plan.numbers.copy()
+        fresh: list[int] = []
+        for node in added:
+            number = self.numbers[node.address] = len(self.nodes)
+            parents = tuple(self.numbers[name] for name in node.dependencies)
+            like = self.plan.nodes[self.plan.numbers[node.like]]
+            self.nodes.append(structs.replace(like, address=node.address, dependencies=parents, children=()))
+            self.open += 1
+            self.tally.append(number, parents)
+            for parent in parents:
+                run = self.runs.get(self.nodes[parent].address)
+                if run is not None and run.state in NODE_ENDS:
+                    self.tally.count(number, outcome_of(self.nodes[parent], run))
+            fresh.append(number)
+        return fresh
+
+    def _restore(self, runs: Iterable[NodeRun]) -> None:
+        """Everything that isn't stored, from what is."""
+        self._arm_execution()
+        for run in runs:
+            number = self.numbers[run.address]
+            node = self.nodes[number]
+            self.runs[run.address] = run
+            if run.state in NODE_ENDS:
+                self.open -= 1
+                self.tally.settle(node, number, outcome_of(node, run))
+            elif run.state is RETRYING and run.due_at is not None:
+                self.arm(run.due_at, run, "retry")
+            elif run.state is RUNNING:
+                self.arm((run.started_at or 0.0) + node.timeout_seconds + BACKSTOP_SECONDS, run, "attempt")
+            elif run.state is QUEUED and node.queue_timeout_seconds:
+                self.arm((run.queued_at or 0.0) + node.queue_timeout_seconds, run, "queue")
+        self.considered.extend(i for i, node in enumerate(self.nodes) if node.address not in self.runs)
+
+
+_HANDLERS: dict[type, Callable[[Execution, Any], None]] = {
+    ev.ExecutionStarted: Execution._on_started,  # noqa: SLF001
+    ev.TaskStarted: Execution._on_task_started,  # noqa: SLF001
+    ev.TaskSucceeded: Execution._on_task_succeeded,  # noqa: SLF001
+    ev.TaskFailed: Execution._on_task_failed,  # noqa: SLF001
+    ev.TaskLost: Execution._on_task_lost,  # noqa: SLF001
+    ev.TaskReturned: Execution._on_task_returned,  # noqa: SLF001
+    ev.TimerFired: Execution._on_timer,  # noqa: SLF001
+    ev.CancelRequested: Execution._on_cancel,  # noqa: SLF001
+    ev.PauseRequested: Execution._on_pause,  # noqa: SLF001
+    ev.ResumeRequested: Execution._on_resume,  # noqa: SLF001
+    ev.Continued: Execution._on_continued,  # noqa: SLF001
+    ev.ExecutionBroke: Execution._on_broke,  # noqa: SLF001
+    ev.NodesAdded: Execution._on_nodes_added,  # noqa: SLF001
+}

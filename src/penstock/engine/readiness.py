@@ -1,0 +1,139 @@
+"""When a node may start: its trigger rule against how its dependencies settled. Integers only.
+
+A dependency settles as a success (COMPLETED, or FAILED but optional), a skip (a branch that wasn't taken) or a failure
+(FAILED, or skipped because something before it failed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import Enum
+
+from penstock.definition.model import TriggerRule
+from penstock.definition.plan import Plan, PlanNode
+from penstock.engine.commands import NodeRun
+from penstock.engine.states import NodeState
+
+UPSTREAM_FAILED = "upstream_failed"
+
+
+class Outcome(Enum):
+    SUCCESS = "success"
+    SKIP = "skip"
+    FAILURE = "failure"
+
+
+class Verdict(Enum):
+    WAIT = "wait"
+    START = "start"
+    SKIP = "skip"
+    """Not taken: counts as a skip for what comes after."""
+    SKIP_FAILED = "skip_failed"
+    """Something before it failed: counts as a failure for what comes after."""
+
+
+CLEANUP_RULES: frozenset[TriggerRule] = frozenset({"all_done", "one_failed"})
+"""Nodes with these rules still run when an execution is failing fast."""
+
+_WAIT, _START, _SKIP, _SKIP_FAILED = Verdict.WAIT, Verdict.START, Verdict.SKIP, Verdict.SKIP_FAILED
+
+
+def verdict(rule: TriggerRule, total: int, unsettled: int, successes: int, failures: int) -> Verdict:
+    """A node without dependencies starts at once, whatever its rule."""
+    if not total:
+        return _START
+    return _RULES[rule](unsettled, successes, failures)
+
+
+def _all_success(unsettled: int, successes: int, failures: int) -> Verdict:
+    if failures:
+        return _SKIP_FAILED
+    if unsettled:
+        return _WAIT
+    return _START if successes else _SKIP
+
+
+def _none_failed(unsettled: int, _successes: int, failures: int) -> Verdict:
+    if failures:
+        return _SKIP_FAILED
+    return _WAIT if unsettled else _START
+
+
+def _all_done(unsettled: int, _successes: int, _failures: int) -> Verdict:
+    return _WAIT if unsettled else _START
+
+
+def _one_success(unsettled: int, successes: int, failures: int) -> Verdict:
+    if successes:
+        return _START
+    if unsettled:
+        return _WAIT
+    return _SKIP_FAILED if failures else _SKIP
+
+
+def _one_failed(unsettled: int, _successes: int, failures: int) -> Verdict:
+    if failures:
+        return _START
+    return _WAIT if unsettled else _SKIP
+
+
+_RULES = {
+    "all_success": _all_success,
+    "none_failed": _none_failed,
+    "all_done": _all_done,
+    "one_success": _one_success,
+    "one_failed": _one_failed,
+}
+
+
+def outcome_of(node: PlanNode, run: NodeRun) -> Outcome:
+    """How a node that has ended settles."""
+    if run.state is NodeState.COMPLETED or (run.state is NodeState.FAILED and node.optional):
+        return Outcome.SUCCESS
+    if run.state is NodeState.FAILED or run.reason == UPSTREAM_FAILED:
+        return Outcome.FAILURE
+    return Outcome.SKIP
+
+
+class Tally:
+    """For each node, how many of its dependencies are unsettled, succeeded and failed: all that fan-in is."""
+
+    def __init__(self, plan: Plan) -> None:
+        size = len(plan.nodes)
+        self.unsettled = plan.dependency_counts.copy()
+        self.successes = [0] * size
+        self.failures = [0] * size
+        self._added_children: dict[int, list[int]] = {}
+
+    def settle(
+        self, node: PlanNode, number: int, outcome: Outcome, nodes: Sequence[PlanNode] | None = None
+    ) -> Iterable[int]:
+        """Count a settled node for its children; with `nodes`, answers which of them may now be decided."""
+        children = node.children
+        if number in self._added_children:
+            children = (*children, *self._added_children[number])
+        for child in children:
+            self.count(child, outcome)
+        if nodes is None or outcome is Outcome.FAILURE:
+            return children
+        unsettled = self.unsettled
+        return [child for child in children if not unsettled[child] or nodes[child].rule == "one_success"]
+
+    def count(self, child: int, outcome: Outcome) -> None:
+        self.unsettled[child] -= 1
+        if outcome is Outcome.SUCCESS:
+            self.successes[child] += 1
+        elif outcome is Outcome.FAILURE:
+            self.failures[child] += 1
+
+    def append(self, number: int, parents: Sequence[int]) -> None:
+        """Room for a node that the execution gained."""
+        self.unsettled.append(len(parents))
+        self.successes.append(0)
+        self.failures.append(0)
+        for parent in parents:
+            self._added_children.setdefault(parent, []).append(number)
+
+    def verdict(self, node: PlanNode, number: int) -> Verdict:
+        total = len(node.dependencies)
+        return verdict(node.rule, total, self.unsettled[number], self.successes[number], self.failures[number])

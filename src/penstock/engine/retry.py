@@ -1,0 +1,20 @@
+"""How long to wait before the next attempt. The jitter is seeded, so that a decision made again is the same one."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from penstock.definition.model import Retry
+
+
+def delay_seconds(retry: Retry, failed_attempt: int, seed: str, *, asked: float | None = None) -> float:
+    """The wait after `failed_attempt` (1 is the first). What the service asked for (`Retry-After`) is obeyed."""
+    if asked is not None:
+        return max(0.0, asked)
+    # the exponent is bounded: 2.0 ** 1100 would overflow long after max_delay has decided
+    grown = retry.initial_delay_seconds * retry.multiplier ** min(failed_attempt - 1, 64)
+    return min(grown, retry.max_delay_seconds) + retry.jitter_seconds * _fraction(f"{seed}:{failed_attempt}")
+
+
+def _fraction(seed: str) -> float:
+    return crc32(seed.encode()) / 2**32

@@ -1,0 +1,75 @@
+"""The states of a node and of an execution, and the table of what may follow what.
+
+Anything that isn't in the table raises `InvalidTransition`: a late result, a late timer or a bug can't revive what
+has ended. Terminal states have no row to go to.
+
+    PENDING --> QUEUED --> RUNNING --> COMPLETED | FAILED
+       |          |  ^        |
+       |          v  |        v
+       |        RETRYING <----+          CANCELLED from anything that hasn't ended
+       +--> SKIPPED, COMPLETED | FAILED (data nodes, conditions, configs), WAITING
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from penstock.errors import InvalidTransition
+
+
+class NodeState(StrEnum):
+    PENDING = "PENDING"
+    QUEUED = "QUEUED"
+    RUNNING = "RUNNING"
+    RETRYING = "RETRYING"
+    WAITING = "WAITING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    CANCELLED = "CANCELLED"
+
+
+class ExecutionState(StrEnum):
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+_N, _E = NodeState, ExecutionState
+
+NODE_TRANSITIONS: dict[NodeState, frozenset[NodeState]] = {
+    _N.PENDING: frozenset({_N.QUEUED, _N.WAITING, _N.COMPLETED, _N.FAILED, _N.SKIPPED, _N.CANCELLED}),
+    _N.QUEUED: frozenset({_N.RUNNING, _N.RETRYING, _N.FAILED, _N.CANCELLED}),
+    _N.RUNNING: frozenset({_N.COMPLETED, _N.FAILED, _N.RETRYING, _N.CANCELLED}),
+    _N.RETRYING: frozenset({_N.QUEUED, _N.CANCELLED}),
+    _N.WAITING: frozenset({_N.COMPLETED, _N.FAILED, _N.CANCELLED}),
+    _N.COMPLETED: frozenset(),
+    _N.FAILED: frozenset(),
+    _N.SKIPPED: frozenset(),
+    _N.CANCELLED: frozenset(),
+}
+
+EXECUTION_TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
+    _E.PENDING: frozenset({_E.RUNNING, _E.CANCELLED}),
+    _E.RUNNING: frozenset({_E.PAUSED, _E.COMPLETED, _E.FAILED, _E.CANCELLED}),
+    _E.PAUSED: frozenset({_E.RUNNING, _E.COMPLETED, _E.FAILED, _E.CANCELLED}),
+    _E.COMPLETED: frozenset(),
+    _E.FAILED: frozenset(),
+    _E.CANCELLED: frozenset(),
+}
+
+NODE_ENDS = frozenset({_N.COMPLETED, _N.FAILED, _N.SKIPPED, _N.CANCELLED})
+EXECUTION_ENDS = frozenset({_E.COMPLETED, _E.FAILED, _E.CANCELLED})
+
+
+def check_node(address: str, before: NodeState, after: NodeState) -> None:
+    if after not in NODE_TRANSITIONS[before]:
+        raise InvalidTransition(f"node {address!r} can't go from {before} to {after}")
+
+
+def check_execution(execution_id: str, before: ExecutionState, after: ExecutionState) -> None:
+    if after not in EXECUTION_TRANSITIONS[before]:
+        raise InvalidTransition(f"execution {execution_id!r} can't go from {before} to {after}")

@@ -1,0 +1,93 @@
+"""One tree of exceptions: everything Penstock raises on purpose is a `PenstockError`.
+
+An error's text says what is wrong, where, and what to do about it; the command line prints it as it is.
+Inside handlers two names matter: `Terminal` (never retried) and `Retryable` (retried, with a chosen delay).
+Any other exception that a handler raises is retried by the node's policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.definition.problems import Problem
+
+
+class PenstockError(Exception):
+    """The root of the tree."""
+
+
+class SettingsError(PenstockError):
+    """A setting, flag or environment variable has a value that can't be used."""
+
+
+class InvalidWorkflow(PenstockError):
+    """The document was refused; `problems` has every reason at once."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = list(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class InvalidInput(PenstockError):
+    """The execution's input isn't JSON, or doesn't fit the workflow's `input_schema`."""
+
+
+class NotFound(PenstockError):
+    """There is no execution, workflow or version of that name in this store."""
+
+
+class Conflict(PenstockError):
+    """The execution's state doesn't allow that; or an idempotency key came back with another request."""
+
+
+class InvalidTransition(PenstockError):
+    """A state change that the transition table doesn't have: a bug in the core, never in a document."""
+
+
+class StoreError(PenstockError):
+    """A store refused or failed a call."""
+
+
+class StoreLocked(StoreError):
+    """Another process has this store open; the message names it."""
+
+
+class StoreUnavailable(StoreError):
+    """The store can't be reached or can't write now; the call may be repeated."""
+
+
+class SchemaMismatch(StoreError):
+    """The store, or a message in it, was written by another version of Penstock."""
+
+
+class Fenced(StoreError):
+    """The partition's lease or commit number has moved on: what was decided in memory is void."""
+
+
+class HandlerError(PenstockError):
+    """What a handler may raise to say how its failure is to be treated.
+
+    `category` groups failures for operators (`http`, `llm`, `config`, ...); `detail` is any JSON that helps to
+    understand this one, shown with the error. Neither may hold a secret.
+    """
+
+    def __init__(self, message: str = "", *, category: str = "handler", detail: Any = None) -> None:
+        super().__init__(message)
+        self.category = category
+        self.detail = detail
+
+
+class Terminal(HandlerError):
+    """Fail the node now: another attempt can't help."""
+
+
+class Retryable(HandlerError):
+    """Fail this attempt; the next comes after `after` seconds, or by the node's policy when it isn't given."""
+
+    def __init__(
+        self, message: str = "", *, after: float | None = None, category: str = "handler", detail: Any = None
+    ) -> None:
+        super().__init__(message, category=category, detail=detail)
+        self.after = after

@@ -1,0 +1,59 @@
+"""What a new owner does before it reads its inbox: make sure that everything that should run has something to run it.
+
+- An execution that was accepted and never started is started (its event was lost between the two steps of a start).
+- Where queued tasks don't outlive the process, each node that was queued is handed out again, with the same attempt; a
+  node that was in a worker's hands has lost that attempt, so a handler that kills its process can't do so for ever.
+
+Doing this twice does no harm: events that are not current change nothing.
+"""
+
+from __future__ import annotations
+
+from penstock.engine.commands import NodeRun
+from penstock.engine.events import AnyEvent, Continued, ExecutionStarted, TaskLost, TaskReturned
+from penstock.engine.states import NodeState
+from penstock.stores.base import Stored, Stores
+
+CHUNK = 500
+LAST_PROCESS = "of the last process"
+Key = tuple[str, str, int, int]
+
+
+async def recover(stores: Stores, partition: int) -> int:
+    """Append what is missing to the inbox; answers how many executions were looked at."""
+    names = await stores.cold.started(partition)
+    orphans = set(stores.queue.orphans())
+    lost: set[Key] = set()
+    for first in range(0, len(names), CHUNK):
+        chunk = names[first : first + CHUNK]
+        known = await stores.hot.load(chunk)
+        events: list[AnyEvent] = []
+        for name in chunk:
+            stored = known.get(name)
+            if stored is None:
+                events.append(ExecutionStarted(name))
+            elif not stores.hot.keeps_tasks:
+                events += _hand_out_again(stored, orphans, lost)
+        await stores.hot.append(events)
+    stores.queue.disown(orphans - lost)
+    return len(names)
+
+
+def _hand_out_again(stored: Stored, orphans: set[Key], lost: set[Key]) -> list[AnyEvent]:
+    events: list[AnyEvent] = []
+    for run in stored.runs.values():
+        if run.state not in (NodeState.QUEUED, NodeState.RUNNING):
+            continue
+        key = _key(stored, run)
+        if run.state == NodeState.RUNNING or key in orphans:
+            lost.add(key)
+            events.append(TaskLost(*key, run.worker_id or LAST_PROCESS))
+        else:
+            events.append(TaskReturned(*key, ""))
+    # last, because it also starts what was ready and had not been dispatched
+    events.append(Continued(stored.record.execution_id))
+    return events
+
+
+def _key(stored: Stored, run: NodeRun) -> Key:
+    return (stored.record.execution_id, run.address, stored.record.generation, run.attempt)

@@ -1,0 +1,87 @@
+"""An execution as users see it: in Python, in `--json`, over HTTP. One shape for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from penstock.definition.plan import Plan
+from penstock.engine.commands import ExecutionRecord, NodeRun, Transition
+from penstock.engine.events import Blob, TaskError, Value
+from penstock.engine.states import NodeState
+from penstock.stores.base import BlobStore
+
+
+def time_text(at: float | None) -> str | None:
+    if at is None:
+        return None
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[str, bytes]:
+    """Every output as JSON text, wherever it is kept."""
+    return {name: await blobs.get(value) if isinstance(value, Blob) else value for name, value in outputs.items()}
+
+
+def execution_view(
+    record: ExecutionRecord, runs: Mapping[str, NodeRun], outputs: Mapping[str, bytes], plan: Plan
+) -> dict[str, Any]:
+    values = {name: msgspec.json.decode(data) for name, data in outputs.items()}
+    addresses = [node.address for node in plan.nodes] + [node.address for node in record.added]
+    return {
+        "execution_id": record.execution_id,
+        "workflow": record.workflow,
+        "version": record.version,
+        "state": str(record.state),
+        "input": msgspec.json.decode(record.input),
+        "output": _output(values, plan),
+        "error": error_view(record.error, record.error_node),
+        "created_at": time_text(record.created_at),
+        "started_at": time_text(record.started_at),
+        "finished_at": time_text(record.finished_at),
+        "nodes": {name: node_view(runs.get(name), values.get(name)) for name in addresses},
+    }
+
+
+def node_view(run: NodeRun | None, output: Any) -> dict[str, Any]:
+    if run is None:
+        return {"state": str(NodeState.PENDING), "attempt": 0, "output": None, "error": None}
+    failed = run.failures and run.state in (NodeState.FAILED, NodeState.RETRYING)
+    return {
+        "state": str(run.state),
+        "attempt": run.attempt,
+        "output": output,
+        "error": error_view(run.failures[-1].error) if failed else None,
+        "reason": run.reason,
+        "worker_id": run.worker_id,
+        "queued_at": time_text(run.queued_at),
+        "started_at": time_text(run.started_at),
+        "finished_at": time_text(run.finished_at),
+    }
+
+
+def error_view(error: TaskError | None, node_id: str | None = None) -> dict[str, Any] | None:
+    if error is None:
+        return None
+    fields: dict[str, Any] = msgspec.to_builtins(error)
+    shown = {key: value for key, value in fields.items() if value is not None}
+    return {**shown, "node_id": node_id} if node_id else shown
+
+
+def history_view(history: Iterable[Transition]) -> list[dict[str, Any]]:
+    return [
+        {
+            "seq": line.seq, "at": time_text(line.at), "node_id": line.node or None, "from": line.before,
+            "to": line.after, "attempt": line.attempt, "reason": line.reason,
+        }
+        for line in history
+    ]  # fmt: skip
+
+
+def _output(values: Mapping[str, Any], plan: Plan) -> Any:
+    if plan.single_result:
+        return values.get(plan.result_nodes[0])
+    return {name: values[name] for name in plan.result_nodes if name in values}

@@ -1,0 +1,195 @@
+"""The protocols that every store keeps. The contract suite says the same as tests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+from zlib import crc32
+
+import msgspec
+
+from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Stop, Task, Transition
+from penstock.engine.events import AnyEvent, Blob, TaskEvent, Value
+from penstock.engine.states import ExecutionState
+
+
+class Lease(msgspec.Struct):
+    """The right to decide for a partition. `token` can't be guessed, so nobody holds an old one by accident."""
+
+    partition: int
+    owner: str
+    token: str
+    commit_number: int
+    """Of the last commit; every commit expects it and raises it."""
+    position: int
+    """Up to where the inbox has been handled."""
+
+
+class Commit(msgspec.Struct):
+    """Everything that one batch of events decided for a partition: all of it happens, or nothing."""
+
+    partition: int
+    token: str
+    commit_number: int
+    """The number that the store must be at."""
+    position: int
+    changes: Sequence[Commands]
+
+
+class Stored(msgspec.Struct):
+    """An execution as the store has it."""
+
+    record: ExecutionRecord
+    runs: dict[str, NodeRun]
+    outputs: dict[str, Value]
+    last_seq: int
+    history: list[Transition]
+    logs: list[tuple[str, int, str]]
+
+
+class NewExecution(msgspec.Struct):
+    """An intent: once this is stored, the execution will run."""
+
+    record: ExecutionRecord
+    labels: dict[str, Any] = {}
+    idempotency_key: str | None = None
+    request_hash: str = ""
+    """Of what was asked, so that the same key with another request can be told."""
+    retry_of: str | None = None
+
+
+class WorkflowVersion(msgspec.Struct):
+    name: str
+    version: int
+    content_hash: str
+    document: bytes
+    created_at: float
+
+
+def partition_of(execution_id: str, partitions: int) -> int:
+    return crc32(execution_id.encode()) % partitions
+
+
+class HotStore(Protocol):
+    @property
+    def partitions(self) -> int: ...
+    @property
+    def keeps_tasks(self) -> bool:
+        """False: queued tasks don't outlive the process, so a new owner hands them out again."""
+        ...
+
+    def now(self) -> float:
+        """The store's clock: leases and timers go by this one."""
+
+    async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
+        """A lease, unless somebody else's still runs."""
+
+    async def renew(self, lease: Lease, seconds: float) -> bool: ...
+
+    async def release(self, lease: Lease) -> None: ...
+
+    async def append(self, events: Sequence[AnyEvent]) -> None:
+        """Put events in the inboxes of their executions' partitions, in order."""
+
+    async def receive(
+        self, partition: int, after: int, limit: int, timeout_seconds: float
+    ) -> list[tuple[int, AnyEvent]]:
+        """Events after a position, with their positions. Waits for the first up to the time-out."""
+
+    async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
+        """Unknown ones are missing from the answer."""
+
+    async def commit(self, commit: Commit) -> None:
+        """Raises `Fenced` if the token or the commit number has moved on; then nothing was written."""
+
+    async def due(self, partition: int, now: float, limit: int) -> list[str]:
+        """Executions whose timer is due."""
+
+    async def next_due(self, partition: int) -> float | None: ...
+
+    async def active(self, partition: int) -> list[str]:
+        """Executions that have started and not ended."""
+
+
+class TaskQueue(Protocol):
+    async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
+        """Up to `limit` tasks, now this worker's. Waits for the first."""
+
+    async def held(self, worker_id: str) -> list[Task]:
+        """All that is on this worker's list: what a fetch took whose answer got lost is there too."""
+
+    async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
+        """Outcomes: into the inbox and off the worker's list in one step. Tasks no longer this worker's are dropped."""
+
+    async def started(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
+        """Long tasks have begun; they stay on the worker's list."""
+
+    async def heartbeat(self, worker_id: str, queues: Collection[str], held: Collection[Stop]) -> list[Stop]:
+        """I live. Answers which of the held tasks aren't this worker's any more."""
+
+    async def workers(self) -> Mapping[str, int]:
+        """The heartbeat counter of each known worker."""
+
+    async def reap(self, partition: int, token: str, worker_id: str) -> int:
+        """Turn the tasks of a dead worker in this partition into `TaskLost`. Raises `Fenced`."""
+
+    async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
+        """Stop being a worker; hand back what was fetched and never ran."""
+
+    def orphans(self) -> Collection[tuple[str, str, int, int]]:
+        """Tasks that workers held when the last process ended, where no list of that outlives it by itself."""
+
+    def disown(self, keys: Iterable[tuple[str, str, int, int]]) -> None:
+        """These orphans have been dealt with already."""
+
+
+class ColdStore(Protocol):
+    async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+        """The same content gives the same version; changed content the next."""
+
+    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None: ...
+
+    async def create(self, executions: Sequence[NewExecution]) -> list[str]:
+        """Store intents. Answers the ids in order: for a known idempotency key the one it made before.
+
+        Raises `Conflict` if a key comes back with another request.
+        """
+
+    async def started(self, partition: int) -> list[str]:
+        """Executions that should run and haven't ended: what recovery compares with the hot store."""
+
+    async def execution(self, execution_id: str) -> Stored | None: ...
+
+    async def intent(self, execution_id: str) -> NewExecution | None: ...
+
+    async def executions(self, state: ExecutionState | None = None, limit: int = 100) -> list[ExecutionRecord]:
+        """Newest first."""
+
+    async def dead_letters(self, limit: int = 100) -> list[DeadLetter]: ...
+
+    async def remember_handlers(self, names: Collection[str]) -> None: ...
+
+    async def known_handlers(self) -> set[str]: ...
+
+
+class BlobStore(Protocol):
+    async def put(self, data: bytes) -> Blob: ...
+
+    async def get(self, blob: Blob) -> bytes: ...
+
+    async def delete(self, blob: Blob) -> None: ...
+
+
+class Stores(Protocol):
+    """What one address (`sqlite:///…`, `memory://`) opens."""
+
+    @property
+    def hot(self) -> HotStore: ...
+    @property
+    def queue(self) -> TaskQueue: ...
+    @property
+    def cold(self) -> ColdStore: ...
+    @property
+    def blobs(self) -> BlobStore: ...
+
+    async def close(self) -> None: ...

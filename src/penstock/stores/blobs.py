@@ -1,0 +1,64 @@
+"""Large values: kept apart from the records, so that what is loaded often stays small."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from pathlib import Path
+
+from penstock.engine.events import Blob
+from penstock.errors import StoreError
+
+
+class MemoryBlobs:
+    def __init__(self) -> None:
+        self._blobs: dict[str, bytes] = {}
+
+    async def put(self, data: bytes) -> Blob:
+        key = hashlib.sha256(data).hexdigest()
+        self._blobs[key] = data
+        return Blob(key, len(data))
+
+    async def get(self, blob: Blob) -> bytes:
+        if blob.key not in self._blobs:
+            raise StoreError(f"the blob {blob.key} is gone")
+        return self._blobs[blob.key]
+
+    async def delete(self, blob: Blob) -> None:
+        self._blobs.pop(blob.key, None)
+
+
+class DirectoryBlobs:
+    """One file per value, named by its hash: writing the same value twice is writing it once."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    async def put(self, data: bytes) -> Blob:
+        return await asyncio.to_thread(self._put, data)
+
+    async def get(self, blob: Blob) -> bytes:
+        try:
+            return await asyncio.to_thread(self._path(blob.key).read_bytes)
+        except FileNotFoundError:
+            raise StoreError(f"the blob {blob.key} is gone from {self._directory}") from None
+
+    async def delete(self, blob: Blob) -> None:
+        await asyncio.to_thread(self._path(blob.key).unlink, missing_ok=True)
+
+    def _path(self, key: str) -> Path:
+        return self._directory / key[:2] / key
+
+    def _put(self, data: bytes) -> Blob:
+        key = hashlib.sha256(data).hexdigest()
+        path = self._path(key)
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_suffix(f".{os.getpid()}.part")
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())  # a record that points here may be committed next
+            partial.rename(path)
+        return Blob(key, len(data))

@@ -1,0 +1,84 @@
+"""How things are written: msgpack arrays behind a schema number. A reader of schema N also reads N-1.
+
+Fields may only be added at the end, with a default; array-like structs then read older and newer messages alike.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Transition
+from penstock.engine.events import AnyEvent, Value
+from penstock.errors import SchemaMismatch
+from penstock.stores.base import Stored
+
+SCHEMA = 1
+READABLE = (SCHEMA - 1, SCHEMA)
+
+
+class Change(msgspec.Struct, array_like=True):
+    """What one commit did to one execution, as it is kept."""
+
+    schema: int
+    record: ExecutionRecord | None
+    nodes: list[NodeRun]
+    outputs: dict[str, Value]
+    history: list[Transition]
+    logs: list[tuple[str, int, str]] = []
+
+
+_encoder = msgspec.msgpack.Encoder()
+_change_decoder = msgspec.msgpack.Decoder(Change)
+_event_decoder = msgspec.msgpack.Decoder(AnyEvent)
+_letter_decoder = msgspec.msgpack.Decoder(DeadLetter)
+_record_decoder = msgspec.msgpack.Decoder(ExecutionRecord)
+
+encode = _encoder.encode
+
+
+def encode_change(commands: Commands) -> bytes:
+    return encode(
+        Change(
+            SCHEMA, commands.record, list(commands.nodes.values()), commands.outputs, commands.history, commands.logs
+        )
+    )
+
+
+def decode_change(data: bytes) -> Change:
+    try:
+        change = _change_decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise SchemaMismatch(f"a stored change can't be read: {error}") from error
+    if change.schema not in READABLE:
+        raise SchemaMismatch(f"a stored change has schema {change.schema}; this version of Penstock reads {READABLE}")
+    return change
+
+
+def decode_event(data: bytes) -> AnyEvent:
+    try:
+        event: AnyEvent = _event_decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise SchemaMismatch(f"a message can't be read: {error}") from error
+    return event
+
+
+def decode_letter(data: bytes) -> DeadLetter:
+    return _letter_decoder.decode(data)
+
+
+def decode_record(data: bytes) -> ExecutionRecord:
+    return _record_decoder.decode(data)
+
+
+def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:
+    """An execution from what its commits did, oldest first."""
+    stored = Stored(record, {}, {}, 0, [], [])
+    for change in changes:
+        if change.record is not None:
+            stored.record = change.record
+        stored.runs.update((run.address, run) for run in change.nodes)
+        stored.outputs.update(change.outputs)
+        stored.history.extend(change.history)
+        stored.logs.extend(change.logs)
+    stored.last_seq = stored.history[-1].seq if stored.history else 0
+    return stored

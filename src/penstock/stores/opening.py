@@ -1,0 +1,25 @@
+"""From an address (`sqlite:///work.db`, `memory://`) to stores."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from penstock.config import Settings
+from penstock.errors import SettingsError
+from penstock.stores.base import Stores
+
+
+def open_stores(address: str, settings: Settings) -> Stores:
+    scheme, _, rest = address.partition("://")
+    if scheme == "memory":
+        from penstock.stores.memory import MemoryStores  # noqa: PLC0415 -- each address pays for its own store only
+
+        return MemoryStores(time.time)
+    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
+        from penstock.stores.sqlite import SqliteStores  # noqa: PLC0415
+
+        # as SQLAlchemy has it: three slashes for a relative path, four for an absolute one
+        path = Path(rest[1:])
+        return SqliteStores(path, Path(settings.blobs) if settings.blobs else None)
+    raise SettingsError(f"the store {address!r} can't be opened; use sqlite:///FILE (or memory:// for tests)")

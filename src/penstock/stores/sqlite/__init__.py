@@ -1,0 +1,64 @@
+"""The embedded store: one file, one process, one writer thread; nothing else to install."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from penstock.errors import SchemaMismatch, StoreError
+from penstock.stores.blobs import DirectoryBlobs
+from penstock.stores.sqlite.claims import Claims
+from penstock.stores.sqlite.cold import SqliteColdStore
+from penstock.stores.sqlite.hot import SqliteHotStore
+from penstock.stores.sqlite.lock import LockFile
+from penstock.stores.sqlite.reader import Reader
+from penstock.stores.sqlite.writer import Writer, connect
+
+SCHEMA_VERSION = "1"
+
+
+class SqliteStores:
+    def __init__(self, path: Path, blobs: Path | None = None) -> None:
+        path = path.absolute()
+        if not path.parent.is_dir():
+            raise StoreError(f"{path}: the folder {path.parent} doesn't exist; create it, or name another file")
+        self.path = path
+        self._lock = LockFile(path.with_name(path.name + ".lock"))
+        try:
+            _prepare(path)
+            self._claims = Claims(path.with_name(path.name + ".claims"))
+            self._reader = Reader(path)
+            self._writer = Writer(path)
+        except BaseException:
+            self._lock.release()
+            raise
+        self.hot = SqliteHotStore(self._writer, self._reader, self._claims)
+        self.queue = self.hot.queue
+        self.cold = SqliteColdStore(self.hot, self._writer, self._reader)
+        self.blobs = DirectoryBlobs(blobs or path.with_name(path.name + ".blobs"))
+
+    async def close(self) -> None:
+        await self._writer.close()
+        self._reader.close()
+        self._claims.close()
+        self._lock.release()
+
+
+def _prepare(path: Path) -> None:
+    import sqlite3  # noqa: PLC0415 -- for the error's name only
+
+    try:
+        connection = connect(path)
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} can't be opened as a SQLite file: {error}") from None
+    try:
+        connection.executescript((Path(__file__).parent / "schema.sql").read_text())
+        connection.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
+        connection.execute("INSERT OR IGNORE INTO meta VALUES ('store_id', ?)", (secrets.token_hex(8),))
+        (found,) = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    except sqlite3.Error as error:
+        raise StoreError(f"{path} can't be used: {error}") from None
+    finally:
+        connection.close()
+    if found != SCHEMA_VERSION:
+        raise SchemaMismatch(f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}")

@@ -1,0 +1,77 @@
+"""Which tasks are in a worker's hands, in a file that outlives the process.
+
+A handler that kills its process must cost its node an attempt, or it would be run again for ever. So a task is noted
+here before it is handed out and struck off when its outcome is reported. The notes are in a memory map: they survive
+`kill -9` without a system call per task. They don't survive a power cut, and needn't: then the attempt runs again, as
+"at least once per attempt" says.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from pathlib import Path
+
+import msgspec
+
+from penstock.stores.task_queue import Key
+
+SLOT_BYTES = 2048
+"""An id, an address of 256 characters of 4 bytes, two numbers."""
+HEADER = struct.Struct("<H")
+GROW_SLOTS = 256
+_decoder = msgspec.msgpack.Decoder(Key)
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Claims:
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._slots = max(os.fstat(self._file).st_size // SLOT_BYTES, GROW_SLOTS)
+        os.ftruncate(self._file, self._slots * SLOT_BYTES)
+        self._map = mmap.mmap(self._file, self._slots * SLOT_BYTES)
+        self._taken = self._read()
+        self.left_over = set(self._taken)
+        """What the last process held when it ended; each stays noted until its loss is recorded."""
+        taken = set(self._taken.values())
+        self._free = [slot for slot in range(self._slots) if slot not in taken]
+
+    def _read(self) -> dict[Key, int]:
+        found: dict[Key, int] = {}
+        for slot in range(self._slots):
+            start = slot * SLOT_BYTES
+            (length,) = HEADER.unpack_from(self._map, start)
+            if 0 < length <= SLOT_BYTES - HEADER.size:
+                try:
+                    found[_decoder.decode(self._map[start + HEADER.size : start + HEADER.size + length])] = slot
+                except msgspec.DecodeError:
+                    continue  # half written when the process ended: the task hadn't been handed out
+        return found
+
+    def add(self, key: Key) -> None:
+        self.remove(key)
+        if not self._free:
+            self._grow()
+        slot = self._taken[key] = self._free.pop()
+        data = _encode(key)
+        start = slot * SLOT_BYTES
+        self._map[start + HEADER.size : start + HEADER.size + len(data)] = data
+        HEADER.pack_into(self._map, start, len(data))  # last: a note without a length doesn't exist
+
+    def remove(self, key: Key) -> None:
+        slot = self._taken.pop(key, None)
+        if slot is not None:
+            HEADER.pack_into(self._map, slot * SLOT_BYTES, 0)
+            self._free.append(slot)
+
+    def _grow(self) -> None:
+        first, self._slots = self._slots, self._slots * 2
+        os.ftruncate(self._file, self._slots * SLOT_BYTES)
+        self._map.close()
+        self._map = mmap.mmap(self._file, self._slots * SLOT_BYTES)
+        self._free.extend(range(first, self._slots))
+
+    def close(self) -> None:
+        self._map.close()
+        os.close(self._file)

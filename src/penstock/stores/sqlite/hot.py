@@ -1,0 +1,224 @@
+"""The hot store on SQLite: one partition, one owner (the lock file is the lease), facts in the file.
+
+What is in the file: the changes of each execution and its timer. What isn't: the inbox and the queue of tasks. Both can
+be made again from the executions (`orchestrator.recovery`), so a task costs one row in a shared commit.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Collection, Iterable, Sequence
+from heapq import heappop, heappush
+
+from penstock.engine.commands import Commands
+from penstock.engine.events import AnyEvent, TaskFailed, TaskLost, TaskReturned, TaskSucceeded
+from penstock.engine.states import ExecutionState
+from penstock.errors import Fenced
+from penstock.stores import codec
+from penstock.stores.base import Commit, Lease, Stored
+from penstock.stores.inbox import Inbox
+from penstock.stores.sqlite.claims import Claims
+from penstock.stores.sqlite.reader import CHANGE_BITS, Reader
+from penstock.stores.sqlite.writer import Writer, insert_many
+from penstock.stores.task_queue import Key, MemoryTaskQueue, key_of
+
+
+class SqliteHotStore:
+    partitions = 1
+    keeps_tasks = False
+
+    def __init__(self, writer: Writer, reader: Reader, claims: Claims) -> None:
+        self._writer, self._reader = writer, reader
+        self._inbox = Inbox()
+        self._lease = Lease(0, "", "", 0, 0)
+        self._timers: dict[str, float] = {}
+        self._timer_heap: list[tuple[float, str]] = []
+        self._numbers: dict[str, int] = {}
+        """For each active execution, the id that its next change gets."""
+        self.queue = SqliteTaskQueue(self, claims)
+        for name, wake_at in reader.timers():
+            self._set_timer(name, wake_at)
+
+    def now(self) -> float:
+        return time.time()
+
+    async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:  # noqa: ARG002
+        self._lease = Lease(partition, owner, f"{owner}:{id(self)}", self._lease.commit_number, self._lease.position)
+        return Lease(partition, owner, self._lease.token, self._lease.commit_number, self._lease.position)
+
+    async def renew(self, lease: Lease, seconds: float) -> bool:  # noqa: ARG002
+        return lease.token == self._lease.token
+
+    async def release(self, lease: Lease) -> None:
+        if lease.token == self._lease.token:
+            self._lease.token = ""
+
+    async def append(self, events: Sequence[AnyEvent]) -> None:
+        self._inbox.append(events)
+
+    def append_now(self, events: Iterable[AnyEvent]) -> None:
+        self._inbox.append(events)
+
+    async def receive(
+        self,
+        partition: int,  # noqa: ARG002
+        after: int,
+        limit: int,
+        timeout_seconds: float,
+    ) -> list[tuple[int, AnyEvent]]:
+        if self._inbox.last <= after:
+            await self._inbox.wait(timeout_seconds)
+        return self._inbox.after(after, limit)
+
+    async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
+        # an execution that was just created has no changes: no need to look
+        maybe = [name for name in execution_ids if self._numbers.get(name, 1) & ((1 << CHANGE_BITS) - 1)]
+        if not maybe:
+            return {}
+        found: dict[str, Stored] = {}
+        for name, (stored, number) in (await self._reader.executions(maybe)).items():
+            if stored.last_seq:
+                found[name], self._numbers[name] = stored, number
+        return found
+
+    def number(self, execution_id: str, n: int) -> None:
+        """A new execution has the number `n`."""
+        self._numbers[execution_id] = n << CHANGE_BITS
+
+    async def commit(self, commit: Commit) -> None:
+        self._check(commit)
+        rows: list[tuple[int, bytes]] = []
+        others: list[Commands] = []
+        for commands in commit.changes:
+            name = commands.execution_id
+            if commands.nodes or commands.history or commands.record:
+                row = self._numbers[name]
+                self._numbers[name] = row + 1
+                rows.append((row, codec.encode_change(commands)))
+            if commands.finished or commands.timer_changed or commands.dead_letters or commands.held is not None:
+                others.append(commands)
+        if rows or others:
+            updates = self._updates(others)
+            await self._writer.submit(lambda connection: _write(connection, rows, updates))
+        self._lease.commit_number += 1
+        self._lease.position = commit.position
+        self.queue.settled(self._inbox.trim(commit.position))
+        for commands in commit.changes:
+            self.queue.apply(commands)
+        for commands in others:
+            if commands.timer_changed:
+                self._set_timer(commands.execution_id, commands.wake_at)
+            if commands.finished:
+                self._timers.pop(commands.execution_id, None)
+                self._numbers.pop(commands.execution_id, None)
+
+    def _check(self, commit: Commit) -> None:
+        if commit.token != self._lease.token or commit.commit_number != self._lease.commit_number:
+            raise Fenced(f"the store has moved on from commit {commit.commit_number}")
+
+    def _updates(self, changes: list[Commands]) -> _Updates:
+        """Taken now: by the time the writer gets to it, the execution may have gone on."""
+        updates = _Updates()
+        for commands in changes:
+            n = self._numbers[commands.execution_id] >> CHANGE_BITS
+            if commands.finished and commands.record is not None:
+                updates.ended.append((commands.record.finished_at, str(commands.record.state), n))
+            elif commands.held is not None:
+                state = ExecutionState.PAUSED if commands.held else ExecutionState.RUNNING
+                updates.states.append((str(state), n))
+            if commands.finished and commands.execution_id in self._timers:
+                updates.timers.append((n, None))
+            elif commands.timer_changed and not commands.finished:
+                updates.timers.append((n, commands.wake_at))
+            updates.letters += [(n, codec.encode(letter)) for letter in commands.dead_letters]
+        return updates
+
+    async def due(self, partition: int, now: float, limit: int) -> list[str]:  # noqa: ARG002
+        found: list[str] = []
+        while self._timer_heap and self._timer_heap[0][0] <= now and len(found) < limit:
+            wake_at, name = heappop(self._timer_heap)
+            if self._timers.get(name) == wake_at:
+                found.append(name)
+        for name in found:  # still due until a commit says otherwise
+            heappush(self._timer_heap, (self._timers[name], name))
+        return found
+
+    async def next_due(self, partition: int) -> float | None:  # noqa: ARG002
+        while self._timer_heap and self._timers.get(self._timer_heap[0][1]) != self._timer_heap[0][0]:
+            heappop(self._timer_heap)
+        return self._timer_heap[0][0] if self._timer_heap else None
+
+    async def active(self, partition: int) -> list[str]:  # noqa: ARG002
+        return await self._reader.started()
+
+    def _set_timer(self, name: str, wake_at: float | None) -> None:
+        if wake_at is None:
+            self._timers.pop(name, None)
+        else:
+            self._timers[name] = wake_at
+            heappush(self._timer_heap, (wake_at, name))
+
+
+class _Updates:
+    def __init__(self) -> None:
+        self.ended: list[tuple[float | None, str, int]] = []
+        self.states: list[tuple[str, int]] = []
+        self.timers: list[tuple[int, float | None]] = []
+        self.letters: list[tuple[int, bytes]] = []
+
+
+def _write(connection: sqlite3.Connection, rows: list[tuple[int, bytes]], updates: _Updates) -> None:
+    insert_many(connection, "INSERT INTO changes (id, change)", rows)
+    _write_ended(connection, updates.ended)
+    for state in updates.states:
+        connection.execute("UPDATE executions SET state = ? WHERE n = ?", state)
+    for n, wake_at in updates.timers:
+        if wake_at is None:
+            connection.execute("DELETE FROM timers WHERE n = ?", (n,))
+        else:
+            connection.execute("INSERT OR REPLACE INTO timers (n, wake_at) VALUES (?, ?)", (n, wake_at))
+    insert_many(connection, "INSERT INTO letters (n, letter)", updates.letters)
+
+
+def _write_ended(connection: sqlite3.Connection, ended: list[tuple[float | None, str, int]]) -> None:
+    """As `insert_many`: one statement for many rows."""
+    if len(ended) == 1:
+        connection.execute("UPDATE executions SET ended_at = ?, state = ? WHERE n = ?", ended[0])
+    elif ended:
+        connection.execute("CREATE TEMP TABLE IF NOT EXISTS ended (ended_at REAL, state TEXT, n INTEGER PRIMARY KEY)")
+        insert_many(connection, "INSERT INTO temp.ended", ended)
+        connection.execute(
+            "UPDATE executions SET ended_at = e.ended_at, state = e.state FROM temp.ended AS e WHERE executions.n = e.n"
+        )
+        connection.execute("DELETE FROM temp.ended")
+
+
+class SqliteTaskQueue(MemoryTaskQueue):
+    """The queue in memory, with a note on disk of what is in a worker's hands."""
+
+    def __init__(self, store: SqliteHotStore, claims: Claims) -> None:
+        super().__init__(store.append_now)
+        self._claims = claims
+
+    def orphans(self) -> set[Key]:
+        return self._claims.left_over
+
+    def disown(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._claims.remove(key)
+
+    def on_held(self, key: Key) -> None:
+        self._claims.add(key)
+
+    def on_dropped(self, key: Key) -> None:
+        self._claims.remove(key)
+
+    def settled(self, events: Iterable[AnyEvent]) -> None:
+        """Outcomes that are on disk: only now is a crash no longer the task's fault."""
+        for event in events:
+            if isinstance(event, (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)):
+                self._claims.remove(key_of(event))
+
+    async def reap(self, partition: int, token: str, worker_id: str) -> int:  # noqa: ARG002
+        return self.lose(worker_id, lambda _name: True)

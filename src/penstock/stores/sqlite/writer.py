@@ -1,0 +1,161 @@
+"""The one thread that writes. Jobs that arrive while it is busy share the next transaction, and so one fsync."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import PenstockError, StoreError, StoreUnavailable
+
+Job = Callable[[sqlite3.Connection], Any]
+CHECKPOINT_BYTES = 16 * 1024 * 1024
+IDLE_SECONDS = 1.0
+MOST_ROWS = 256
+UNAVAILABLE = ("disk is full", "disk I/O error", "readonly", "unable to open", "locked")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA wal_autocheckpoint=0")  # the writer chooses the moment
+    connection.execute("PRAGMA cache_size=-32000")
+    return connection
+
+
+def insert_many(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """`INSERT … VALUES (…), (…)` in as few steps as possible.
+
+    `executemany` gives up the interpreter's lock for each row and, with a busy event loop beside it, waits up to 5 ms
+    to get it back: 1,000 rows could take seconds. One statement of many rows takes it back once.
+    """
+    start = 0
+    while start < len(rows):
+        count = min(MOST_ROWS, 1 << ((len(rows) - start).bit_length() - 1))
+        values = ",".join(["(" + ",".join("?" * len(rows[0])) + ")"] * count)
+        connection.execute(
+            f"{statement} VALUES {values}", [item for row in rows[start : start + count] for item in row]
+        )
+        start += count
+
+
+class Writer:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection = connect(path)
+        self._jobs: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._wal = path.with_name(path.name + "-wal")
+        self._written = False
+        self._thread = threading.Thread(target=self._run, name="penstock-writer", daemon=True)
+        self._thread.start()
+        self.commits = 0
+
+    def submit(self, job: Job) -> asyncio.Future[Any]:
+        """Run `job` in the next transaction; the future is done when it is on disk."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._jobs.put((job, future))
+        return future
+
+    async def close(self) -> None:
+        self._jobs.put(None)
+        await asyncio.to_thread(self._thread.join)
+        self._connection.close()
+
+    def _run(self) -> None:
+        while True:
+            batch = self._next_batch()
+            if batch is None:
+                break
+            if batch:
+                self._write(batch)
+        self._checkpoint("TRUNCATE")
+
+    def _next_batch(self) -> list[tuple[Job, asyncio.Future[Any]]] | None:
+        try:
+            first = self._jobs.get(timeout=IDLE_SECONDS if self._written else None)
+        except queue.Empty:
+            self._checkpoint("PASSIVE")
+            self._written = False
+            return []
+        if first is None:
+            return None
+        batch = [first]
+        while not self._jobs.empty():
+            job = self._jobs.get()
+            if job is None:
+                self._jobs.put(None)
+                break
+            batch.append(job)
+        return batch
+
+    def _write(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> None:
+        try:
+            results = self._transaction([job for job, _ in batch])
+        except (sqlite3.Error, PenstockError) as error:
+            if len(batch) > 1:
+                for one in batch:  # one bad job must not take the others with it
+                    self._write([one])
+                return
+            self._answer([(batch[0][1], None, _explain(error, self._path))])
+            return
+        self._answer([(future, result, None) for (_, future), result in zip(batch, results, strict=True)])
+        self._written = True
+        self._checkpoint_if_large()
+
+    def _transaction(self, jobs: list[Job]) -> list[Any]:
+        connection = self._connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            results = [job(connection) for job in jobs]
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self.commits += 1
+        return results
+
+    def _answer(self, answers: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(_resolve, answers)
+
+    def _checkpoint_if_large(self) -> None:
+        try:
+            large = self._wal.stat().st_size > CHECKPOINT_BYTES
+        except FileNotFoundError:
+            return
+        if large:
+            self._checkpoint("TRUNCATE")
+
+    def _checkpoint(self, mode: str) -> None:
+        try:
+            self._connection.execute(f"PRAGMA wal_checkpoint({mode})")
+        except sqlite3.Error:
+            return  # a full disk, or a reader: the next one will do; nothing is lost, it is all in the log
+
+
+def _resolve(answers: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
+    for future, result, error in answers:
+        if future.done():
+            continue
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+
+def _explain(error: BaseException, path: Path) -> BaseException:
+    if isinstance(error, PenstockError):
+        return error
+    text = str(error)
+    if any(word in text for word in UNAVAILABLE):
+        return StoreUnavailable(f"{path} can't be written: {text}; nothing was lost, it is tried again")
+    return StoreError(f"{path}: {text}")

@@ -1,0 +1,186 @@
+"""A task queue in memory: queues by name, and for each worker the list of what it holds.
+
+The list of what is held is the truth about who runs what. A task leaves it by a report, by being stopped, or because
+its worker was declared dead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from penstock.engine.commands import Commands, Stop, Task
+from penstock.engine.events import AnyEvent, TaskEvent, TaskLost, TaskReturned
+
+Key = tuple[str, str, int, int]
+
+
+def key_of(task: Task | TaskEvent | Stop) -> Key:
+    return (task.execution_id, task.node, task.generation, task.attempt)
+
+
+class MemoryTaskQueue:
+    def __init__(self, append: Callable[[Iterable[AnyEvent]], None]) -> None:
+        self._append = append
+        self._waiting: dict[str, deque[Task]] = {}
+        self._held: dict[Key, tuple[str, Task]] = {}
+        self._beats: dict[str, int] = {}
+        self._on_hold: dict[str, list[Task]] = {}
+        self._stopped: set[Key] = set()
+        self._queued: set[Key] = set()
+        self._waiters: dict[str, tuple[asyncio.Future[None], frozenset[str]]] = {}
+
+    def apply(self, commands: Commands) -> list[Stop]:
+        """What a commit decided about tasks, after it is durable. Answers the stopped ones that a worker holds."""
+        if commands.held is not None:
+            (self.hold if commands.held else self.release)(commands.execution_id)
+        self.enqueue(commands.tasks)
+        held = self.stop(commands.stops) if commands.stops else []
+        if commands.finished and self._on_hold:
+            self.forget(commands.execution_id)
+        return held
+
+    def enqueue(self, tasks: Iterable[Task]) -> None:
+        names: set[str] = set()
+        for task in tasks:
+            self._waiting.setdefault(task.queue, deque()).append(task)
+            self._queued.add(key_of(task))
+            names.add(task.queue)
+        if names:
+            self._wake(names)
+
+    def stop(self, stops: Iterable[Stop]) -> list[Stop]:
+        """Drop tasks that nobody waits for; answers those that a worker holds, so that it can be told."""
+        held: list[Stop] = []
+        for stop in stops:
+            key = key_of(stop)
+            if key in self._held:
+                self._drop(key)
+                held.append(stop)
+            elif key in self._queued:
+                self._stopped.add(key)
+        return held
+
+    def hold(self, execution_id: str) -> None:
+        self._on_hold.setdefault(execution_id, [])
+
+    def release(self, execution_id: str) -> None:
+        self.enqueue(self._on_hold.pop(execution_id, ()))
+
+    def forget(self, execution_id: str) -> None:
+        """The execution has ended."""
+        for task in self._on_hold.pop(execution_id, ()):
+            self._queued.discard(key_of(task))
+
+    async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
+        self._beats.setdefault(worker_id, 0)
+        while True:
+            tasks = self._take(worker_id, queues, limit)
+            if tasks:
+                return tasks
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters[worker_id] = (waiter, frozenset(queues))
+            try:
+                await waiter
+            finally:
+                self._waiters.pop(worker_id, None)
+
+    async def held(self, worker_id: str) -> list[Task]:
+        return [task for holder, task in self._held.values() if holder == worker_id]
+
+    async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
+        current: list[AnyEvent] = []
+        for event in events:
+            holder = self._held.get(key_of(event))
+            if holder is not None and holder[0] == worker_id:
+                del self._held[key_of(event)]
+                current.append(event)  # type: ignore[arg-type]  # every TaskEvent is one
+        if current:
+            self._append(current)
+
+    async def started(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
+        current = [event for event in events if self._is_held(worker_id, event)]
+        if current:
+            self._append(current)  # type: ignore[arg-type]
+
+    async def heartbeat(self, worker_id: str, queues: Collection[str], held: Collection[Stop]) -> list[Stop]:  # noqa: ARG002
+        self._beats[worker_id] = self._beats.get(worker_id, 0) + 1
+        return [stop for stop in held if not self._is_held(worker_id, stop)]
+
+    async def workers(self) -> Mapping[str, int]:
+        return dict(self._beats)
+
+    async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
+        back = [task for task in unstarted if self._is_held(worker_id, task)]
+        for task in back:
+            del self._held[key_of(task)]
+        self._append(_returned(task, worker_id) for task in back)
+        if not any(holder == worker_id for holder, _ in self._held.values()):
+            self._beats.pop(worker_id, None)
+
+    def lose(self, worker_id: str, mine: Callable[[str], bool]) -> int:
+        """A dead worker's tasks (of executions that are `mine`) become `TaskLost`."""
+        keys = [key for key, (holder, _) in self._held.items() if holder == worker_id and mine(key[0])]
+        for key in keys:
+            self._drop(key)
+        self._append(TaskLost(*key, worker_id) for key in keys)
+        if not any(holder == worker_id for holder, _ in self._held.values()):
+            self._beats.pop(worker_id, None)
+        return len(keys)
+
+    def orphans(self) -> set[Key]:
+        return set()
+
+    def disown(self, keys: Iterable[Key]) -> None:
+        """Nothing is noted here."""
+
+    def depth(self) -> int:
+        return len(self._queued) + len(self._held)
+
+    def _is_held(self, worker_id: str, item: Task | TaskEvent | Stop) -> bool:
+        holder = self._held.get(key_of(item))
+        return holder is not None and holder[0] == worker_id
+
+    def _take(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
+        taken: list[Task] = []
+        for name in queues:
+            waiting = self._waiting.get(name)
+            while waiting and len(taken) < limit:
+                task = waiting.popleft()
+                if self._may_run(task):
+                    key = key_of(task)
+                    self._held[key] = (worker_id, task)
+                    self.on_held(key)
+                    taken.append(task)
+        return taken
+
+    def _drop(self, key: Key) -> None:
+        del self._held[key]
+        self.on_dropped(key)
+
+    def on_held(self, key: Key) -> None:
+        """A worker is about to get the task."""
+
+    def on_dropped(self, key: Key) -> None:
+        """The task was taken from its worker; what the worker hands in itself passes through the inbox."""
+
+    def _may_run(self, task: Task) -> bool:
+        if self._on_hold and task.execution_id in self._on_hold:
+            self._on_hold[task.execution_id].append(task)
+            return False
+        key = key_of(task)
+        self._queued.discard(key)
+        if key in self._stopped:
+            self._stopped.discard(key)
+            return False
+        return True
+
+    def _wake(self, names: set[str]) -> None:
+        for waiter, queues in list(self._waiters.values()):
+            if not waiter.done() and not names.isdisjoint(queues):
+                waiter.set_result(None)
+
+
+def _returned(task: Task, worker_id: str) -> TaskReturned:
+    return TaskReturned(*key_of(task), worker_id)

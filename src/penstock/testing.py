@@ -1,0 +1,126 @@
+"""Test your workflows: in memory, on a clock that jumps, with stand-ins for handlers.
+
+    from penstock import testing
+
+    def test_a_letter_is_written():
+        run = testing.run(flow, input={"user_id": 7}, handlers={"call_external_service": {"data": {"name": "Ada"}}})
+        assert run.result.completed
+        assert run.calls["llm_service"][0].config["prompt"] == "Dear Ada"
+
+Waiting costs nothing: a retry after 30 s or a sleep of an hour passes at once, in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import selectors
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from penstock.config import Settings
+from penstock.definition.builder import Workflow
+from penstock.embedded import Engine, Result
+from penstock.stores.memory import MemoryStores
+from penstock.worker.context import Context
+from penstock.worker.handlers import builtin
+from penstock.worker.registry import Handler, Registry, registered
+
+Answer = TypeVar("Answer")
+START_AT = 1_700_000_000.0
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Where a real loop would wait, time jumps instead."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None:
+            raise RuntimeError("nothing is left to happen: everything waits for something that nobody will do")
+        self.now += max(timeout, 0.0)
+        return []
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    """An event loop on which sleeping takes no time. For tests only: threads and sockets don't wait for it."""
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now
+
+
+def run_jumping(work: Callable[[Callable[[], float]], Coroutine[Any, Any, Answer]]) -> Answer:
+    """Run `work(clock)` on a jumping loop; `clock()` is the time of day there."""
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        loop = runner.get_loop()
+        return runner.run(work(lambda: START_AT + loop.time()))
+
+
+class Call(msgspec.Struct):
+    """A handler's call that was recorded."""
+
+    node_id: str
+    attempt: int
+    config: Any
+
+
+class Run(msgspec.Struct):
+    result: Result
+    calls: dict[str, list[Call]]
+    """By handler, in order."""
+    seconds: float
+    """How long it would have taken."""
+
+
+def run(
+    workflow: Workflow | Mapping[str, Any],
+    input: Mapping[str, Any] | None = None,  # noqa: A002 -- what it is called everywhere
+    *,
+    handlers: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
+) -> Run:
+    """Run a workflow to its end. `handlers` replaces handlers by name: with a function, or with the value to return."""
+    settings = settings or Settings.load({"mock_services": True}, environ={})
+    calls: dict[str, list[Call]] = {}
+
+    async def work(clock: Callable[[], float]) -> Run:
+        stores = MemoryStores(clock)
+        registry = _registry(handlers or {}, settings, calls)
+        async with Engine(stores, settings=settings, registry=registry, clock=clock, built_in=False) as engine:
+            began = clock()
+            result = await (await engine.start(workflow, input)).result()
+            return Run(result, calls, clock() - began)
+
+    return run_jumping(work)
+
+
+def _registry(stubs: Mapping[str, Any], settings: Settings, calls: dict[str, list[Call]]) -> Registry:
+    functions: dict[str, Any] = {**builtin(settings), **{h.name: h for h in registered}, **stubs}
+    made = Registry()
+    for name, function in functions.items():
+        known = function if isinstance(function, Handler) else None
+        target = known or (Handler(name, function) if callable(function) else None)
+        made.put(Handler(name, _recorded(name, target, function, calls), retry=known.defaults.retry if known else None))
+    return made
+
+
+def _recorded(name: str, target: Handler | None, value: Any, calls: dict[str, list[Call]]) -> Any:
+    async def call(config: dict[str, Any], context: Context) -> Any:
+        calls.setdefault(name, []).append(Call(context.node_id, context.attempt, config))
+        if target is None:
+            return value
+        outcome = target.function(*target.arguments(config, context))
+        return await outcome if inspect.isawaitable(outcome) else outcome
+
+    return call

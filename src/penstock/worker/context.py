@@ -1,0 +1,76 @@
+"""What a handler is told about its task, and how it talks back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+
+class Context:
+    """Given to every handler as its second argument.
+
+    `idempotency_key` is the same for every attempt and every later retry of this node: give it to the services that
+    you call, so that a task that runs twice acts once. `deadline` is a Unix time.
+    """
+
+    __slots__ = (
+        "_cancelled",
+        "_inputs",
+        "_on_heartbeat",
+        "_raw_inputs",
+        "attempt",
+        "deadline",
+        "execution_id",
+        "idempotency_key",
+        "log",
+        "node_id",
+        "workflow",
+    )
+
+    def __init__(  # noqa: PLR0913 -- one argument for each thing a handler may ask
+        self,
+        *,
+        execution_id: str,
+        node_id: str,
+        attempt: int = 1,
+        idempotency_key: str = "",
+        deadline: float = 0.0,
+        workflow: str = "",
+        raw_inputs: bytes = b"{}",
+        log: logging.Logger | None = None,
+        on_heartbeat: Callable[[Any], None] | None = None,
+    ) -> None:
+        self.execution_id = execution_id
+        self.node_id = node_id
+        self.attempt = attempt
+        self.idempotency_key = idempotency_key
+        self.deadline = deadline
+        self.workflow = workflow
+        self.log = log or logging.getLogger("penstock.handler")
+        self._raw_inputs = raw_inputs
+        self._inputs: dict[str, Any] | None = None
+        self._on_heartbeat = on_heartbeat
+        self._cancelled = False
+
+    @property
+    def inputs(self) -> Mapping[str, Any]:
+        """The parents' outputs by node id. Decoded on first use: most handlers never ask."""
+        if self._inputs is None:
+            self._inputs = msgspec.json.decode(self._raw_inputs, type=dict[str, Any])
+        return self._inputs
+
+    @property
+    def cancelled(self) -> bool:
+        """True once nobody waits for this attempt: cancelled, timed out, or taken by another worker."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        self._cancelled = True
+
+    def heartbeat(self, detail: Any = None) -> None:
+        """Show progress: `detail` (any JSON) is kept in the attempt's log."""
+        if self._on_heartbeat is not None:
+            self._on_heartbeat(detail)

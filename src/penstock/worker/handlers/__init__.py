@@ -1,0 +1,34 @@
+"""The handlers that every worker has.
+
+Importing this costs little: aiohttp, CEL and the schema validator are imported by the first task that needs them.
+`input`, `output` and `decision` aren't here: the engine evaluates these itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeAlias
+
+from penstock.config import Settings
+from penstock.worker.context import Context
+from penstock.worker.handlers.http import HttpHandler
+from penstock.worker.handlers.llm import LlmHandler
+from penstock.worker.handlers.mock import mock_http, mock_llm
+from penstock.worker.handlers.simple import echo, fail, noop, sleep, transform
+
+Handler: TypeAlias = Callable[[dict[str, Any], Context], Awaitable[Any]]
+
+
+def builtin(settings: Settings) -> dict[str, Handler]:
+    """Canonical name to handler. One that has `close()` holds connections: the worker closes it when it stops."""
+    http = HttpHandler(settings)
+    mocked = settings.mock_services
+    return {
+        "call_external_service": mock_http if mocked else http,
+        "llm_service": mock_llm if mocked else LlmHandler(settings, http),
+        "transform": transform,
+        "noop": noop,
+        "sleep": sleep,
+        "fail": fail,
+        "echo": echo,
+    }

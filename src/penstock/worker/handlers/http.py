@@ -1,0 +1,192 @@
+"""`call_external_service`: one HTTP call, made the way that a document asks for and an operator allows.
+
+The output is `{status_code, headers, data, url, elapsed_ms}`. `headers` has lower-case names. `data` is parsed JSON
+when the content type says JSON, text when it is text, `{"base64": ..., "content_type": ...}` when it is neither, and
+null without a body. `url` is where redirects led, without credentials.
+
+Without `timeout_seconds` the call may take as long as the node's attempt. Network errors, 408, 425, 429 and 5xx are
+tried again, other statuses outside 200-299 (or outside `expect_status`) fail the node.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from penstock.config import Settings, nearest
+from penstock.errors import Terminal
+from penstock.worker.context import Context
+from penstock.worker.handlers.addresses import AddressPolicy, Resolver, system_resolver
+from penstock.worker.handlers.http_exchange import Request, Response, failure
+
+if TYPE_CHECKING:
+    from penstock.worker.handlers.http_client import HttpClient
+
+KEYS = ("url", "method", "headers", "params", "body", "json", "timeout_seconds", "expect_status")
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+# The client frames messages; a document that could do so too could smuggle a second request into the first.
+FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
+FORM = "application/x-www-form-urlencoded"
+
+
+class HttpHandler:
+    def __init__(self, settings: Settings, *, resolver: Resolver = system_resolver) -> None:
+        self._policy = AddressPolicy(private=settings.http_private, allow=settings.http_allow, resolver=resolver)
+        self._max_response_bytes = settings.http_max_response_bytes
+        self._client: HttpClient | None = None
+
+    async def __call__(self, config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        request = read_config(config, ctx)
+        if self._client is None:
+            self._client = self.new_client()
+        response = await self._client.send(request)
+        if not request.accepts(response.status_code):
+            raise failure(request, response)
+        return output(response)
+
+    def new_client(self, *allow: str) -> HttpClient:
+        """A client of its own, with its own connections, that may also call these hosts. The caller closes it."""
+        from penstock.worker.handlers.http_client import HttpClient  # noqa: PLC0415 -- see there
+
+        return HttpClient(self._policy.widened(*allow), max_response_bytes=self._max_response_bytes)
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+
+def output(response: Response) -> dict[str, Any]:
+    return {
+        "status_code": response.status_code,
+        "headers": dict(response.headers),
+        "data": response.data,
+        "url": response.url,
+        "elapsed_ms": response.elapsed_ms,
+    }
+
+
+def read_config(config: Mapping[str, Any], ctx: Context) -> Request:
+    check_keys(config, KEYS)
+    url = config.get("url")
+    if not isinstance(url, str) or not url:
+        raise bad_config("url must be text, such as 'https://api.example.com/users'")
+    headers = _headers(config.get("headers"))
+    body = _body(config, headers)
+    method = _method(config, has_body=body is not None)
+    if method in UNSAFE and ctx.idempotency_key and not _has(headers, "idempotency-key"):
+        headers["Idempotency-Key"] = quote(ctx.idempotency_key, safe=":/@[]")
+    return Request(
+        method=method,
+        url=url,
+        headers=headers,
+        params=_pairs(config.get("params"), "params"),
+        body=body,
+        timeout_seconds=_timeout(config.get("timeout_seconds")),
+        expect=_expect(config.get("expect_status")),
+    )
+
+
+def bad_config(message: str) -> Terminal:
+    return Terminal(message, category="config")
+
+
+def check_keys(config: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for name in config.keys() - set(known):
+        raise bad_config(f"the config has no key '{name}'{nearest(name, known)} (known: {', '.join(known)})")
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _method(config: Mapping[str, Any], *, has_body: bool) -> str:
+    given = config.get("method") or ("POST" if has_body else "GET")
+    method = str(given).upper()
+    if method not in METHODS:
+        raise bad_config(f"method is {given!r}; allowed: {', '.join(METHODS)}")
+    return method
+
+
+def _headers(given: Any) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in _pairs(given, "headers"):
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
+            raise bad_config(f"headers: {name[:80]!r} can't be the name of a header")
+        if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
+            raise bad_config(f"headers.{name}: line breaks and control characters aren't allowed")
+        if name.lower() in FRAMING:
+            raise bad_config(f"headers.{name}: set by the client, never by a document")
+        if _has(headers, name.lower()):
+            raise bad_config(f"headers.{name}: given twice")
+        headers[name] = value
+    return headers
+
+
+def _has(headers: Mapping[str, str], lowered: str) -> bool:
+    return any(name.lower() == lowered for name in headers)
+
+
+def _pairs(given: Any, where: str) -> tuple[tuple[str, str], ...]:
+    """Null values are left out, so that a reference with a fallback can drop one; a list repeats its name."""
+    if given is None:
+        return ()
+    if not isinstance(given, Mapping):
+        raise bad_config(f"{where} must be an object")
+    found = []
+    for name, value in given.items():
+        values = value if isinstance(value, list) and where != "headers" else [value]
+        found += [(str(name), _scalar(item, f"{where}.{name}")) for item in values if item is not None]
+    return tuple(found)
+
+
+def _scalar(value: Any, where: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, int, float)):
+        return msgspec.json.encode(value).decode()
+    raise bad_config(f"{where} must be text, a number or a boolean")
+
+
+def _body(config: Mapping[str, Any], headers: dict[str, str]) -> bytes | None:
+    """The bytes to send; sets the content type unless the config does.
+
+    An object as `body` goes as JSON, or as a form when the content type says so.
+    """
+    body, as_json = config.get("body"), config.get("json")
+    if body is not None and as_json is not None:
+        raise bad_config("give body or json, not both")
+    if body is None and as_json is None:
+        return None
+    content_type = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
+    if isinstance(body, str):
+        default, content = "text/plain; charset=utf-8", body.encode()
+    elif isinstance(body, Mapping) and content_type.lower().startswith(FORM):
+        default, content = FORM, urlencode(_pairs(body, "body")).encode()
+    else:
+        default, content = "application/json", msgspec.json.encode(body if as_json is None else as_json)
+    if not content_type:
+        headers["Content-Type"] = default
+    return content
+
+
+def _timeout(given: Any) -> float | None:
+    if given is None:
+        return None
+    if not is_number(given) or given <= 0:
+        raise bad_config(f"timeout_seconds is {given!r}; allowed: a number above 0")
+    return float(given)
+
+
+def _expect(given: Any) -> frozenset[int]:
+    statuses = given if isinstance(given, list) else [] if given is None else [given]
+    for status in statuses:
+        if not is_number(status) or not 100 <= status <= 599 or status != int(status):  # noqa: PLR2004 -- HTTP's range
+            raise bad_config(f"expect_status is {given!r}; allowed: a status such as 200, or a list of them")
+    return frozenset(int(status) for status in statuses)

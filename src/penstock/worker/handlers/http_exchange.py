@@ -1,0 +1,140 @@
+"""A request, its response, and what a status means for the attempt. Nothing here touches the network."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import msgspec
+
+from penstock.errors import Retryable, Terminal
+
+RETRIED = frozenset({408, 425, 429})
+RETRY_AFTER_SECONDS_MAX = 3600.0
+EXCERPT_BYTES = 2048
+
+_SECRET_PARAMETER = re.compile(r"key|token|secret|passw|pwd|sig$|signature|auth|credential|session", re.IGNORECASE)
+# Python knows encodings (punycode, utf-7, unicode_escape) that are slow on hostile input or make broken text.
+_CHARSET = re.compile(r"utf-(8|16|32)(-[bl]e)?|ascii|(iso8859|cp|shift_jis|euc|gb|big5|koi8|mac)[a-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`expect` holds the statuses that count as success; empty means 200 to 299."""
+
+    method: str
+    url: str
+    headers: Mapping[str, str]
+    params: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    timeout_seconds: float | None = None
+    expect: frozenset[int] = frozenset()
+    category: str = "http"
+
+    def accepts(self, status: int) -> bool:
+        return status in self.expect if self.expect else 200 <= status <= 299  # noqa: PLR2004 -- HTTP's success
+
+    @property
+    def shown(self) -> str:
+        """For messages: neither credentials nor parameters."""
+        return f"{self.method} {shown_url(self.url).partition('?')[0]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status_code: int
+    headers: Mapping[str, str]
+    body: bytes
+    url: str
+    content_type: str
+    charset: str | None
+    elapsed_ms: int
+
+    @property
+    def data(self) -> Any:
+        """JSON when the content type says so and it is, else text, else `{"base64": ..., "content_type": ...}`.
+
+        None without a body. JSON that isn't JSON (NaN, broken, too deep) stays text.
+        """
+        if not self.body:
+            return None
+        if self.content_type == "application/json" or self.content_type.endswith("+json"):
+            try:
+                return msgspec.json.decode(
+                    self.text.removeprefix("\ufeff") if self.charset else self.body.removeprefix(codecs.BOM_UTF8)
+                )
+            except (msgspec.MsgspecError, RecursionError, UnicodeError):
+                return self.text
+        return self.text if self._is_text() else {"base64": _base64(self.body), "content_type": self.content_type}
+
+    @property
+    def text(self) -> str:
+        return self.body.decode(_known_charset(self.charset), "replace")
+
+    def _is_text(self) -> bool:
+        if self.charset or self.content_type.startswith("text/"):
+            return True
+        try:
+            self.body.decode()
+        except UnicodeDecodeError:
+            return False
+        return b"\0" not in self.body
+
+
+def _base64(body: bytes) -> str:
+    from base64 import b64encode  # noqa: PLC0415 -- binary answers are rare
+
+    return b64encode(body).decode()
+
+
+def _known_charset(charset: str | None) -> str:
+    try:
+        name = codecs.lookup(charset or "utf-8").name
+    except LookupError:
+        return "utf-8"
+    return name if _CHARSET.fullmatch(name) else "utf-8"
+
+
+def shown_url(url: str) -> str:
+    """The URL without user and password, and with `***` for parameters that are named like secrets."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "a malformed URL"
+    query = parts.query
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
+        query = urlencode([(n, "***" if _SECRET_PARAMETER.search(n) else v) for n, v in pairs], safe="*")
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+
+
+def failure(request: Request, response: Response, hint: str = "") -> Retryable | Terminal:
+    """What to raise for a status that isn't a success."""
+    status = response.status_code
+    expected = f", expected {', '.join(map(str, sorted(request.expect)))}" if request.expect else ""
+    message = f"{request.shown} answered {status}{expected}{hint}"
+    excerpt = response.body[:EXCERPT_BYTES].decode("utf-8", "replace")
+    detail = {"status_code": status, "url": response.url, "body": excerpt}
+    if status in RETRIED or status >= 500:  # noqa: PLR2004 -- the server's own failures
+        after = retry_after(response.headers.get("retry-after", ""), time.time())
+        return Retryable(message, after=after, category=request.category, detail=detail)
+    return Terminal(message, category=request.category, detail=detail)
+
+
+def retry_after(value: str, now: float) -> float | None:
+    """Seconds from a `Retry-After` header, which has a number or a date; at most an hour."""
+    value = value.strip()
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):
+        return min(float(value), RETRY_AFTER_SECONDS_MAX)
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 -- dates are rare here
+
+    try:
+        at = parsedate_to_datetime(value).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return min(max(at - now, 0.0), RETRY_AFTER_SECONDS_MAX)

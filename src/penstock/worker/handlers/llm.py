@@ -1,0 +1,208 @@
+"""`llm_service`: a chat completion from any OpenAI-compatible endpoint that the operator has named.
+
+The output is `{response, model, usage, finish_reason, parsed}`. With `response_schema` the reply has to be JSON that
+fits the schema: `parsed` has it, and a reply that doesn't fit is another attempt's chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from penstock.config import OPENAI_URL, LlmProvider, Settings, key_variable, nearest
+from penstock.definition.schema import compile_schema
+from penstock.errors import Retryable, Terminal
+from penstock.worker.context import Context
+from penstock.worker.handlers.http import HttpHandler, bad_config, check_keys, is_number
+from penstock.worker.handlers.http_exchange import Request, Response, failure
+from penstock.worker.secrets import HIDDEN
+
+if TYPE_CHECKING:
+    from penstock.worker.handlers.http_client import HttpClient
+
+KEYS = ("prompt", "messages", "model", "system", "temperature", "max_tokens", "response_schema", "provider")
+UNAUTHORIZED = frozenset({401, 403})
+EXCERPT_CHARACTERS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a config asks for. `schema` is JSON text, so that a validator can be kept by it."""
+
+    messages: list[dict[str, Any]]
+    model: str | None
+    options: dict[str, Any]
+    schema: bytes | None
+    provider: str | None
+
+
+class LlmHandler:
+    def __init__(self, settings: Settings, http: HttpHandler) -> None:
+        self._providers = settings.llm_providers
+        self._default = settings.llm_default_provider
+        self._http = http
+        self._clients: dict[str, HttpClient] = {}
+
+    async def __call__(self, config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        call = read_config(config)
+        name = call.provider or self._default
+        provider = self._provider(name)
+        model = _model(call.model, name, provider)
+        request = _request(call, model, provider, ctx)
+        response = _without_key(await self._client(name, provider).send(request), provider)
+        if not request.accepts(response.status_code):
+            lacks_key = response.status_code in UNAUTHORIZED and not provider.api_key
+            raise failure(request, response, f" ({_key_hint(name)})" if lacks_key else "")
+        return _output(response, call, model)
+
+    async def close(self) -> None:
+        for client in self._clients.values():
+            await client.close()
+        self._clients.clear()
+
+    def _provider(self, name: str) -> LlmProvider:
+        provider = self._providers.get(name)
+        if provider is None:
+            known = ", ".join(sorted(self._providers))
+            raise bad_config(f"there is no LLM provider '{name}'{nearest(name, self._providers)} (known: {known})")
+        # A server of one's own often has no keys; OpenAI's always has.
+        if not provider.api_key and provider.base_url == OPENAI_URL:
+            raise Terminal(f"the LLM provider '{name}' has no API key: {_key_hint(name)}", category="llm")
+        return provider
+
+    def _client(self, name: str, provider: LlmProvider) -> HttpClient:
+        """The operator chose the host, so it may be a private one: for this client only, not for documents' calls."""
+        if name not in self._clients:
+            self._clients[name] = self._http.new_client(urlsplit(provider.base_url).hostname or "")
+        return self._clients[name]
+
+
+def read_config(config: Mapping[str, Any]) -> Call:
+    check_keys(config, KEYS)
+    options = {name: config[name] for name in ("temperature", "max_tokens") if config.get(name) is not None}
+    if not all(is_number(value) for value in options.values()):
+        raise bad_config("temperature and max_tokens must be numbers")
+    for name in ("model", "provider", "system"):
+        if not isinstance(config.get(name), (str, type(None))):
+            raise bad_config(f"{name} must be text")
+    schema = config.get("response_schema")
+    encoded = None if schema is None else msgspec.json.encode(schema)
+    if encoded is not None:
+        validator(encoded)
+    return Call(_messages(config), config.get("model") or None, options, encoded, config.get("provider") or None)
+
+
+def _messages(config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    prompt, messages = config.get("prompt"), config.get("messages")
+    if (prompt is None) == (messages is None):
+        raise bad_config("give prompt or messages, one of them")
+    if messages is None:
+        text = prompt if isinstance(prompt, str) else msgspec.json.encode(prompt).decode()
+        messages = [{"role": "user", "content": text}]
+    elif not isinstance(messages, list) or not messages or not all(_is_message(item) for item in messages):
+        raise bad_config("messages must be a list of objects with role and content")
+    system = config.get("system")
+    return [{"role": "system", "content": system}, *messages] if system else messages
+
+
+def _is_message(item: Any) -> bool:
+    return isinstance(item, Mapping) and isinstance(item.get("role"), str) and "content" in item
+
+
+def _model(asked: str | None, name: str, provider: LlmProvider) -> str:
+    model = asked or next(iter(provider.models), None)
+    if model is None:
+        raise bad_config("the config has no model")
+    if provider.models and model not in provider.models:
+        hint = nearest(model, provider.models)
+        known = ", ".join(provider.models)
+        raise bad_config(f"the LLM provider '{name}' has no model '{model}'{hint} (known: {known})")
+    return model
+
+
+def _request(call: Call, model: str, provider: LlmProvider, ctx: Context) -> Request:
+    payload = {"model": model, "messages": call.messages, **call.options}
+    if call.schema is not None:
+        wanted = {"name": "response", "schema": msgspec.Raw(call.schema)}
+        payload["response_format"] = {"type": "json_schema", "json_schema": wanted}
+    headers = {"Content-Type": "application/json", "Accept": "application/json"}
+    if ctx.idempotency_key:
+        headers["Idempotency-Key"] = quote(ctx.idempotency_key, safe=":/@[]")
+    if provider.api_key:
+        headers["Authorization"] = f"Bearer {provider.api_key}"
+    url = f"{provider.base_url}/chat/completions"
+    return Request("POST", url, headers, body=msgspec.json.encode(payload), category="llm")
+
+
+def _key_hint(name: str) -> str:
+    return f"set {key_variable(name)} in the worker's environment, or use --mock (PENSTOCK_MOCK_SERVICES=1)"
+
+
+def _without_key(response: Response, provider: LlmProvider) -> Response:
+    """Some endpoints quote the key that they refuse; it is taken out before anything reads the body."""
+    if not provider.api_key:
+        return response
+    body = response.body.replace(provider.api_key.encode(), HIDDEN.encode())
+    headers = {name: value.replace(provider.api_key, HIDDEN) for name, value in response.headers.items()}
+    return replace(response, body=body, headers=headers)
+
+
+def _output(response: Response, call: Call, model: str) -> dict[str, Any]:
+    try:
+        answer = msgspec.json.decode(response.body)
+        choice = answer["choices"][0]
+        text = _text(choice["message"].get("content"))
+        usage, finish_reason = answer.get("usage") or {}, choice.get("finish_reason")
+    except (msgspec.MsgspecError, RecursionError, LookupError, TypeError, AttributeError):
+        detail = {"url": response.url, "body": response.text[:EXCERPT_CHARACTERS]}
+        raise Retryable("the answer isn't a chat completion", category="llm", detail=detail) from None
+    return {
+        "response": text,
+        "model": answer.get("model") or model,
+        "usage": usage,
+        "finish_reason": finish_reason,
+        "parsed": None if call.schema is None else parsed(text, call.schema),
+    }
+
+
+def _text(content: Any) -> str:
+    """Most endpoints answer with text, some with a list of parts, and a refusal has none."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def parsed(text: str, schema: bytes) -> Any:
+    """The reply as JSON; `Retryable` when it isn't JSON or doesn't fit."""
+    excerpt = {"response": text[:EXCERPT_CHARACTERS]}
+    try:
+        value = msgspec.json.decode(_unfenced(text))
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise Retryable(f"the reply isn't JSON: {error}", category="llm", detail=excerpt) from None
+    problem = next(iter(validator(schema).iter_errors(value)), None)
+    if problem is not None:
+        where = ".".join(str(step) for step in problem.instance_path) or "the reply"
+        message = f"the reply doesn't fit response_schema: {where}: {problem.message[:300]}"
+        raise Retryable(message, category="llm", detail=excerpt)
+    return value
+
+
+def _unfenced(text: str) -> str:
+    """Models like to wrap JSON in a Markdown code block."""
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```"):
+        return text[3:-3].removeprefix("json").strip()
+    return text
+
+
+@lru_cache(maxsize=128)
+def validator(schema: bytes) -> Any:
+    try:
+        return compile_schema(msgspec.json.decode(schema))
+    except ValueError as error:
+        raise bad_config(f"response_schema isn't a usable JSON schema: {str(error)[:300]}") from None

@@ -1,0 +1,59 @@
+"""Handlers come with modules: by name (`my.handlers`) or by path (`handlers.py`)."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from penstock.errors import SettingsError
+from penstock.worker.registry import Handler
+
+
+def load_handlers(origins: Iterable[str]) -> None:
+    """Import each module, so that its `@handler`s register. Raises `SettingsError` with what to do."""
+    for origin in origins:
+        if origin.endswith(".py"):
+            _load_file(Path(origin).resolve())
+        else:
+            _load_module(origin)
+
+
+def _load_module(name: str) -> None:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it; the console script doesn't
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and name.startswith(error.name):
+            raise SettingsError(
+                f"there is no module {name!r} with handlers; give a module's name or a .py file"
+            ) from None
+        raise
+
+
+def _load_file(path: Path) -> None:
+    if not path.is_file():
+        raise SettingsError(f"there is no file {path} with handlers")
+    name = f"penstock_handlers_{path.stem}"
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == str(path):
+        return
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise SettingsError(f"{path} can't be read as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))  # so that it finds its neighbours, as when it is run
+    spec.loader.exec_module(module)
+
+
+def origin_of(handler: Handler) -> str:
+    """What a child process has to import to have this handler."""
+    name = handler.function.__module__
+    module = sys.modules.get(name)
+    if name == "__main__" or name.startswith("penstock_handlers_"):
+        return str(getattr(module, "__file__", ""))
+    return name

@@ -1,0 +1,85 @@
+"""Child processes for `runs_in="process"`: one call at a time each, so one that dies takes only its own task along."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import Any
+
+import msgspec
+
+from penstock.errors import Retryable
+from penstock.worker.child import LENGTH, Reply, Request
+
+MAX_REPLY = 256 * 1024 * 1024
+
+
+class ProcessDied(Retryable):
+    """The handler's process ended before it answered. Tried again at once: there is nothing to wait for."""
+
+    def __init__(self, returncode: int | None) -> None:
+        code = returncode or 0
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        super().__init__(f"the handler's process ended with {how}", after=0.0, category="lost")
+
+
+class ProcessRunner:
+    def __init__(self, most: int) -> None:
+        self._slots = asyncio.Semaphore(most)
+        self._idle: dict[str, list[asyncio.subprocess.Process]] = {}
+
+    async def run(self, origin: str, request: Request) -> Reply:
+        async with self._slots:
+            child = await self._take(origin)
+            try:
+                reply = await _ask(child, request)
+            except BaseException:
+                _kill(child)  # cancelled or broken: what it would answer next is anybody's guess
+                raise
+            self._idle.setdefault(origin, []).append(child)
+            return reply
+
+    async def _take(self, origin: str) -> asyncio.subprocess.Process:
+        idle = self._idle.get(origin, [])
+        while idle:
+            child = idle.pop()
+            if child.returncode is None:
+                return child
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "penstock.worker.child", *filter(None, [origin]),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment, start_new_session=True,
+        )  # fmt: skip
+
+    async def close(self) -> None:
+        for children in self._idle.values():
+            for child in children:
+                _kill(child)
+                await child.wait()
+        self._idle.clear()
+
+
+async def _ask(child: asyncio.subprocess.Process, request: Request) -> Reply:
+    stdin, stdout = _pipes(child)
+    data = msgspec.msgpack.encode(request)
+    try:
+        stdin.write(LENGTH.pack(len(data)) + data)
+        await stdin.drain()
+        (size,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
+        return msgspec.msgpack.decode(await stdout.readexactly(min(size, MAX_REPLY)), type=Reply)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        raise ProcessDied(await child.wait()) from None
+
+
+def _pipes(child: asyncio.subprocess.Process) -> tuple[Any, Any]:
+    return child.stdin, child.stdout
+
+
+def _kill(child: asyncio.subprocess.Process) -> None:
+    if child.returncode is None:
+        try:
+            child.kill()
+        except ProcessLookupError:
+            return

@@ -1,0 +1,132 @@
+"""Which handlers there are: `@handler("name")` on a function, looked up by name when a task comes."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from penstock.definition.model import BUILT_IN_HANDLERS, HANDLER_ALIASES, HandlerDefaults, Retry
+from penstock.errors import SettingsError, Terminal
+
+RunsIn = Literal["loop", "thread", "process"]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Handler:
+    """A function and how it wants to be called."""
+
+    def __init__(  # noqa: PLR0913 -- what `@handler` takes
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        retry: Retry | None = None,
+        timeout_seconds: float | None = None,
+        queue: str | None = None,
+        runs_in: RunsIn | None = None,
+    ) -> None:
+        self.name, self.function = name, function
+        self.defaults = HandlerDefaults(retry, timeout_seconds, queue)
+        call = function if inspect.isroutine(function) else type(function).__call__
+        is_async = inspect.iscoroutinefunction(call)
+        if runs_in == "process" and is_async:
+            raise SettingsError(f"the handler {name!r} is async, and async handlers run on the loop, not in a process")
+        self.runs_in: RunsIn = "loop" if is_async else runs_in or "thread"
+        self._takes = _positional(function)
+        self._config_type: Any = None
+        self._prepared = False
+
+    def arguments(self, config: Any, context: Any) -> tuple[Any, ...]:
+        """What the function is called with: as many of (config, context) as it takes, config in its own type."""
+        if not self._prepared:
+            self._config_type, self._prepared = _config_type(self.function), True
+        if self._config_type is not None and self._takes:
+            config = _convert(config, self._config_type)
+        return (config, context)[: self._takes]
+
+
+def _positional(function: Callable[..., Any]) -> int:
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
+        return 2
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return min(2, sum(parameter.kind in kinds for parameter in parameters))
+
+
+def _config_type(function: Callable[..., Any]) -> Any:
+    """The type that the config is read into; None for plain dictionaries."""
+    target = function if inspect.isroutine(function) else type(function).__call__
+    names = [name for name in inspect.signature(function).parameters if name != "self"]
+    try:
+        hints = typing.get_type_hints(target)
+    except (NameError, TypeError):
+        return None  # a type that only exists for the type checker
+    hint = hints.get(names[0]) if names else None
+    is_model = isinstance(hint, type) and (
+        dataclasses.is_dataclass(hint) or issubclass(hint, msgspec.Struct) or hasattr(hint, "model_validate")
+    )
+    return hint if is_model else None
+
+
+def _convert(config: Any, wanted: Any) -> Any:
+    try:
+        if hasattr(wanted, "model_validate"):
+            return wanted.model_validate(config)
+        return msgspec.convert(config, wanted)
+    except ValueError as error:  # msgspec's and pydantic's errors both are
+        raise Terminal(f"the config doesn't fit {wanted.__name__}: {error}", category="config") from None
+
+
+class Registry:
+    def __init__(self, handlers: Iterable[Handler] = ()) -> None:
+        self._handlers: dict[str, Handler] = {handler.name: handler for handler in handlers}
+
+    def add(self, handler: Handler) -> None:
+        if handler.name in BUILT_IN_HANDLERS or handler.name in HANDLER_ALIASES:
+            raise SettingsError(f"{handler.name!r} is the name of a built-in handler; choose another")
+        self.put(handler)
+
+    def put(self, handler: Handler) -> None:
+        """As `add`, also over a built-in one."""
+        self._handlers[handler.name] = handler
+
+    def get(self, name: str) -> Handler | None:
+        return self._handlers.get(name)
+
+    def __iter__(self) -> Iterator[Handler]:
+        return iter(self._handlers.values())
+
+    def defaults(self) -> dict[str, HandlerDefaults]:
+        return {handler.name: handler.defaults for handler in self}
+
+
+registered = Registry()
+"""What `@handler` fills: the handlers of the modules that this process has imported."""
+
+
+def handler(  # noqa: PLR0913
+    name: str,
+    *,
+    retry: Retry | None = None,
+    timeout_seconds: float | None = None,
+    queue: str | None = None,
+    runs_in: RunsIn | None = None,
+    registry: Registry | None = None,
+) -> Callable[[Function], Function]:
+    """Make a function a handler. It takes `(config, ctx)`, or fewer; it returns any JSON, or raises.
+
+    `runs_in="process"` gives it a process of its own: for heavy computation, and for code that may crash.
+    """
+
+    def register(function: Function) -> Function:
+        made = Handler(name, function, retry=retry, timeout_seconds=timeout_seconds, queue=queue, runs_in=runs_in)
+        (registry or registered).add(made)
+        function.handler_name = name  # type: ignore[attr-defined]
+        return function
+
+    return register

@@ -1,0 +1,264 @@
+"""The worker: keeps its slots busy, stops what must stop, says that it lives.
+
+A slot is a long-lived asyncio task that runs one attempt after another: starting a new asyncio task for every attempt
+would cost more than most handlers. A slot takes its next task without going through the loop, so short handlers follow
+each other at the speed of a function call; every so often it lets others run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets as random_tokens
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from penstock.config import Settings
+from penstock.engine.commands import Stop, Task
+from penstock.engine.events import TaskEvent, TaskStarted
+from penstock.errors import StoreError
+from penstock.stores.base import BlobStore, TaskQueue
+from penstock.stores.task_queue import Key, key_of
+from penstock.worker.attempt import Attempt, run_attempt
+from penstock.worker.logs import capture_logging
+from penstock.worker.processes import ProcessRunner
+from penstock.worker.registry import Registry
+from penstock.worker.secrets import Secrets
+from penstock.worker.threads import ThreadRunner
+
+log = logging.getLogger("penstock.worker")
+
+HEARTBEAT_SECONDS = 5.0
+LONG_SECONDS = 0.1
+"""A task that runs longer than this is reported as started; shorter ones report once."""
+BREATHER = 64
+"""Attempts that a slot runs before it lets the loop look at other things."""
+RETRY_SECONDS = 0.2
+
+
+class Worker:
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        queue: TaskQueue,
+        blobs: BlobStore,
+        registry: Registry,
+        settings: Settings,
+        *,
+        worker_id: str | None = None,
+        queues: Iterable[str] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings, self.blobs, self.registry = settings, blobs, registry
+        self.worker_id = worker_id or f"worker-{os.getpid()}-{random_tokens.token_hex(3)}"
+        self.secrets = Secrets(settings)
+        self.threads = ThreadRunner(settings.worker_threads)
+        self.processes = ProcessRunner(settings.worker_processes)
+        self._queue, self._clock = queue, clock
+        self._queues = frozenset(queues) or frozenset(h.defaults.queue or h.name for h in registry)
+        self._pending: deque[Task] = deque()
+        self._idle: list[asyncio.Future[None]] = []
+        self._running: dict[Key, Attempt] = {}
+        self._outbox: list[TaskEvent] = []
+        self._reporting: list[TaskEvent] = []
+        self._wake_reporter: asyncio.Future[None] | None = None
+        self._wake_fetcher: asyncio.Future[None] | None = None
+        self._wake_watcher: asyncio.Future[None] | None = None
+        self._slots: set[asyncio.Task[None]] = set()
+        self._services: list[asyncio.Task[None]] = []
+        self._all_done: asyncio.Event | None = None
+        self.attempts = 0
+
+    def serve(self, queues: Iterable[str]) -> None:
+        """Take tasks of these queues too, from the next fetch on."""
+        self._queues = self._queues.union(queues)
+
+    def start(self) -> None:
+        capture_logging()
+        services = (self._fetch(), self._report(), self._watch(), self._heartbeat())
+        self._services = [asyncio.create_task(service) for service in services]
+
+    async def stop(self, grace_seconds: float | None = None) -> None:
+        """Fetch no more, let what runs finish within the grace period, hand back the rest."""
+        fetcher, reporter, *others = self._services
+        fetcher.cancel()
+        unstarted = list(self._pending)
+        self._pending.clear()
+        grace = self.settings.shutdown_grace_seconds if grace_seconds is None else grace_seconds
+        await self._drain(grace)
+        for attempt in list(self._running.values()):
+            attempt.stop("cancelled")
+        for task in [reporter, *others, *self._slots]:
+            task.cancel()
+        await asyncio.gather(fetcher, reporter, *others, *self._slots, return_exceptions=True)
+        await self._queue.report(self.worker_id, self._reporting + self._outbox)
+        await self._queue.leave(self.worker_id, unstarted)
+        await self._close()
+
+    async def _drain(self, grace_seconds: float) -> None:
+        """Wait until nothing runs, at most this long."""
+        self._all_done = asyncio.Event()
+        if self._running:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._all_done.wait(), grace_seconds)
+
+    async def _close(self) -> None:
+        self.threads.stop()
+        await self.processes.close()
+        for handler in self.registry:
+            close = getattr(handler.function, "close", None)
+            if close is not None:
+                await close()
+
+    def stop_tasks(self, stops: Iterable[Stop]) -> None:
+        """Nobody waits for these any more."""
+        for stop in stops:
+            attempt = self._running.get(key_of(stop))
+            if attempt is not None:
+                attempt.stop("cancelled")
+
+    async def _fetch(self) -> None:
+        unsure = False
+        while True:
+            free = self.settings.worker_concurrency - len(self._running) - len(self._pending)
+            if free <= 0:
+                self._wake_fetcher = asyncio.get_running_loop().create_future()
+                await self._wake_fetcher
+                continue
+            try:
+                if unsure:
+                    self._pending.extend(await self._overlooked())
+                    unsure = False
+                else:
+                    self._pending.extend(await self._queue.fetch(self.worker_id, self._queues, free))
+            except StoreError as error:
+                log.warning("can't fetch tasks, trying again: %s", error)
+                unsure = True
+                await asyncio.sleep(RETRY_SECONDS)
+            self._wake_slot()
+
+    async def _overlooked(self) -> list[Task]:
+        """Tasks that a fetch took for us although its answer got lost: nobody else will run them."""
+        mine = {*self._running, *map(key_of, self._pending), *map(key_of, self._outbox), *map(key_of, self._reporting)}
+        return [task for task in await self._queue.held(self.worker_id) if key_of(task) not in mine]
+
+    def _wake_slot(self) -> None:
+        if not self._pending:
+            return
+        while self._idle:
+            idle = self._idle.pop()
+            if not idle.done():
+                idle.set_result(None)
+                return
+        if len(self._slots) < self.settings.worker_concurrency:
+            slot = asyncio.create_task(self._slot())
+            self._slots.add(slot)
+            slot.add_done_callback(self._slots.discard)
+
+    async def _slot(self) -> None:
+        me = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        served = 0
+        while True:
+            if not self._pending:
+                idle: asyncio.Future[None] = loop.create_future()
+                self._idle.append(idle)
+                await idle
+                continue
+            task = self._pending.popleft()
+            if self._pending:
+                self._wake_slot()  # it runs only if this attempt waits for something
+            await self._serve(task, me)
+            served += 1
+            if served % BREATHER == 0:
+                await asyncio.sleep(0)
+
+    async def _serve(self, task: Task, slot: asyncio.Task[Any] | None) -> None:
+        attempt = Attempt(task, slot, self.settings.log_max_bytes, self._clock())
+        key = key_of(task)
+        self._running[key] = attempt
+        _wake(self._wake_watcher)
+        self.attempts += 1
+        timer = None
+        if task.timeout_seconds < 2 * LONG_SECONDS:
+            timer = asyncio.get_running_loop().call_later(task.timeout_seconds, attempt.stop, "timeout")
+        try:
+            event = await run_attempt(attempt, self.registry.get(task.handler), self)
+        finally:
+            del self._running[key]
+            if timer is not None:
+                timer.cancel()
+        if attempt.stopped is not None and slot is not None:
+            slot.uncancel()
+        if event is not None:
+            self._outbox.append(event)
+            _wake(self._wake_reporter)
+        _wake(self._wake_fetcher)
+        if self._all_done is not None and not self._running:
+            self._all_done.set()
+
+    async def _report(self) -> None:
+        """One report for all that finished meanwhile; kept until the store has taken it."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if not self._outbox:
+                self._wake_reporter = loop.create_future()
+                await self._wake_reporter
+            self._reporting, self._outbox = self._outbox, []
+            try:
+                await self._queue.report(self.worker_id, self._reporting)
+                self._reporting = []
+            except StoreError as error:
+                log.warning("can't report %d outcomes, trying again: %s", len(self._reporting), error)
+                self._outbox = self._reporting + self._outbox
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _watch(self) -> None:
+        """Timeouts, and a word that long tasks have started. Short tasks never meet it."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if not self._running:
+                self._wake_watcher = loop.create_future()
+                await self._wake_watcher
+            await asyncio.sleep(LONG_SECONDS)
+            now = self._clock()
+            started: list[TaskEvent] = []
+            for attempt in self._running.values():
+                if attempt.reported or now - attempt.started_at < LONG_SECONDS:
+                    continue
+                attempt.reported = True
+                started.append(self._started(attempt))
+                loop.call_later(max(0.0, attempt.deadline - now), self._time_out, attempt)
+            if started:
+                await self._tell_started(started)
+
+    def _time_out(self, attempt: Attempt) -> None:
+        if self._running.get(key_of(attempt.task)) is attempt:
+            attempt.stop("timeout")
+
+    def _started(self, attempt: Attempt) -> TaskStarted:
+        return TaskStarted(*key_of(attempt.task), self.worker_id, attempt.started_at)
+
+    async def _tell_started(self, events: list[TaskEvent]) -> None:
+        try:
+            await self._queue.started(self.worker_id, events)
+        except StoreError as error:
+            log.warning("can't report that %d tasks have started: %s", len(events), error)
+
+    async def _heartbeat(self) -> None:
+        while True:
+            held = [attempt.identity for attempt in self._running.values()]
+            held += [Stop(*key_of(task)) for task in self._pending]
+            try:
+                self.stop_tasks(await self._queue.heartbeat(self.worker_id, self._queues, held))
+            except StoreError as error:
+                log.warning("no heartbeat: %s", error)
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+
+
+def _wake(future: asyncio.Future[None] | None) -> None:
+    if future is not None and not future.done():
+        future.set_result(None)

@@ -1,0 +1,67 @@
+"""What commits leave behind: all that the next owner of an execution finds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.definition.plan import Plan
+from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Transition
+from penstock.engine.events import Blob, Value
+from penstock.engine.execution import Execution
+from penstock.engine.states import EXECUTION_TRANSITIONS, NODE_TRANSITIONS, ExecutionState, NodeState
+
+pack = msgspec.msgpack.encode
+
+
+def unpack(data: bytes, kind: Any) -> Any:
+    return msgspec.msgpack.decode(data, type=kind)
+
+
+class Committed:
+    def __init__(self, record: ExecutionRecord) -> None:
+        self.record = pack(record)
+        self.nodes: dict[str, bytes] = {}
+        self.outputs: dict[str, bytes] = {}
+        self.history: list[Transition] = []
+        self.folded: dict[str, str] = {}
+        """The states recomputed from the history alone; the execution's own under an empty name."""
+        self.timer: float | None = None
+
+    def commit(self, commands: Commands) -> None:
+        if commands.record is not None:
+            self.record = pack(commands.record)
+        self.nodes.update((address, pack(run)) for address, run in commands.nodes.items())
+        self.outputs.update((address, pack(value)) for address, value in commands.outputs.items())
+        for line in commands.history:
+            self._fold(line)
+        if commands.timer_changed:
+            self.timer = commands.wake_at
+
+    def _fold(self, line: Transition) -> None:
+        assert line.seq == len(self.history) + 1
+        assert line.before == self.folded.get(line.node, "PENDING"), line
+        if line.node:
+            assert NodeState(line.after) in NODE_TRANSITIONS[NodeState(line.before)], line
+        else:
+            assert ExecutionState(line.after) in EXECUTION_TRANSITIONS[ExecutionState(line.before)], line
+        assert self.folded.get("") not in {"COMPLETED", "FAILED", "CANCELLED"}, f"after the end: {line}"
+        self.history.append(line)
+        self.folded[line.node] = line.after
+
+    def load(self, plan: Plan) -> Execution:
+        """As a new owner does: nothing is shared with the execution that wrote it."""
+        runs: list[NodeRun] = [unpack(run, NodeRun) for run in self.nodes.values()]
+        outputs: dict[str, Value] = {address: unpack(value, bytes | Blob) for address, value in self.outputs.items()}
+        return Execution(plan, unpack(self.record, ExecutionRecord), runs, outputs, len(self.history))
+
+    def assert_holds_all_of(self, execution: Execution) -> None:
+        """What isn't committed is lost with its owner."""
+        assert self.record == pack(execution.record)
+        assert self.nodes == {address: pack(run) for address, run in execution.runs.items()}
+        assert self.outputs == {address: pack(value) for address, value in execution.outputs.items()}
+        assert self.folded.get("", "PENDING") == execution.record.state
+        states = {address: run.state for address, run in execution.runs.items()}
+        assert {node: state for node, state in self.folded.items() if node} == states
+        assert execution.last_seq == len(self.history)

@@ -1,0 +1,181 @@
+"""One owner, or a row of owners, of an execution, compared with the model after every event.
+
+Lanes get the same events; they differ in how often the owner is lost and in how much one commit takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from penstock.engine import events as ev
+from penstock.engine import execution as core
+from penstock.engine.commands import Commands, ExecutionRecord, Task
+from penstock.engine.events import Blob
+from penstock.engine.states import ExecutionState
+from tests.engine.committed import Committed
+from tests.engine.model import ENDED, EXECUTION_ENDED, Dispatch, Model, Node
+from tests.engine.workflows import Workflow
+
+EXECUTION_ID = "the-execution"
+
+
+@contextmanager
+def commit_weight(lines: int) -> Iterator[None]:
+    before, core.COMMIT_WEIGHT = core.COMMIT_WEIGHT, lines
+    try:
+        yield
+    finally:
+        core.COMMIT_WEIGHT = before
+
+
+class Lane:
+    def __init__(self, workflow: Workflow, blobs: dict[str, bytes], *, weight: int = 1000) -> None:
+        self.workflow, self.blobs, self.weight = workflow, blobs, weight
+        self.model = workflow.model(core.BACKSTOP_SECONDS)
+        record = ExecutionRecord(
+            EXECUTION_ID, "random", 1, ExecutionState.PENDING, msgspec.json.encode(workflow.given), 0.0
+        )
+        self.committed = Committed(record)
+        self.execution = core.Execution(workflow.plan, record)
+        self.tasks: list[Task] = []
+        self.handed_out: set[tuple[str, int]] = set()
+        """Tasks that a worker has, or that lie in a queue."""
+        self.more = False
+        self.diverged = False
+        """It was told of something before it had finished the commits of the last: another story from here on."""
+
+    @property
+    def ended(self) -> bool:
+        return self.execution.record.state in EXECUTION_ENDED
+
+    @property
+    def unfinished(self) -> bool:
+        return self.more or bool(self.execution.wanted)
+
+    def handle(self, event: ev.AnyEvent, now: float) -> None:
+        if isinstance(event, ev.TimerFired):
+            self.committed.timer = None
+        with commit_weight(self.weight):
+            self.execution.handle(event, now)
+        commands = self.execution.take_commands()
+        told = [line.node for line in commands.history if line.before in {"PENDING", "RETRYING"}]
+        self._commit(commands, event)
+        tell(self.model, event, now, self.blobs)
+        self.more = commands.more
+        self.model.follow(told, complete=not self.unfinished)
+        self._compare()
+        self._compare_dispatches(commands.tasks)
+        self._assert_not_stuck()
+        if isinstance(event, ev.TimerFired) and not self.more:
+            assert self.committed.timer is None or self.committed.timer > now, "the timer would fire for ever"
+
+    def lose_the_owner(self, now: float) -> None:
+        waited = bool(self.model.waited)
+        self.execution = self.committed.load(self.workflow.plan)
+        self.model.forget_waits()
+        self.handle(ev.Continued(EXECUTION_ID), now)
+        if waited and not self.ended and self.model.execution == "RUNNING":
+            self.handle(ev.TimerFired(EXECUTION_ID), now)
+
+    def finish_commits(self, now: float) -> None:
+        """Fetch what is wanted and go on until one commit takes everything that is left."""
+        for _ in range(200):
+            if self.execution.wanted:
+                wanted = self.execution.wanted.items()
+                self.execution.provide({address: self.blobs[blob.key] for address, blob in wanted})
+            elif not self.more:
+                return
+            self.handle(ev.Continued(EXECUTION_ID), now)
+        raise AssertionError("it never ends")
+
+    def _commit(self, commands: Commands, event: ev.AnyEvent) -> None:
+        self.committed.commit(commands)
+        self.committed.assert_holds_all_of(self.execution)
+        assert commands.finished == (self.ended and bool(commands.history))
+        if isinstance(event, ev.TaskSucceeded | ev.TaskFailed | ev.TaskLost) and event.generation == 1:
+            self.handed_out.discard((event.node, event.attempt))
+        self.handed_out.update((task.node, task.attempt) for task in commands.tasks)
+        self.handed_out.difference_update((stop.node, stop.attempt) for stop in commands.stops)
+
+    def _compare(self) -> None:
+        model, execution = self.model, self.execution
+        states = {node.address: "PENDING" for node in execution.nodes}
+        states.update((address, str(run.state)) for address, run in execution.runs.items())
+        assert states == model.state
+        assert str(execution.record.state) == model.execution
+        attempts = {name: attempt for name, attempt in model.attempt.items() if attempt}
+        assert {address: run.attempt for address, run in execution.runs.items() if run.attempt} == attempts
+        assert all(attempt <= model.nodes[name].max_attempts for name, attempt in attempts.items())
+        assert {address: self._value(value) for address, value in execution.outputs.items()} == model.outputs
+
+    def _compare_dispatches(self, tasks: list[Task]) -> None:
+        self.tasks += tasks
+        assert len({(task.node, task.generation, task.attempt) for task in self.tasks}) == len(self.tasks)
+        assert {(task.node, task.attempt) for task in self.tasks} == self.model.dispatched.keys()
+        for task in tasks:
+            inputs = {name: self._value(value) for name, value in task.inputs}
+            assert Dispatch(self._value(task.config), inputs) == self.model.dispatched[task.node, task.attempt]
+
+    def _assert_not_stuck(self) -> None:
+        """Something that a store keeps will make it go on: a task, a timer, or the one who paused it."""
+        model, timer = self.model, self.committed.timer
+        if model.execution in EXECUTION_ENDED:
+            assert all(state in ENDED for state in model.state.values())
+            return
+        deadlines = model.deadlines()
+        if deadlines:
+            assert timer is not None
+            assert timer <= deadlines[0][0]
+        waits = model.execution in {"PENDING", "PAUSED"} or self.execution.wanted
+        assert waits or timer is not None or self.handed_out, "stuck"
+        current = {(name, model.attempt[name]) for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}}
+        assert current <= self.handed_out, "queued or running, but no worker will ever see it"
+
+    def _value(self, value: bytes | Blob) -> Any:
+        return msgspec.json.decode(self.blobs[value.key] if isinstance(value, Blob) else value)
+
+
+def tell(model: Model, event: ev.AnyEvent, now: float, blobs: dict[str, bytes]) -> None:
+    """The same event in the model's words."""
+    if model.execution in EXECUTION_ENDED:
+        return
+    model.now = now
+    match event:
+        case ev.TaskEvent(node=node, generation=generation, attempt=attempt):
+            if model.is_current(node, generation, attempt):
+                _tell_of_task(model, event, blobs)
+        case ev.ExecutionStarted():
+            model.start_execution()
+        case ev.TimerFired():
+            model.fire()
+        case ev.PauseRequested():
+            model.pause()
+        case ev.ResumeRequested():
+            model.resume()
+        case ev.CancelRequested():
+            model.cancel()
+        case ev.NodesAdded(nodes=nodes):
+            for added in nodes:
+                model.add(_alike(model.nodes[added.like], added))
+
+
+def _tell_of_task(model: Model, event: ev.TaskEvent, blobs: dict[str, bytes]) -> None:
+    match event:
+        case ev.TaskStarted(node=node, started_at=at):
+            model.task_started(node, at)
+        case ev.TaskSucceeded(node=node, output=output):
+            text = blobs[output.key] if isinstance(output, Blob) else output
+            model.task_succeeded(node, msgspec.json.decode(text))
+        case ev.TaskFailed(node=node, retryable=retryable, retry_after=asked):
+            model.task_failed(node, retryable=retryable, asked=asked)
+        case ev.TaskLost(node=node):
+            model.task_lost(node)
+
+
+def _alike(like: Node, added: ev.AddedNode) -> Node:
+    fields = {name: getattr(like, name) for name in Node.__dataclass_fields__}
+    return Node(**{**fields, "name": added.address, "parents": added.dependencies})

@@ -1,0 +1,330 @@
+"""What DESIGN.md §4 says, as naively as it can be written: the judge of the core.
+
+Nothing is counted, remembered or passed on: each question ("may it start?") is answered from scratch by looking at all
+nodes, and after each event every node is asked again until nothing changes. It shares no code with the engine.
+
+Where the text leaves the order open (which of two ready nodes starts first), the model follows the order that it is
+told (`hint`), but only through steps that it finds allowed itself, and it takes every step that remains.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Rule = Literal["all_success", "none_failed", "all_done", "one_success", "one_failed"]
+Kind = Literal["task", "input", "output", "decision"]
+Settled = Literal["success", "skip", "failure"]
+
+ENDED = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
+EXECUTION_ENDED = {"COMPLETED", "FAILED", "CANCELLED"}
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reference:
+    node: str
+    key: str
+    fallback: Any = None
+    """None: there is none."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    reference: Reference
+    wanted: bool
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    kind: Kind = "task"
+    parents: tuple[str, ...] = ()
+    rule: Rule = "all_success"
+    optional: bool = False
+    fails_with_dependency: bool = False
+    condition: Condition | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    """Plain values and `Reference`s."""
+    max_attempts: int = 2
+    initial_delay: float = 1.0
+    multiplier: float = 2.0
+    max_delay: float = 3.0
+    timeout: float = 5.0
+    queue_timeout: float | None = None
+
+    @property
+    def cleans_up(self) -> bool:
+        return bool(self.parents) and self.rule in {"all_done", "one_failed"}
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    config: dict[str, Any]
+    inputs: dict[str, Any]
+
+
+class NothingThere(Exception):
+    """A reference without a value, or a comparison of two kinds of things."""
+
+
+class Model:
+    def __init__(
+        self, nodes: Iterable[Node], *, fail_fast: bool = True, timeout: float | None = None,
+        given: dict[str, Any] | None = None, backstop: float = 10.0,
+    ) -> None:  # fmt: skip
+        self.nodes = {node.name: node for node in nodes}
+        self.fail_fast, self.timeout, self.given, self.backstop = fail_fast, timeout, given or {}, backstop
+        self.execution = "PENDING"
+        self.now = 0.0
+        self.started_at = 0.0
+        self.failing = self.failed = False
+        self.state = dict.fromkeys(self.nodes, "PENDING")
+        self.attempt = dict.fromkeys(self.nodes, 0)
+        self.because_of_a_failure: set[str] = set()
+        """Nodes skipped because something before them failed."""
+        self.outputs: dict[str, Any] = {}
+        self.since: dict[str, float] = {}
+        """When the current attempt was queued or has started."""
+        self.due: dict[str, float] = {}
+        """When a RETRYING node may go on."""
+        self.waited: set[str] = set()
+        """RETRYING nodes whose wait is over."""
+        self.dispatched: dict[tuple[str, int], Dispatch] = {}
+
+    def start_execution(self) -> None:
+        if self.execution == "PENDING":
+            self.execution, self.started_at = "RUNNING", self.now
+
+    def task_started(self, name: str, at: float) -> None:
+        if self.state[name] == "QUEUED":
+            self.state[name] = "RUNNING"
+            self.since[name] = min(max(at, self.since[name]), self.now)
+
+    def task_succeeded(self, name: str, output: Any) -> None:
+        self._complete(name, output)
+
+    def task_failed(self, name: str, *, retryable: bool = True, asked: float | None = None) -> None:
+        node, attempt = self.nodes[name], self.attempt[name]
+        if not retryable or attempt >= node.max_attempts:
+            self._fail(name)
+            return
+        backoff = min(node.initial_delay * node.multiplier ** (attempt - 1), node.max_delay)
+        wait = backoff if asked is None else asked
+        self.state[name], self.due[name] = "RETRYING", self.now + wait
+        if wait == 0:
+            self.waited.add(name)
+
+    def task_lost(self, name: str) -> None:
+        self.task_failed(name, asked=0.0)
+
+    def is_current(self, name: str, generation: int, attempt: int) -> bool:
+        return (
+            generation == 1
+            and name in self.nodes
+            and attempt == self.attempt[name]
+            and self.state[name] in {"QUEUED", "RUNNING"}
+        )
+
+    def pause(self) -> None:
+        if self.execution == "RUNNING":
+            self.execution = "PAUSED"
+
+    def resume(self) -> None:
+        if self.execution == "PAUSED":
+            self.execution = "RUNNING"
+            self.fire()
+
+    def cancel(self) -> None:
+        self._end_every_node(pending="CANCELLED")
+        self.execution = "CANCELLED"
+
+    def add(self, node: Node) -> None:
+        if node.name not in self.nodes:
+            self.nodes[node.name], self.state[node.name], self.attempt[node.name] = node, "PENDING", 0
+
+    def forget_waits(self) -> None:
+        """A new owner knows when a retry is due, but not that its timer has fired already."""
+        self.waited.clear()
+
+    def deadline(self, name: str) -> float | None:
+        node, state = self.nodes[name], self.state[name]
+        if state == "RETRYING" and name not in self.waited:
+            return self.due[name]
+        if state == "RUNNING":
+            return self.since[name] + node.timeout + self.backstop
+        if state == "QUEUED" and node.queue_timeout is not None:
+            return self.since[name] + node.queue_timeout
+        return None
+
+    def deadlines(self) -> list[tuple[float, int, str]]:
+        """In the order in which they strike; the execution's own, named by an empty string, wins a tie."""
+        if self.execution not in {"RUNNING", "PAUSED"}:
+            return []
+        found = [(due, i, n) for i, n in enumerate(self.nodes) if (due := self.deadline(n)) is not None]
+        if self.timeout is not None:
+            found.append((self.started_at + self.timeout, -1, ""))
+        paused = self.execution == "PAUSED"
+        return sorted(item for item in found if not (paused and item[2] and self.state[item[2]] == "RETRYING"))
+
+    def fire(self) -> None:
+        for due, _, name in self.deadlines():
+            if due > self.now:
+                return
+            if not name:
+                self._end_every_node(pending="SKIPPED")
+                self.execution = "FAILED"
+                return
+            if self.deadline(name) == due:
+                self._strike(name)
+
+    def _strike(self, name: str) -> None:
+        if self.state[name] == "RETRYING":
+            self.waited.add(name)
+        elif self.state[name] == "RUNNING":
+            self.task_failed(name)
+        else:
+            self._fail(name)
+
+    def settled(self, name: str) -> Settled | None:
+        state = self.state[name]
+        if state not in ENDED:
+            return None
+        if state == "COMPLETED" or (state == "FAILED" and self.nodes[name].optional):
+            return "success"
+        if state == "FAILED" or name in self.because_of_a_failure:
+            return "failure"
+        return "skip"
+
+    def verdict(self, name: str) -> Literal["start", "wait", "skip", "skip because of a failure"]:
+        node = self.nodes[name]
+        parents = [self.settled(parent) for parent in node.parents]
+        all_settled, success, failure = None not in parents, "success" in parents, "failure" in parents
+        starts = {
+            "all_success": all_settled and success and not failure,
+            "none_failed": all_settled and not failure,
+            "all_done": all_settled,
+            "one_success": success,
+            "one_failed": failure,
+        }
+        if not parents or starts[node.rule]:
+            return "start"
+        if failure and (node.rule in {"all_success", "none_failed"} or all_settled):
+            return "skip because of a failure"
+        return "skip" if all_settled else "wait"
+
+    def follow(self, hint: Iterable[str] = (), *, complete: bool = True) -> None:
+        """Take every step that follows; if not `complete`, only those of the nodes in `hint`."""
+        told = list(hint)
+        while self.execution in {"RUNNING", "PAUSED"} and (self._skip_one(told, complete) or self._start_one(told, complete)):
+            pass
+        if self.execution in {"RUNNING", "PAUSED"} and all(state in ENDED for state in self.state.values()):
+            self.execution = "FAILED" if self.failed else "COMPLETED"
+
+    def _skip_one(self, told: list[str], complete: bool) -> bool:  # noqa: FBT001
+        """Nodes stand after their parents, so what is decided first can't depend on what is decided later."""
+        for name, node in self.nodes.items():
+            if self.state[name] != "PENDING" or not (complete or name in told):
+                continue
+            verdict = self.verdict(name)
+            if self.failing and not node.cleans_up:
+                self._skip(name, because_of_a_failure=verdict == "skip because of a failure")
+            elif verdict == "skip because of a failure" and node.fails_with_dependency:
+                self._fail(name)
+            elif verdict.startswith("skip"):
+                self._skip(name, because_of_a_failure=verdict == "skip because of a failure")
+            else:
+                continue
+            return True
+        return False
+
+    def _start_one(self, told: list[str], complete: bool) -> bool:  # noqa: FBT001
+        if self.execution != "RUNNING":
+            return False
+        possible = [name for name in self.nodes if self._may_start(name)]
+        chosen = next((name for name in told if name in possible), possible[0] if possible and complete else None)
+        if chosen is None:
+            return False
+        if chosen in told:
+            told.remove(chosen)
+        self._start(self.nodes[chosen])
+        return True
+
+    def _may_start(self, name: str) -> bool:
+        if self.state[name] == "RETRYING":
+            return name in self.waited
+        return self.state[name] == "PENDING" and self.verdict(name) == "start"
+
+    def _start(self, node: Node) -> None:
+        try:
+            if self.state[node.name] == "PENDING" and node.condition and not self._holds(node.condition):
+                self._skip(node.name, because_of_a_failure=False)
+                return
+            config = {key: self._resolve(value) for key, value in node.config.items()}
+            if node.kind != "task":
+                self._complete(node.name, self._evaluate(node, config))
+                return
+        except NothingThere:
+            self._fail(node.name)
+            return
+        self.attempt[node.name] += 1
+        self.state[node.name], self.since[node.name] = "QUEUED", self.now
+        self.waited.discard(node.name)
+        dispatch = (node.name, self.attempt[node.name])
+        assert dispatch not in self.dispatched
+        inputs = {parent: self.outputs[parent] for parent in node.parents if parent in self.outputs}
+        self.dispatched[dispatch] = Dispatch(config, inputs)
+
+    def _holds(self, condition: Condition) -> bool:
+        value = self._resolve(condition.reference)
+        if not isinstance(value, bool):
+            raise NothingThere
+        return value is condition.wanted
+
+    def _resolve(self, value: Any) -> Any:
+        if not isinstance(value, Reference):
+            return value
+        output = self.outputs.get(value.node)
+        if isinstance(output, dict) and value.key in output:
+            return output[value.key]
+        if value.fallback is None:
+            raise NothingThere
+        return value.fallback
+
+    def _evaluate(self, node: Node, config: dict[str, Any]) -> Any:
+        if node.kind == "input":
+            return config | self.given
+        if node.kind == "output":
+            return config or {parent: self.outputs[parent] for parent in node.parents if parent in self.outputs}
+        try:
+            return {"result": COMPARISONS[config["operator"]](config["value_a"], config["value_b"])}
+        except TypeError:
+            raise NothingThere from None
+
+    def _complete(self, name: str, output: Any) -> None:
+        self.state[name], self.outputs[name] = "COMPLETED", output
+
+    def _skip(self, name: str, *, because_of_a_failure: bool) -> None:
+        self.state[name] = "SKIPPED"
+        if because_of_a_failure:
+            self.because_of_a_failure.add(name)
+
+    def _fail(self, name: str) -> None:
+        self.state[name] = "FAILED"
+        if self.nodes[name].optional:
+            return
+        self.failed = True
+        if self.fail_fast and not self.failing:
+            self.failing = True
+            for other, node in self.nodes.items():
+                if self.state[other] in {"QUEUED", "RUNNING", "RETRYING"} and not node.cleans_up:
+                    self.state[other] = "CANCELLED"
+
+    def _end_every_node(self, *, pending: str) -> None:
+        for name, state in self.state.items():
+            if state not in ENDED:
+                self.state[name] = pending if state == "PENDING" else "CANCELLED"
