@@ -210,7 +210,7 @@ class Settings:
         settings = cls(**values, llm_providers=_providers(llm, environ, path))
         if settings.llm_default_provider not in settings.llm_providers:
             known = ", ".join(sorted(settings.llm_providers))
-            raise SettingsError(f"llm_default_provider is '{settings.llm_default_provider}': known are {known}")
+            raise SettingsError(f"llm_default_provider is '{settings.llm_default_provider}'; known are: {known}")
         return settings
 
     def describe(self) -> dict[str, Any]:

@@ -30,6 +30,8 @@ from penstock.worker.registry import Handler, Registry, registered
 
 Answer = TypeVar("Answer")
 START_AT = 1_700_000_000.0
+SMALLEST_STEP = 1e-6
+"""A time of day is a float: smaller steps would be lost in it, and time would stand still."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -45,7 +47,7 @@ class _JumpingSelector(selectors.DefaultSelector):
             return ready
         if timeout is None:
             raise RuntimeError("nothing is left to happen: everything waits for something that nobody will do")
-        self.now += max(timeout, 0.0)
+        self.now += max(timeout, SMALLEST_STEP)
         return []
 
 

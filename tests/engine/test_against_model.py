@@ -45,7 +45,7 @@ class Story:
         self.reborn.lose_the_owner(self.now)
         if self.one_in(4):
             self.split.lose_the_owner(self.now)
-        if not self.one_in(4):
+        if not self.one_in(3):
             for lane in (self.steady, self.reborn, self.split):
                 lane.finish_commits(self.now)
         self.assert_lanes_agree()
@@ -112,14 +112,14 @@ class Story:
 
     def timer(self) -> ev.TimerFired:
         """On time, too early, or so late that several are due at once."""
-        deadlines = self.steady.model.deadlines()
-        if deadlines:
-            self.now = max(self.now, deadlines[0][0] + self.any_of(0.0, 0.0, -0.5, 4.0))
+        timer = self.steady.committed.timer
+        if timer is not None:
+            self.now = max(self.now, timer + self.any_of(0.0, 0.0, -0.5, 4.0))
         return ev.TimerFired(EXECUTION_ID)
 
     def output(self) -> bytes | Blob:
         text = msgspec.json.encode(self.any_of(*TASK_OUTPUTS))
-        if "blobs" not in self.extras or self.one_in(2):
+        if "blobs" not in self.extras or self.one_in(4):
             return text
         key = f"blob-{len(self.blobs)}"
         self.blobs[key] = text

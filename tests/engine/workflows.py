@@ -32,6 +32,9 @@ class Workflow:
         workflow = f"fail_fast={self.fail_fast}, timeout={self.timeout}, given={self.given}"
         return "\n".join((f"Workflow({workflow})", *lines))
 
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 -- the name and shape that Hypothesis looks for
+        printer.text(repr(self))
+
     def model(self, backstop: float) -> Model:
         return Model(self.nodes, fail_fast=self.fail_fast, timeout=self.timeout, given=self.given, backstop=backstop)
 
@@ -55,7 +58,7 @@ def workflows(draw: st.DrawFn, *, queue_timeouts: bool = False) -> Workflow:
 @st.composite
 def _nodes(draw: st.DrawFn, name: str, before: list[Node], *, queue_timeouts: bool) -> Node:
     names = [node.name for node in before]
-    parents = draw(st.lists(st.sampled_from(names), unique=True, max_size=3)) if names else []
+    parents = draw(_some_of(names))
     ancestors = _ancestors(parents, before)
     kind = draw(st.sampled_from(KINDS))
     return Node(
@@ -71,6 +74,12 @@ def _nodes(draw: st.DrawFn, name: str, before: list[Node], *, queue_timeouts: bo
         initial_delay=draw(st.sampled_from((0.0, 1.0, 2.0))),
         queue_timeout=draw(st.sampled_from((None, 3.0))) if queue_timeouts else None,
     )
+
+
+@st.composite
+def _some_of(draw: st.DrawFn, names: list[str]) -> list[str]:
+    count = min(len(names), draw(st.sampled_from((1, 2, 0, 3))))
+    return draw(st.lists(st.sampled_from(names), unique=True, min_size=count, max_size=count)) if count else []
 
 
 def _ancestors(parents: list[str], before: list[Node]) -> list[str]:

@@ -55,7 +55,7 @@ NOT_PUBLIC = {
     "224.0.0.1": "multicast",
     "239.255.255.255": "multicast",
     "ff02::1": "multicast",
-    "0.0.0.0": "unspecified",
+    "0.0.0.0": "unspecified",  # noqa: S104
     "0.1.2.3": "unspecified",
     "::": "unspecified",
     "192.0.0.1": "reserved",
@@ -154,8 +154,8 @@ def test_an_allowed_name_opens_the_addresses_it_resolves_to_under_that_name_only
         "127.1": "127.0.0.1",
         "127.0.1": "127.0.0.1",
         "0177.0.0.01": "127.0.0.1",
-        "0": "0.0.0.0",
-        "0x": "0.0.0.0",
+        "0": "0.0.0.0",  # noqa: S104
+        "0x": "0.0.0.0",  # noqa: S104
         "::ffff:7f00:1": "::ffff:127.0.0.1",
     }.items(),
 )
@@ -169,7 +169,8 @@ def test_a_name_is_not_an_address(host):
 
 
 @pytest.mark.parametrize(
-    "host", ["1.2.3.4.5", "256.1.1.1", "1.2.3.256", "08.1.1.1", "foo.1", "1..2", "0o17.1", "4294967296", "fe80::1%lo", ":"]
+    "host",
+    ["1.2.3.4.5", "256.1.1.1", "1.2.3.256", "08.1.1.1", "foo.1", "1..2", "0o17.1", "4294967296", "fe80::1%lo", ":"],
 )
 def test_what_looks_like_an_address_and_is_none_is_refused(host):
     with pytest.raises(Terminal, match=f"^the host '{host}' is neither a name nor an address$"):
@@ -185,7 +186,7 @@ def test_a_name_is_resolved_once_and_every_address_of_the_answer_is_checked():
 
 @pytest.mark.parametrize("answer", [["8.8.8.8", "10.0.0.1"], ["10.0.0.1", "8.8.8.8"], ["8.8.8.8", "::ffff:10.0.0.1"]])
 def test_one_forbidden_address_refuses_the_whole_answer(answer):
-    with pytest.raises(Terminal, match="of 'mixed.test' is refused: private"):
+    with pytest.raises(Terminal, match=r"of 'mixed\.test' is refused: private"):
         asyncio.run(AddressPolicy(resolver=FakeDns(answer)).resolve("mixed.test", 80))
 
 

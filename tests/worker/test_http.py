@@ -5,14 +5,15 @@ import socket
 import tracemalloc
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import pytest
 from aiohttp import web
 
 from penstock.config import Settings
 from penstock.errors import HandlerError, Retryable, Terminal
-from penstock.worker.handlers.http import HttpHandler
+from penstock.worker.handlers.http import HttpHandler, read_config
 from penstock.worker.handlers.http_exchange import retry_after, shown_url
 from tests.worker.servers import Answer, FakeDns, Server, always, context, redirects, serving
 
@@ -33,6 +34,20 @@ async def exchange(answer: Answer, settings: Settings = LOCAL, **config: Any) ->
     async with serving(answer) as server:
         url = config.pop("url", "{url}/").replace("{url}", server.url)
         return await call({"url": url, **config}, settings), server
+
+
+async def answered(raw: bytes) -> dict[str, Any]:
+    """The output of a call that is answered with exactly these bytes."""
+
+    async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(raw)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(speak, "127.0.0.1", 0)
+    async with server:
+        return await call({"url": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"})
 
 
 def got(answer: Answer, **config: Any) -> dict[str, Any]:
@@ -91,6 +106,10 @@ class TestTheRequest:
     def test_that_changes_something_has_the_idempotency_key(self, method):
         assert sent(method=method)[0].headers["Idempotency-Key"] == "e1:n1"
 
+    def test_has_an_idempotency_key_that_fits_into_a_header(self):
+        request = read_config({"url": "http://a.test", "method": "POST"}, context(idempotency_key="e1:é b[3].c"))
+        assert request.headers["Idempotency-Key"] == "e1:%C3%A9%20b[3].c"
+
     def test_keeps_the_idempotency_key_of_the_config(self):
         assert sent(method="post", headers={"idempotency-key": "mine"})[0].headers.getall("Idempotency-Key") == ["mine"]
 
@@ -133,8 +152,10 @@ class TestTheConfig:
         [
             (
                 {"mehtod": "GET"},
-                "the config has no key 'mehtod'; did you mean 'method'? "
-                "(known: url, method, headers, params, body, json, timeout_seconds, expect_status)",
+                (
+                    "the config has no key 'mehtod'; did you mean 'method'? "
+                    "(known: url, method, headers, params, body, json, timeout_seconds, expect_status)"
+                ),
             ),
             ({"url": 7}, "url must be text, such as 'https://api.example.com/users'"),
             ({"url": ""}, "url must be text, such as 'https://api.example.com/users'"),
@@ -153,7 +174,10 @@ class TestTheConfig:
             ({"timeout_seconds": 0}, "timeout_seconds is 0; allowed: a number above 0"),
             ({"timeout_seconds": True}, "timeout_seconds is True; allowed: a number above 0"),
             ({"expect_status": "200"}, "expect_status is '200'; allowed: a status such as 200, or a list of them"),
-            ({"expect_status": [200, 99]}, "expect_status is [200, 99]; allowed: a status such as 200, or a list of them"),
+            (
+                {"expect_status": [200, 99]},
+                "expect_status is [200, 99]; allowed: a status such as 200, or a list of them",
+            ),
         ],
     )
     def test_is_refused_with_what_is_wrong(self, config, text):
@@ -181,7 +205,7 @@ class TestTheConfig:
         assert connections == []
 
     def test_is_refused_when_the_url_has_a_line_break(self, connections):
-        with pytest.raises(Terminal, match="isn't a URL$"):
+        with pytest.raises(Terminal, match=r"isn't a URL$"):
             asyncio.run(call({"url": "http://127.0.0.1:1/\r\nX: y"}))
         assert connections == []
 
@@ -211,6 +235,7 @@ class TestTheOutput:
             ({"body": b"abc", "headers": {"Content-Type": "text/plain; charset=nonsense"}}, "abc"),
             ({"body": b"\xff", "content_type": "text/plain"}, "\ufffd"),
             ({"body": b"a,b", "content_type": "application/octet-stream"}, "a,b"),
+            ({"body": b"a\0b", "content_type": "a/b"}, {"base64": "YQBi", "content_type": "a/b"}),
             ({"body": b"\xff\x00", "content_type": "image/png"}, {"base64": "/wA=", "content_type": "image/png"}),
         ],
     )
@@ -225,6 +250,11 @@ class TestTheOutput:
             return response
 
         assert got(answer)["headers"]["x-a"] == "1, 2"
+
+    def test_can_be_stored_whatever_bytes_a_header_has(self):
+        output = asyncio.run(answered(b"HTTP/1.1 200 OK\r\nX-A: caf\xe9\r\nContent-Length: 2\r\n\r\nok"))
+        assert output["headers"]["x-a"] == "caf\ufffd"
+        assert msgspec.json.decode(msgspec.json.encode(output)) == output
 
     def test_hides_what_is_named_like_a_secret_in_the_url(self):
         output = got(always(text="ok"), url="{url}/?a=1&api_key=abc", params={"access_token": "def"})
@@ -290,7 +320,7 @@ class TestTheNetwork:
             asyncio.run(call({"url": "http://nowhere.test/"}))
 
     def test_giving_a_name_no_address_is_tried_again(self):
-        with pytest.raises(Retryable, match="the name 'empty.test' can't be resolved: the name has no address"):
+        with pytest.raises(Retryable, match=r"the name 'empty\.test' can't be resolved: the name has no address"):
             asyncio.run(call({"url": "http://empty.test/"}, dns=FakeDns([])))
 
     def test_closing_the_connection_is_tried_again(self):
@@ -313,18 +343,8 @@ class TestTheNetwork:
         assert str(failed(Retryable, answer)).endswith("/: the answer can't be read (ClientPayloadError)")
 
     def test_speaking_another_protocol_is_tried_again(self):
-        async def scenario() -> None:
-            async def speak(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                writer.write(b"220 mail.test ESMTP\r\n")
-                await writer.drain()
-                writer.close()
-
-            server = await asyncio.start_server(speak, "127.0.0.1", 0)
-            async with server:
-                await call({"url": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"})
-
-        with pytest.raises(Retryable, match="the answer can't be read|the server closed the connection"):
-            asyncio.run(scenario())
+        with pytest.raises(Retryable, match=r"the answer can't be read|the server closed the connection"):
+            asyncio.run(answered(b"220 mail.test ESMTP\r\n"))
 
     def test_being_too_slow_is_tried_again(self):
         async def scenario() -> None:
@@ -348,10 +368,9 @@ class TestTheNetwork:
         async def answer(request: web.Request) -> web.StreamResponse:
             response = web.StreamResponse()
             await response.prepare(request)
-            pause = 0.01
             while True:
                 await response.write(b".")
-                await asyncio.sleep(pause)
+                await asyncio.sleep(0)
 
         assert str(failed(Retryable, answer, timeout_seconds=0.1)).endswith("no answer within 0.1 s")
 
@@ -376,6 +395,15 @@ class TestSizes:
                 await response.write(b"x" * 1000)
 
         assert "response larger than" in str(failed(Terminal, answer, settings=self.SMALL))
+
+    def test_of_an_endless_failure_only_the_start_is_read(self):
+        async def answer(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(status=500)
+            await response.prepare(request)
+            while True:
+                await response.write(b"x" * 1000)
+
+        assert failed(Retryable, answer).detail["body"] == "x" * 2048
 
     def test_a_small_body_that_unpacks_to_a_large_one_is_stopped_before_it_fills_the_memory(self):
         bomb = gzip.compress(bytes(64 * 1024 * 1024))
@@ -418,7 +446,7 @@ class TestRedirects:
         ],
     )
     def test_keep_or_change_the_method_as_http_says(self, status, method, after):
-        config = {"json": {"a": 1}} if method in {"POST", "PUT"} else {}
+        config: dict[str, Any] = {"json": {"a": 1}} if method in {"POST", "PUT"} else {}
         _, server = asyncio.run(exchange(redirects("/x", status=status), method=method, **config))
         first, second = server.requests
         assert (first.method, second.method) == (method, after)
@@ -426,7 +454,7 @@ class TestRedirects:
         assert server.bodies[1] == (b'{"a":1}' if kept else b"")
         assert ("Content-Type" in second.headers, "Idempotency-Key" in second.headers) == (kept, kept)
 
-    HEADERS = {  # noqa: RUF012 -- a test's constant
+    HEADERS: ClassVar = {
         "Authorization": "Bearer abc",
         "Cookie": "a=b",
         "Proxy-Authorization": "x",
@@ -460,6 +488,7 @@ class TestRedirects:
         assert secure.redirected(302, URL("https://a.test/x")).headers == self.HEADERS
         plain = Hop("GET", URL("http://a.test/"), self.HEADERS, None)
         assert plain.redirected(302, URL("https://a.test/")).headers == self.HEADERS
+        assert plain.redirected(302, URL("https://b.test/")).headers == {"Accept": JSON}
 
     def test_with_a_user_in_the_target_do_not_send_it(self):
         async def scenario() -> web.Request:
@@ -505,7 +534,8 @@ class TestRedirects:
 
 class TestAddresses:
     @pytest.mark.parametrize(
-        "url", ["http://127.0.0.1:{port}/", "http://0x7f.1:{port}/", "http://2130706433:{port}/", "http://127.1:{port}/"]
+        "url",
+        ["http://127.0.0.1:{port}/", "http://0x7f.1:{port}/", "http://2130706433:{port}/", "http://127.1:{port}/"],
     )
     def test_of_this_machine_are_called_in_every_notation_when_allowed(self, url):
         async def scenario() -> tuple[Any, str]:
@@ -517,7 +547,17 @@ class TestAddresses:
 
     @pytest.mark.parametrize(
         "host",
-        ["127.0.0.1", "127.1", "0x7f.1", "2130706433", "①②⑦.0.0.1", "127。0。0。1", "[::1]", "[::ffff:127.0.0.1]", "localhost"],
+        [
+            "127.0.0.1",
+            "127.1",
+            "0x7f.1",
+            "2130706433",
+            "①②⑦.0.0.1",
+            "127。0。0。1",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "localhost",
+        ],
     )
     def test_of_this_machine_are_refused_by_default_in_every_notation(self, host, connections):
         async def scenario() -> int:

@@ -4,8 +4,8 @@
 
 - `parse` turns JSON, commented JSON or YAML into plain values and refuses what can't be a document at all
   (too deep, too large, NaN, duplicate keys).
-- `read` gives every accepted spelling its one name (`type` -> `handler`, `max_retries` -> `max_attempts`, ...) and checks
-  each field on its own.
+- `read` gives every accepted spelling its one name (`type` -> `handler`, `max_retries` -> `max_attempts`, ...) and
+  checks each field on its own.
 - `graph` looks at the nodes together: unknown dependencies, cycles (Kahn, iterative), who is whose ancestor.
 - `template` and `condition` compile the two small languages inside a document once, so that running a node is
   dictionary look-ups.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -71,22 +71,38 @@ class Workflow:
         """Add a node and return a reference to its output. `after` names nodes to wait for without using them."""
         if id in self._nodes:
             raise ValueError(f"the workflow {self.name!r} already has a node {id!r}")
+        if {"dependencies", "depends_on"} & values.keys():
+            raise TypeError(
+                "name the nodes to wait for in after=[…]; a reference in the config makes its dependency itself"
+            )
         found: dict[str, None] = {}
         plain = _plain({**(config or {}), **values}, found)
-        for other in after if isinstance(after, (list, tuple, set)) else (after,):
-            found[other.node_id if isinstance(other, Ref) else other] = None
+        found.update(dict.fromkeys(_ids(after)))
         fields = {
             "condition": condition, "trigger_rule": trigger_rule, "retry": _retry(retry),
             "timeout_seconds": timeout_seconds, "queue": queue, "queue_timeout_seconds": queue_timeout_seconds,
             "optional": optional or None, "on_dependency_failure": on_dependency_failure,
         }  # fmt: skip
-        name = handler if isinstance(handler, str) else handler.handler_name
-        self._nodes[id] = {"id": id, "handler": name, "dependencies": list(found), "config": plain}
+        self._nodes[id] = {"id": id, "handler": _handler_name(handler), "dependencies": list(found), "config": plain}
         self._nodes[id].update((key, value) for key, value in fields.items() if value is not None)
         return Ref(id)
 
     def document(self) -> dict[str, Any]:
         return {"name": self.name, **self._fields, "dag": {"nodes": list(self._nodes.values())}}
+
+
+def _handler_name(handler: Any) -> str:
+    name = handler if isinstance(handler, str) else getattr(handler, "handler_name", None)
+    if name is None:
+        raise TypeError(f"{handler!r} isn't a handler; decorate it with @penstock.handler, or give a handler's name")
+    return str(name)
+
+
+def _ids(after: Any) -> list[str]:
+    several = isinstance(after, Iterable) and not isinstance(after, (str, Ref))
+    ids = [other.node_id if isinstance(other, Ref) else str(other) for other in (after if several else (after,))]
+    # a set has no order of its own, and the same workflow must always be the same document
+    return sorted(ids) if isinstance(after, (set, frozenset)) else ids
 
 
 def _retry(retry: Retry | Mapping[str, Any] | None) -> Any:
@@ -100,9 +116,8 @@ def _plain(value: Any, found: dict[str, None]) -> Any:
         return str(value)
     if isinstance(value, Text):
         pieces = value.template.split("{}")
-        return pieces[0] + "".join(
-            f"{_plain(ref, found)}{piece}" for ref, piece in zip(value.references, pieces[1:], strict=True)
-        )
+        filled = zip(value.references, pieces[1:], strict=True)
+        return pieces[0] + "".join(f"{_plain(reference, found)}{piece}" for reference, piece in filled)
     if isinstance(value, Mapping):
         return {key: _plain(item, found) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

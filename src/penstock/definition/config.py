@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.definition.problems import Problems
+from penstock.definition.problems import Problems, path_to
 from penstock.definition.template import (
     Reference,
     Scope,
@@ -80,7 +80,7 @@ def _put(root: Any, path: Path, value: Any) -> None:
     root[path[-1]] = value
 
 
-def compile_config(
+def compile_config(  # noqa: PLR0913 -- a config, what it may refer to, and where to report
     config: dict[str, Any], known: Collection[str], path: str, node_id: str, problems: Problems, *, data_node: bool
 ) -> Config:
     slots: list[Slot] = []
@@ -92,11 +92,11 @@ def compile_config(
         elif isinstance(value, list):
             stack.extend(((*place, index), value[index]) for index in reversed(range(len(value))))
         elif isinstance(value, str) and "{{" in value:
-            where = path + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in place)
+            where = path_to(path, place)
             try:
                 text = parse_text(value, known)
             except TemplateError as error:
-                problems.error(error.code, where, str(error), node_id)
+                error.report(where, node_id, problems, known)
                 continue
             check_references(text, where, node_id, problems, secrets_allowed=not data_node)
             slots.append(Slot(place, text))

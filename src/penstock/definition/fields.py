@@ -2,51 +2,58 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
 from typing import Any, TypeVar
 
-from penstock.definition.problems import Problems, did_you_mean
+from penstock.definition.problems import Problems, path_to
 
 Choice = TypeVar("Choice", bound=str)
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 LONGEST_SECONDS = 10 * 365 * 86400
+LONGEST_VALUE_SHOWN = 40
 
 
 class Reader:
-    def __init__(self, raw: Any, path: str, problems: Problems, node_id: str | None = None) -> None:
-        self.path, self.problems, self.node_id = path, problems, node_id
+    def __init__(
+        self, raw: Any, path: str, problems: Problems, node_id: str | None = None, *, code: str = "bad_value"
+    ) -> None:
+        self.path, self.problems, self.node_id, self.code = path, problems, node_id, code
         self.raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
         if not isinstance(raw, dict):
-            problems.error("bad_value", path, f"{path!r} must be an object", node_id)
+            name = path.rpartition(".")[2]
+            problems.error(code, path, f'"{name}" must be an object, not {kind_of(raw)}', node_id)
 
     def place(self, name: str) -> str:
-        return f"{self.path}.{name}" if self.path else name
+        return path_to(self.path, (name,))
 
     def bad(self, name: str, message: str) -> None:
-        code = "bad_retry" if "retry" in self.place(name) else "bad_timeout" if "timeout" in name else "bad_value"
+        code = "bad_timeout" if "timeout" in name else self.code
         self.problems.error(code, self.place(name), f'"{name}" {message}', self.node_id)
 
     def unknown(self, known: Collection[str]) -> None:
         for name in self.raw:
             if name not in known:
-                hint = did_you_mean(name, known)
-                message = f'the field "{name}" isn\'t known and has no effect{hint}'
+                hint = self.problems.did_you_mean(name, sorted(known))
+                message = f'the field "{name:.100}" isn\'t known and has no effect{hint}'
                 self.problems.warn("unknown_field", self.place(name), message, self.node_id)
 
     def pick(self, *names: str) -> tuple[str, Any]:
         """The first of these spellings that is there and isn't null."""
-        for name in names:
-            if self.raw.get(name) is not None:
-                return name, self.raw[name]
-        return names[0], None
+        found = [name for name in names if self.raw.get(name) is not None]
+        for other in found[1:]:
+            if self.raw[other] != self.raw[found[0]]:
+                message = f'"{other}" has no effect, because "{found[0]}" is there too; remove one of them'
+                self.problems.warn("ignored_field", self.place(other), message, self.node_id)
+        return (found[0], self.raw[found[0]]) if found else (names[0], None)
 
     def value(self, name: str, kinds: tuple[type, ...]) -> Any:
         value = self.raw.get(name)
         if value is None or isinstance(value, kinds):
             return value
         words = {dict: "an object", bool: "true or false", str: "text"}
-        self.bad(name, "must be " + " or ".join(words[kind] for kind in kinds))
+        self.bad(name, f"must be {' or '.join(words[kind] for kind in kinds)}, not {kind_of(value)}")
         return None
 
     def text(self, *names: str, max_length: int | None = None, limit_controls: bool = True) -> str | None:
@@ -54,10 +61,10 @@ class Reader:
         if value is None:
             return None
         if not isinstance(value, str):
-            self.bad(name, "must be text")
+            self.bad(name, f"must be text, not {kind_of(value)}")
             return None
         if limit_controls and CONTROL_CHARACTER.search(value):
-            self.bad(name, "must not contain control characters")
+            self.bad(name, "must not contain control characters, such as line breaks")
         elif max_length and len(value) > max_length:
             self.bad(name, f"has {len(value)} characters; the limit is {max_length}")
         return value
@@ -69,25 +76,29 @@ class Reader:
         for option in allowed:
             if value == option:
                 return option
-        hint = did_you_mean(value, allowed) if isinstance(value, str) else ""
-        self.bad(name, f"must be one of {', '.join(allowed)}{hint}")
+        hint = self.problems.did_you_mean(value, allowed) if isinstance(value, str) else ""
+        self.bad(name, f"must be one of {', '.join(allowed)}, not {shown(value)}{hint}")
         return None
 
-    def number(self, name: str, *, least: float, above: bool = False) -> float | None:
+    def number(self, name: str, *, least: float, most: float = LONGEST_SECONDS, above: bool = False) -> float | None:
         value = self.raw.get(name)
         if value is None:
             return None
-        good = isinstance(value, (int, float)) and not isinstance(value, bool) and value <= LONGEST_SECONDS
-        if good and (value > least if above else value >= least):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            self.bad(name, f"must be a number, not {shown(value)}")
+        elif not (value > least if above else value >= least):
+            self.bad(name, f"must be {'above' if above else 'at least'} {least:g}, not {shown(value)}")
+        elif value > most:
+            self.bad(name, f"must be at most {most:,.0f}, not {shown(value)}")
+        else:
             return float(value)
-        self.bad(name, f"must be a number {'above' if above else 'of at least'} {least:g}")
         return None
 
     def integer(self, name: str, *, least: int, most: int) -> int | None:
         value = self.raw.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
             return value
-        self.bad(name, f"must be a whole number from {least} to {most}")
+        self.bad(name, f"must be a whole number from {least} to {most}, not {shown(value)}")
         return None
 
     def seconds(self, *names: str, default: float | None = None) -> float | None:
@@ -95,3 +106,18 @@ class Reader:
         if value is None:
             return default
         return self.number(name, least=0, above=True)
+
+
+def kind_of(value: Any) -> str:
+    names: list[tuple[type | tuple[type, ...], str]] = [
+        (type(None), "null"), (bool, "true or false"), (str, "text"), ((int, float), "a number"), (list, "a list"),
+    ]  # fmt: skip
+    return next((name for kind, name in names if isinstance(value, kind)), "an object")
+
+
+def shown(value: Any) -> str:
+    """A small value as it stands in the document; of others the kind."""
+    if isinstance(value, (dict, list)):
+        return kind_of(value)
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE_SHOWN else text[: LONGEST_VALUE_SHOWN - 1] + "…"

@@ -32,37 +32,45 @@ def topological_order(dependencies: Edges, children: Edges) -> list[int]:
 
 
 def find_cycles(dependencies: Edges, order: Sequence[int], *, most: int = 10) -> list[list[int]]:
-    """Disjoint cycles among the nodes that Kahn couldn't order, each as a path along the edges, parent first."""
+    """Disjoint cycles among the nodes that Kahn couldn't order, each as a path along the edges, parent first.
+
+    Every node that is left has a parent that is left, so going back from one must end in a cycle. Taking that out and
+    ordering again shows the next, also one that the first stood in the way of.
+    """
     left = set(range(len(dependencies))).difference(order)
+    children = children_of(dependencies) if left else []
     cycles: list[list[int]] = []
-    seen: set[int] = set()
-    for start in sorted(left):
-        if start in seen:
-            continue
-        cycle = _walk_back(start, dependencies, left, seen)
-        if cycle:
-            cycles.append(cycle)
-            if len(cycles) == most:
-                break
+    while left and len(cycles) < most:
+        cycle = _walk_back(min(left), dependencies, left)
+        cycles.append(cycle)
+        left.difference_update(cycle)
+        _drop_ordered(left, dependencies, children)
     return cycles
 
 
-def _walk_back(start: int, dependencies: Edges, left: set[int], seen: set[int]) -> list[int]:
-    """Every node that Kahn left over has a parent that was left over, so going back must end in a cycle."""
+def _walk_back(start: int, dependencies: Edges, left: set[int]) -> list[int]:
     place: dict[int, int] = {}
-    path: list[int] = []
     node = start
     while node not in place:
-        if node in seen:
-            return []
-        seen.add(node)
-        place[node] = len(path)
-        path.append(node)
+        place[node] = len(place)
         node = next(parent for parent in dependencies[node] if parent in left)
-    cycle = path[place[node] :]
+    cycle = list(place)[place[node] :]
     cycle.reverse()
     lowest = cycle.index(min(cycle))
     return cycle[lowest:] + cycle[:lowest]
+
+
+def _drop_ordered(left: set[int], dependencies: Edges, children: Edges) -> None:
+    waiting = {node: sum(parent in left for parent in dependencies[node]) for node in left}
+    ready = [node for node, count in waiting.items() if not count]
+    while ready:
+        node = ready.pop()
+        left.remove(node)
+        for child in children[node]:
+            if child in left:
+                waiting[child] -= 1
+                if not waiting[child]:
+                    ready.append(child)
 
 
 def missing_ancestors(

@@ -56,7 +56,10 @@ class Node(msgspec.Struct):
     id: str
     handler: str
     path: str
+    handler_field: str = "handler"
+    """How the document spells it, as `dependencies_field`: problems point at what was written."""
     dependencies: tuple[str, ...] = ()
+    dependencies_field: str = "dependencies"
     config: dict[str, Any] = msgspec.field(default_factory=dict)
     condition: str | None = None
     trigger_rule: TriggerRule = "all_success"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from itertools import islice
 from typing import Any, NoReturn
 
 import msgspec
 
-from penstock.definition.problems import Problem
+from penstock.definition.problems import Problem, path_to
 from penstock.errors import InvalidWorkflow
 
 COMMENT_LINE = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
+STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{\]}]')
 INT64 = range(-(2**63), 2**63)
+MOST_FAULTS = 10
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -24,16 +27,24 @@ class Limits(msgspec.Struct, frozen=True):
     """Bounds what YAML aliases can unfold into."""
 
 
+class RepeatedKeys(dict[str, Any]):
+    """An object in which a key stood twice. It only lives until `check_values` has said where it is."""
+
+    repeated: str = ""
+
+
 def parse(text: str | bytes, *, form: str = "json", limits: Limits | None = None) -> Any:
     """Read `text` as `json`, `jsonc` (JSON with // comment lines) or `yaml`. Raises `InvalidWorkflow`."""
     limits = limits or Limits()
     text = _decode(text, limits)
+    if not text.strip():
+        refuse("empty_document", "the document is empty; a workflow is an object with nodes")
     if form == "yaml":
         from penstock.definition.yaml import parse_yaml  # noqa: PLC0415 -- PyYAML costs 50 ms
 
         value = parse_yaml(text, limits)
     else:
-        value = _parse_json(COMMENT_LINE.sub("", text) if form == "jsonc" else text)
+        value = _parse_json(COMMENT_LINE.sub("", text) if form == "jsonc" else text, limits)
     check_values(value, limits)
     return value
 
@@ -51,60 +62,110 @@ def _decode(text: str | bytes, limits: Limits) -> str:
     if size > limits.max_bytes:
         refuse("too_large", f"the document has {size:,} bytes; the limit is {limits.max_bytes:,}")
     if isinstance(text, str):
-        return text
+        return text.removeprefix("\ufeff")
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        refuse("not_utf8", f"the document isn't UTF-8: byte {error.start} can't be read")
+        refuse("not_utf8", f"the document isn't UTF-8: byte {error.start} can't be read; save it as UTF-8")
 
 
-def _parse_json(text: str) -> Any:
+def _parse_json(text: str, limits: Limits) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        return json.loads(text, object_pairs_hook=unique_keys)
     except json.JSONDecodeError as error:
-        refuse("malformed_json", f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})")
+        comment = text[error.pos :].lstrip().startswith("//")
+        hint = "; a // comment must have a line of its own, in a file" if comment else ""
+        refuse("malformed_json", f"not JSON: {error.msg} (line {error.lineno}, column {error.colno}){hint}")
     except RecursionError:
-        refuse("too_deep", "the document is nested far too deeply")
-    except ValueError as error:  # an integer of more than 4,300 digits
-        refuse("number_too_large", f"a number can't be read: {error}")
+        _refuse_depth(text, limits)
+    except ValueError:
+        # an integer of more than 4,300 digits: cut to one that is still too large, so that check_values finds its place
+        return json.loads(text, object_pairs_hook=unique_keys, parse_int=lambda digits: int(digits[:40]))
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_depth(text: str, limits: Limits) -> NoReturn:
+    depth = place = 0
+    for token in STRING_OR_BRACKET.finditer(text):
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        if depth > limits.max_depth + 1:
+            place = token.start()
+            break
+    line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
+    refuse("too_deep", f"nested deeper than {limits.max_depth} levels (line {line}, column {column})")
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
-    if len(value) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                refuse("duplicate_key", f"the key {key!r} stands twice in one object; remove one of them", key)
-            seen.add(key)
-    return value
-
-
-def _constant(name: str) -> NoReturn:
-    refuse("not_finite", f"{name} isn't JSON; use null or a number")
+    if len(value) == len(pairs):
+        return value
+    marked = RepeatedKeys(value)
+    marked.repeated = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+    return marked
 
 
 def check_values(value: Any, limits: Limits | None = None) -> None:
-    """Refuse what JSON, a database or another program couldn't hold. The path is worked out only for a mistake."""
+    """Refuse what JSON, a database or another program couldn't hold, with the place of each mistake.
+
+    Level by level, and a level is counted before it is built: YAML aliases can make a short text unfold without end.
+    """
     limits = limits or Limits()
-    if _all_fine(value, limits):
-        return
-    for path, item, depth in _walk(value):
-        fault = "too_deep" if depth > limits.max_depth else _fault(item)
-        if fault:
-            refuse(fault, FAULTS[fault].format(depth=limits.max_depth), path)
-    refuse("too_large", f"the document unfolds into more than {limits.max_values:,} values")
+    levels: list[list[Any]] = [[value]]
+    problems: list[Problem] = []
+    count = 1
+    while levels[-1] and len(problems) < MOST_FAULTS:
+        faults = ((index, fault) for index, item in enumerate(levels[-1]) if (fault := _fault(item)))
+        problems += [_problem(levels, index, fault) for index, fault in islice(faults, MOST_FAULTS - len(problems))]
+        parents = [(index, item) for index, item in enumerate(levels[-1]) if isinstance(item, (dict, list)) and item]
+        count += sum(len(item) for _, item in parents)
+        if count > limits.max_values:
+            problems.append(Problem("too_large", "", f"the document has more than {limits.max_values:,} values"))
+            break
+        if parents and len(levels) > limits.max_depth:
+            message = f"nested deeper than {limits.max_depth} levels"
+            problems.append(Problem("too_deep", _path(levels, parents[0][0]), message))
+            break
+        levels.append([child for _, item in parents for child in _children(item)])
+    if problems:
+        raise InvalidWorkflow(problems)
+
+
+def _children(item: dict[str, Any] | list[Any]) -> Any:
+    return item.values() if isinstance(item, dict) else item
 
 
 FAULTS = {
-    "too_deep": "nested deeper than {depth} levels",
-    "null_character": "the character U+0000 isn't allowed",
+    "null_character": "the character U+0000 isn't allowed; remove it",
     "lone_surrogate": "half of a surrogate pair isn't text; write the whole character",
     "not_finite": "NaN and infinity aren't JSON; use null or a number",
-    "number_too_large": "an integer must fit in 64 bits; write larger ones as a string",
-    "not_json": "only objects, lists, text, numbers, true, false and null are allowed",
-    "key_not_text": "keys must be text; put it in quotes",
+    "number_too_large": "an integer must fit in 64 bits; write larger ones as text, in quotes",
+    "not_json": "only objects, lists, text, numbers, true, false and null are allowed, not {kind}",
+    "key_not_text": "keys must be text, not {kind}; put the key in quotes",
+    "duplicate_key": "the key {key!r:.100} stands twice in one object; remove one of them",
 }
+
+
+def _problem(levels: list[list[Any]], index: int, fault: str) -> Problem:
+    item, path, key = levels[-1][index], _path(levels, index), None
+    if fault == "duplicate_key":
+        key = item.repeated
+        path = path_to(path, (key,))
+    elif fault == "key_not_text":
+        item = next(name for name in item if not isinstance(name, str))
+    return Problem(fault, path, FAULTS[fault].format(kind=f"a Python {type(item).__name__}", key=key))
+
+
+def _path(levels: list[list[Any]], index: int) -> str:
+    """Where the item stands that has this index in the last level."""
+    steps: list[str | int] = []
+    for level in reversed(levels[:-1]):
+        for above, item in enumerate(level):
+            size = len(item) if isinstance(item, (dict, list)) else 0
+            if index < size:
+                steps.append(str(next(islice(item, index, None))) if isinstance(item, dict) else index)
+                index = above
+                break
+            index -= size
+    return path_to("", reversed(steps))
 
 
 def _fault(item: Any) -> str | None:  # noqa: PLR0911 -- one line per kind of value
@@ -119,6 +180,8 @@ def _fault(item: Any) -> str | None:  # noqa: PLR0911 -- one line per kind of va
     if isinstance(item, float):
         return None if item - item == 0 else "not_finite"
     if isinstance(item, dict):
+        if isinstance(item, RepeatedKeys):
+            return "duplicate_key"
         return next((fault for key in item if (fault := _key_fault(key))), None)
     return None if isinstance(item, list) else "not_json"
 
@@ -133,31 +196,3 @@ def _has_surrogate(text: str) -> bool:
     except UnicodeEncodeError:
         return True
     return False
-
-
-def _all_fine(value: Any, limits: Limits) -> bool:
-    level: list[Any] = [value]
-    count = 0
-    for _ in range(limits.max_depth + 1):
-        count += len(level)
-        if count > limits.max_values or any(_fault(item) for item in level):
-            return False
-        level = [child for item in level if isinstance(item, (dict, list)) for child in _children(item)]
-        if not level:
-            return True
-    return False
-
-
-def _children(item: dict[str, Any] | list[Any]) -> Any:
-    return item.values() if isinstance(item, dict) else item
-
-
-def _walk(value: Any) -> Iterator[tuple[str, Any, int]]:
-    stack: list[tuple[str, Any, int]] = [("", value, 0)]
-    while stack:
-        path, item, depth = stack.pop()
-        yield path, item, depth
-        if isinstance(item, dict):
-            stack.extend((f"{path}.{key}" if path else str(key), child, depth + 1) for key, child in item.items())
-        elif isinstance(item, list):
-            stack.extend((f"{path}[{index}]", child, depth + 1) for index, child in enumerate(item))

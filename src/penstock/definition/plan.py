@@ -7,6 +7,8 @@ execution runs; an execution that gains nodes keeps them beside its plan.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -27,10 +29,10 @@ from penstock.definition.model import (
     TriggerRule,
 )
 from penstock.definition.parse import Limits, check_values
-from penstock.definition.problems import Problem, Problems, did_you_mean
+from penstock.definition.problems import Problem, Problems, path_to
 from penstock.definition.read import check_handlers, read
 from penstock.definition.schema import compile_schema
-from penstock.definition.template import TemplateError
+from penstock.definition.template import Reference, TemplateError
 from penstock.errors import InvalidWorkflow
 
 NO_ALIASES: Mapping[str, str] = {}
@@ -93,7 +95,7 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     limits: Limits | None = None,
     checked: bool = False,
 ) -> Compiled:
-    """Read, check and compile. Raises `InvalidWorkflow` with every problem; `checked` skips the look at plain values."""
+    """Read, check and compile. Raises `InvalidWorkflow` with every problem; `checked` says that `parse` made it."""
     limits = limits or Limits()
     if not checked:
         check_values(document, limits)
@@ -103,7 +105,7 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
         raise InvalidWorkflow(problems.errors)
     known = {**dict.fromkeys(BUILT_IN_HANDLERS, HandlerDefaults()), **(handlers or {})}
     if not allow_unknown_handlers:
-        check_handlers(definition.nodes, known.__contains__, list(known), problems)
+        check_handlers(definition.nodes, known, problems)
     _check_schema(definition, problems)
     plan = _Compiler(definition, known, problems).compile()
     if problems.errors or plan is None:
@@ -162,12 +164,14 @@ class _Compiler:
         found: list[int] = []
         for i, name in enumerate(node.dependencies):
             number = self.numbers.get(name)
-            path = f"{node.path}.dependencies[{i}]"
+            path = f"{node.path}.{node.dependencies_field}[{i}]"
             if number is None:
-                hint = did_you_mean(name, self.numbers)
-                self.problems.error("unknown_dependency", path, f"there is no node {name!r}{hint}", node.id)
+                hint = self.problems.did_you_mean(name, self.numbers)
+                message = f"{node.id!r} depends on {name!r}, which isn't a node{hint}"
+                self.problems.error("unknown_dependency", path, message, node.id)
             elif name == node.id:
-                self.problems.error("self_dependency", path, f"{name!r} can't depend on itself", node.id)
+                message = f"{name!r} can't depend on itself; remove it from its dependencies"
+                self.problems.error("self_dependency", path, message, node.id)
             else:
                 found.append(number)
         return tuple(found)
@@ -176,9 +180,10 @@ class _Compiler:
         for cycle in graph.find_cycles(dependencies, order):
             ids = [self.nodes[i].id for i in [*cycle, cycle[0]]]
             shown = ids if len(ids) <= 12 else [*ids[:6], "…", *ids[-5:]]  # noqa: PLR2004 -- what fits on a line
-            message = f"the nodes wait for each other in a cycle: {' → '.join(shown)}"
+            around = " → ".join(shown)
+            message = f"these nodes wait for each other in a cycle: {around}; remove one of the dependencies"
             first = self.nodes[cycle[0]]
-            self.problems.error("cycle", f"{first.path}.dependencies", message, first.id)
+            self.problems.error("cycle", f"{first.path}.{first.dependencies_field}", message, first.id)
 
     def _node(self, number: int, dependencies: tuple[int, ...], children: list[int]) -> PlanNode:
         node = self.nodes[number]
@@ -205,15 +210,34 @@ class _Compiler:
         try:
             return compile_condition(node.condition, self.numbers)
         except TemplateError as error:
-            self.problems.error(error.code, f"{node.path}.condition", str(error), node.id)
+            error.report(f"{node.path}.condition", node.id, self.problems, self.numbers)
             return None
 
     def _check_ancestors(self, nodes: list[PlanNode], dependencies: graph.Edges, order: list[int]) -> None:
         queries = [(i, self.numbers[name]) for i, node in enumerate(nodes) for name in node.needs]
-        for node_number, other in sorted(graph.missing_ancestors(queries, dependencies, order)):
-            node, name = self.nodes[node_number], self.nodes[other].id
-            message = f"{node.id!r} refers to {name!r}, which doesn't come before it; add {name!r} to its dependencies"
-            self.problems.error("not_an_ancestor", node.path, message, node.id)
+        missing = sorted(graph.missing_ancestors(queries, dependencies, order))
+        turned = [(other, number) for number, other in missing]
+        unrelated = set(graph.missing_ancestors(turned, dependencies, order))
+        for number, group in groupby(missing, key=itemgetter(0)):
+            node, places = self.nodes[number], self._places(nodes[number])
+            for _, other in group:
+                name = self.nodes[other].id
+                advice = f"doesn't come before it; add {name!r} to its dependencies"
+                if (other, number) not in unrelated:
+                    advice = "only runs after it; refer to a node that comes before"
+                message = f"{node.id!r} refers to {name!r}, which {advice}"
+                if other == number:
+                    message = f"{node.id!r} refers to its own output; refer to a node that comes before"
+                self.problems.error("not_an_ancestor", places[name], message, node.id)
+
+    def _places(self, node: PlanNode) -> dict[str, str]:
+        """Where a node mentions each of the nodes that it needs; the first place of each."""
+        path = self.nodes[self.numbers[node.address]].path
+        found = dict.fromkeys(node.condition.references if node.condition else (), f"{path}.condition")
+        for slot in reversed(node.config.slots):
+            names = [piece.name for piece in slot.text if isinstance(piece, Reference) and piece.kind == "node"]
+            found.update(dict.fromkeys(names, path_to(f"{path}.config", slot.path)))
+        return found
 
     def _result_nodes(self, children: list[list[int]]) -> tuple[tuple[str, ...], bool]:
         outputs = [node.id for node in self.nodes if node.handler == "output"]

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Collection
 from typing import Any
 
-from penstock.definition.fields import CONTROL_CHARACTER, Reader
+from msgspec import structs
+
+from penstock.definition.fields import CONTROL_CHARACTER, Reader, kind_of
 from penstock.definition.model import (
     HANDLER_ALIASES,
     TRIGGER_RULES,
@@ -18,7 +20,7 @@ from penstock.definition.model import (
     Node,
     Retry,
 )
-from penstock.definition.problems import Problems, did_you_mean
+from penstock.definition.problems import Problems, path_to
 
 WORKFLOW_FIELDS = {
     "name", "description", "timeout_seconds", "timeout", "on_failure", "input_schema", "input", "defaults", "dag",
@@ -29,6 +31,7 @@ NODE_FIELDS = {
     "retry_policy", "retry_config", "timeout_seconds", "timeout", "queue", "queue_timeout_seconds", "optional",
     "on_dependency_failure", "labels", "metadata", "description", "created_by", "name",
 }  # fmt: skip
+DAG_FIELDS = {"nodes", "labels", "metadata", "description", "created_by"}
 DEFAULTS_FIELDS = {"retry", "retry_policy", "retry_config", "timeout_seconds", "timeout", "queue",
                    "queue_timeout_seconds"}  # fmt: skip
 RETRY_FIELDS = {
@@ -48,21 +51,23 @@ RETRY_FIELDS = {
     "jitter": "jitter_seconds",
 }
 MAX_ID_LENGTH = 256
+LARGEST_MULTIPLIER = 1000
 
 
 def read(document: Any, problems: Problems, *, max_nodes: int = 100_000) -> Definition | None:
     """None when there is nothing that could be looked at further; mistakes are in `problems` either way."""
     if not isinstance(document, dict):
-        problems.error("not_an_object", "", f"a workflow is an object with nodes, not {_kind(document)}")
+        problems.error("not_an_object", "", f"a workflow is an object with nodes, not {kind_of(document)}")
         return None
     reader = Reader(document, "", problems)
     reader.unknown(WORKFLOW_FIELDS)
-    raw_nodes, path = _raw_nodes(document, problems)
+    path, raw_nodes = _raw_nodes(document, problems)
     if len(raw_nodes) > max_nodes:
-        problems.error("too_large", path, f"{len(raw_nodes):,} nodes; the limit is {max_nodes:,}")
+        message = f"the workflow has {len(raw_nodes):,} nodes; the limit is {max_nodes:,}"
+        problems.error("too_large", path, message)
         return None
     defaults = _defaults(document, problems)
-    nodes = [node for i, raw in enumerate(raw_nodes) if (node := _node(raw, f"{path}[{i}]", defaults, problems))]
+    nodes = [node for step, raw in raw_nodes if (node := _node(raw, path_to(path, (step,)), defaults, problems))]
     return Definition(
         name=reader.text("name", max_length=MAX_ID_LENGTH) or _name_from_content(document),
         nodes=nodes,
@@ -76,41 +81,46 @@ def read(document: Any, problems: Problems, *, max_nodes: int = 100_000) -> Defi
     )
 
 
-def _raw_nodes(document: dict[str, Any], problems: Problems) -> tuple[list[Any], str]:
-    dag, path = document.get("dag"), "dag.nodes"
-    if dag is None:
-        dag, path = document, "nodes"
-    elif not isinstance(dag, dict):
-        problems.error("bad_value", "dag", f'"dag" must be an object with "nodes", not {_kind(dag)}')
-        return [], path
-    nodes = dag.get("nodes")
-    if isinstance(nodes, dict):
-        # a mapping of id to node: the same list, written by hand in YAML
-        nodes = [{"id": key, **value} if isinstance(value, dict) else value for key, value in nodes.items()]
-    if nodes is None or nodes == []:
+def _raw_nodes(document: dict[str, Any], problems: Problems) -> tuple[str, list[tuple[int | str, Any]]]:
+    """The path of the nodes, and each with its index or, in a mapping of id to node, its key."""
+    holder, path = document, "nodes"
+    if document.get("dag") is not None:
+        dag = Reader(document["dag"], "dag", problems)
+        dag.unknown(DAG_FIELDS)
+        if document.get("nodes") is not None:
+            message = '"nodes" has no effect, because "dag" is there too; remove one of them'
+            problems.warn("ignored_field", "nodes", message)
+        if not isinstance(document["dag"], dict):
+            return "dag.nodes", []
+        holder, path = dag.raw, "dag.nodes"
+    nodes = holder.get("nodes")
+    if nodes is None or nodes in ([], {}):
         problems.error("empty_workflow", path, 'a workflow needs at least one node in "nodes"')
-        return [], path
-    if not isinstance(nodes, list):
-        problems.error("bad_value", path, f'"nodes" must be a list, not {_kind(nodes)}')
-        return [], path
-    return nodes, path
+        return path, []
+    if isinstance(nodes, dict):
+        return path, [(key, {"id": key, **raw} if isinstance(raw, dict) else raw) for key, raw in nodes.items()]
+    if isinstance(nodes, list):
+        return path, list(enumerate(nodes))
+    problems.error("bad_value", path, f'"nodes" must be a list, not {kind_of(nodes)}')
+    return path, []
 
 
 def _defaults(document: dict[str, Any], problems: Problems) -> dict[str, Any]:
-    reader = Reader(document.get("defaults") or {}, "defaults", problems)
+    raw = document.get("defaults")
+    reader = Reader({} if raw is None else raw, "defaults", problems)
     reader.unknown(DEFAULTS_FIELDS)
     top = Reader(document, "", problems)
     return {
         "retry": _retry(reader, None) or _retry(top, None),
         "timeout_seconds": reader.seconds("timeout_seconds", "timeout"),
-        "queue": reader.text("queue"),
+        "queue": reader.text("queue", max_length=MAX_ID_LENGTH),
         "queue_timeout_seconds": reader.seconds("queue_timeout_seconds"),
     }
 
 
 def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> Node | None:
     if not isinstance(raw, dict):
-        problems.error("bad_value", path, f"a node is an object, not {_kind(raw)}")
+        problems.error("bad_value", path, f'a node is an object with "id" and "handler", not {kind_of(raw)}')
         return None
     node_id = raw.get("id")
     if not isinstance(node_id, str) or not _good_id(node_id):
@@ -119,13 +129,16 @@ def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> 
     reader = Reader(raw, path, problems, node_id)
     reader.unknown(NODE_FIELDS)
     handler = reader.text("handler", "type", max_length=MAX_ID_LENGTH) or ""
-    if not handler:
-        problems.error("missing_handler", f"{path}.handler", 'the node has no "handler"', node_id)
+    if not handler and not (raw.get("handler") or raw.get("type")):
+        message = 'the node has no "handler"; name what it runs, for example "noop"'
+        problems.error("missing_handler", f"{path}.handler", message, node_id)
     return Node(
         id=node_id,
         handler=HANDLER_ALIASES.get(handler, handler),
         path=path,
+        handler_field="type" if raw.get("handler") is None and raw.get("type") is not None else "handler",
         dependencies=_dependencies(reader),
+        dependencies_field="depends_on" if raw.get("dependencies") is None else "dependencies",
         config=reader.value("config", (dict,)) or {},
         condition=_condition(reader),
         trigger_rule=reader.choice("trigger_rule", TRIGGER_RULES) or "all_success",
@@ -144,14 +157,14 @@ def _good_id(node_id: str) -> bool:
 
 def _bad_id_message(node_id: Any) -> str:
     if node_id is None:
-        return 'the node has no "id"'
+        return 'the node has no "id"; give it a name that no other node has'
     if not isinstance(node_id, str):
-        return f'"id" must be text, not {_kind(node_id)}'
+        return f'"id" must be text, not {kind_of(node_id)}'
     if not node_id:
         return '"id" must not be empty'
     if len(node_id) > MAX_ID_LENGTH:
         return f'"id" has {len(node_id)} characters; the limit is {MAX_ID_LENGTH}'
-    return '"id" must not contain control characters'
+    return '"id" must not contain control characters, such as line breaks'
 
 
 def _dependencies(reader: Reader) -> tuple[str, ...]:
@@ -161,7 +174,7 @@ def _dependencies(reader: Reader) -> tuple[str, ...]:
     if isinstance(value, str):
         value = [value]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        reader.bad(name, "must be a list of node ids")
+        reader.bad(name, 'must be a list of node ids, as in ["first", "second"]')
         return ()
     return tuple(dict.fromkeys(value))
 
@@ -177,31 +190,39 @@ def _retry(reader: Reader, default: Retry | None) -> Retry | None:
     name, value = reader.pick("retry", "retry_policy", "retry_config")
     if value is None:
         return default
-    if not isinstance(value, dict):
-        reader.bad(name, f"must be an object, not {_kind(value)}")
-        return default
-    inner = Reader(value, f"{reader.path}.{name}" if reader.path else name, reader.problems, reader.node_id)
-    inner.unknown(set(RETRY_FIELDS))
+    inner = Reader(value, reader.place(name), reader.problems, reader.node_id, code="bad_retry")
+    inner.unknown(RETRY_FIELDS)
     found: dict[str, Any] = {}
-    for spelling, field in RETRY_FIELDS.items():
-        if value.get(spelling) is not None:
+    for field in dict.fromkeys(RETRY_FIELDS.values()):
+        spelling, given = inner.pick(*(name for name, meaning in RETRY_FIELDS.items() if meaning == field))
+        if given is not None:
             found[field] = _retry_value(inner, spelling, field)
     if "max_retries" in found:
-        retries = found.pop("max_retries")
-        found.setdefault("max_attempts", None if retries is None else retries + 1)
+        _count_retries(inner, found)
     kept = {field: item for field, item in found.items() if item is not None}
-    base = default or Retry()
-    return Retry(**{**{name: getattr(base, name) for name in Retry.__struct_fields__}, **kept})
+    return structs.replace(default or Retry(), **kept)
+
+
+def _count_retries(inner: Reader, found: dict[str, Any]) -> None:
+    retries = found.pop("max_retries")
+    if "max_attempts" not in found:
+        found["max_attempts"] = None if retries is None else retries + 1
+    elif retries is not None and found["max_attempts"] not in (None, retries + 1):
+        message = '"max_retries" has no effect, because "max_attempts" is there too; remove one of them'
+        inner.problems.warn("ignored_field", inner.place("max_retries"), message, inner.node_id)
 
 
 def _retry_value(inner: Reader, spelling: str, field: str) -> Any:
     value = inner.raw[spelling]
     if field == "jitter_seconds" and isinstance(value, bool):
         return Retry().jitter_seconds if value else 0.0
-    if field in ("max_attempts", "max_retries"):
-        return inner.integer(spelling, least=1 if field == "max_attempts" else 0, most=1000)
-    least = 1.0 if field == "multiplier" else 0.0
-    return inner.number(spelling, least=least)
+    if field == "max_attempts":
+        return inner.integer(spelling, least=1, most=1000)
+    if field == "max_retries":
+        return inner.integer(spelling, least=0, most=999)
+    if field == "multiplier":
+        return inner.number(spelling, least=1, most=LARGEST_MULTIPLIER)
+    return inner.number(spelling, least=0)
 
 
 def _name_from_content(document: dict[str, Any]) -> str:
@@ -213,16 +234,11 @@ def content_hash(document: Any) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _kind(value: Any) -> str:
-    names: list[tuple[type | tuple[type, ...], str]] = [
-        (type(None), "null"), (bool, "true or false"), (str, "text"), ((int, float), "a number"), (list, "a list"),
-    ]  # fmt: skip
-    return next((name for kind, name in names if isinstance(value, kind)), "an object")
-
-
-def check_handlers(nodes: list[Node], known: Callable[[str], bool], names: list[str], problems: Problems) -> None:
+def check_handlers(nodes: list[Node], known: Collection[str], problems: Problems) -> None:
+    names = sorted({*known, *HANDLER_ALIASES})
     for node in nodes:
-        if node.handler and not known(node.handler):
-            hint = did_you_mean(node.handler, names) or "; register it with @penstock.handler or name its module"
+        if node.handler and node.handler not in known:
+            hint = problems.did_you_mean(node.handler, names)
+            hint = hint or "; register it with @penstock.handler, or allow handlers that come later"
             message = f"no handler is called {node.handler!r}{hint}"
-            problems.error("unknown_handler", f"{node.path}.handler", message, node.id)
+            problems.error("unknown_handler", f"{node.path}.{node.handler_field}", message, node.id)

@@ -12,7 +12,7 @@ def compile_schema(schema: Any) -> Any:
     try:
         return jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions())
     except ValueError as error:
-        raise ValueError(str(error).split("\n")[0]) from None
+        raise ValueError(str(error).split("\n", maxsplit=1)[0].rpartition("ValueError: ")[2]) from None
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:

@@ -14,17 +14,28 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import Any, Protocol
 
 import msgspec
 
-from penstock.definition.problems import Problems, did_you_mean
+from penstock.definition.parse import check_values, unique_keys
+from penstock.definition.problems import Problems
+from penstock.errors import InvalidWorkflow
 
 MAX_REFERENCE_LENGTH = 2000
+BODY = re.compile(r"""(?:\[\s*"(?:[^"\\]|\\.)*+"\s*\]|[^}?]|\}(?!\})|\?(?!\?))*+""", re.DOTALL)
+"""Up to the `}}` or `??` that ends the reference; inside `["…"]` they are part of a key."""
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 STEP = re.compile(r"""\s*(?:\.\s*([^.\[\]{}()|"'`=!?<>&+*,;]+)|\[\s*(?:(\d+)|("(?:[^"\\]|\\.)*"))\s*\])\s*""")
+NAMED_NODE = re.compile(r'nodes\s*\[\s*"')
+PLAIN_NAME = re.compile(r"[\w-]+")
 BLANKS = re.compile(r"\s*")
+ROOTS = {"input": "input", "params": "input", "execution": "execution", "secrets": "secret"}
 EXECUTION_FIELDS = ("id", "workflow", "version")
+LITERAL = json.JSONDecoder(object_pairs_hook=unique_keys)
+SHOWN = "the output of this node is kept and shown, so it can't hold secrets"
+STEPS = 'only .key, [0], ["key"] and ?? are possible'
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -53,9 +64,15 @@ class Scope(Protocol):
 
 
 class TemplateError(ValueError):
-    def __init__(self, code: str, message: str) -> None:
+    """What is wrong with a template or a condition; `unknown` is the name in it that nothing has."""
+
+    def __init__(self, code: str, message: str, unknown: str = "") -> None:
         super().__init__(message)
-        self.code = code
+        self.code, self.unknown = code, unknown
+
+    def report(self, path: str, node_id: str, problems: Problems, known: Collection[str]) -> None:
+        hint = problems.did_you_mean(self.unknown, [*ROOTS, *known] if self.unknown else ())
+        problems.error(self.code, path, f"{self}{hint}", node_id)
 
 
 Text = list[str | Reference]
@@ -76,43 +93,38 @@ def parse_text(text: str, known: Collection[str]) -> Text:
 
 
 def _parse_reference(text: str, start: int, known: Collection[str]) -> tuple[Reference, int]:
-    end = text.find("}}", start)
-    if end < 0:
+    end = BODY.match(text, start).end()  # type: ignore[union-attr]  # matches always
+    body, fallback, has_fallback = text[start:end].strip(), None, text.startswith("??", end)
+    if has_fallback:
+        fallback, end = _parse_fallback(text, end + 2)
+    elif end == len(text):
         raise TemplateError("malformed_template", f"{_excerpt(text, start - 2)} has no closing }}}}")
-    body, fallback, has_fallback = text[start:end], None, False
-    mark = body.find("??")
-    if mark >= 0:
-        # the literal may itself contain "}}", so it is read from the whole text
-        fallback, end = _parse_fallback(text, start + mark + 2)
-        body, has_fallback = body[:mark], True
     if len(body) > MAX_REFERENCE_LENGTH:
-        raise TemplateError("malformed_template", f"a reference of {len(body):,} characters is too long")
-    shown = "{{ " + body.strip() + " }}"
-    kind, name, rest = _root(body.strip(), shown, known)
+        message = f"a reference of {len(body):,} characters is too long; the limit is {MAX_REFERENCE_LENGTH:,}"
+        raise TemplateError("malformed_template", message)
+    shown = "{{ " + body + " }}"
+    kind, name, rest = _root(body, shown, known)
     path = _parse_path(rest, shown)
-    _check_root(kind, path, shown)
+    _check_root(kind, path, shown, has_fallback=has_fallback)
     if kind == "secret":
         name, path = path[0], ()
     return Reference(kind, name, path, shown, has_fallback, fallback), end + 2
 
 
 def _parse_fallback(text: str, start: int) -> tuple[Any, int]:
-    start = BLANKS.match(text, start).end()  # type: ignore[union-attr]  # matches always
+    start = BLANKS.match(text, start).end()  # type: ignore[union-attr]
     try:
-        value, end = json.JSONDecoder(parse_constant=_no_constant).raw_decode(text, start)
+        value, end = LITERAL.raw_decode(text, start)
+        check_values(value)
+    except InvalidWorkflow as error:
+        raise TemplateError("malformed_template", f"the fallback after ??: {error.problems[0].message}") from None
     except (ValueError, RecursionError):
-        shown = _excerpt(text, start)
-        raise TemplateError(
-            "malformed_template", f'after ?? comes a JSON literal such as "text", not {shown}'
-        ) from None
+        message = f'after ?? comes a JSON literal such as "text", 0 or null, not {_excerpt(text, start)}'
+        raise TemplateError("malformed_template", message) from None
     end = BLANKS.match(text, end).end()  # type: ignore[union-attr]
     if not text.startswith("}}", end):
         raise TemplateError("malformed_template", f"expected }}}} after the fallback, not {_excerpt(text, end)}")
     return value, end
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(name)
 
 
 def _excerpt(text: str, start: int) -> str:
@@ -124,28 +136,38 @@ def _root(body: str, shown: str, known: Collection[str]) -> tuple[str, str, str]
     """Kind, name and the rest. Tries the longest prefix that could be an id first."""
     if not body:
         raise TemplateError("malformed_template", "{{ }} is empty; name a node, as in {{ node.field }}")
-    ends = [len(body), *(i for i in range(len(body) - 1, 0, -1) if body[i] in ".[")]
-    for end in ends:
+    if NAMED_NODE.match(body):
+        return _named_node(body, shown, known)
+    for end in (len(body), *(i for i in range(len(body) - 1, 0, -1) if body[i] in ".[")):
         name = body[:end].strip()
         if name in known and name != "secrets":
             return "node", name, body[end:]
     first = re.split(r"[.\[]", body, maxsplit=1)[0].strip()
-    kinds = {"input": "input", "params": "input", "execution": "execution", "secrets": "secret"}
-    if first in kinds:
-        return kinds[first], first, body[body.index(first) + len(first) :]
-    if first == "nodes":
-        return _named_node(body, shown, known)
-    hint = did_you_mean(first, known)
-    raise TemplateError("unknown_reference", f"{shown} refers to {first!r}, which isn't a node{hint}")
+    if first in ROOTS:
+        return ROOTS[first], first, body[body.index(first) + len(first) :]
+    plain = PLAIN_NAME.match(first)
+    if plain and plain[0] != first and (plain[0] in known or plain[0] in ROOTS):
+        raise TemplateError("malformed_template", f"{shown} can't be read at {_excerpt(body, plain.end())}; {STEPS}")
+    message = f"{shown} refers to {first!r}, which isn't a node" if first else f"{shown} must begin with a node's id"
+    raise TemplateError("unknown_reference", message, first)
 
 
 def _named_node(body: str, shown: str, known: Collection[str]) -> tuple[str, str, str]:
     """`nodes["its id"]`, the spelling that conditions have for ids that aren't identifiers."""
     step = STEP.match(body, len("nodes"))
-    name = json.loads(step[3]) if step and step[3] else None
-    if name is None or name not in known or step is None:
-        raise TemplateError("unknown_reference", f'{shown} doesn\'t name a node; write nodes["its id"]')
+    if not step or not step[3]:
+        raise TemplateError("malformed_template", f'{shown} can\'t be read; write nodes["its id"]')
+    name = _unquote(step[3], shown)
+    if name not in known:
+        raise TemplateError("unknown_reference", f"{shown} refers to {name!r}, which isn't a node", name)
     return "node", name, body[step.end() :]
+
+
+def _unquote(literal: str, shown: str) -> str:
+    try:
+        return str(json.loads(literal))
+    except ValueError:
+        raise TemplateError("malformed_template", f"{shown}: {literal} isn't a JSON string") from None
 
 
 def _parse_path(rest: str, shown: str) -> tuple[str, ...]:
@@ -154,19 +176,20 @@ def _parse_path(rest: str, shown: str) -> tuple[str, ...]:
     while position < len(rest):
         step = STEP.match(rest, position)
         if not step:
-            message = f"{shown} can't be read at {_excerpt(rest, position)}; only .key, [0] and ?? are possible"
-            raise TemplateError("malformed_template", message)
+            raise TemplateError("malformed_template", f"{shown} can't be read at {_excerpt(rest, position)}; {STEPS}")
         key, index, quoted = step.groups()
-        path.append(key.strip() if key is not None else index if index is not None else json.loads(quoted))
+        if key is not None and not key.strip():
+            raise TemplateError("malformed_template", f'{shown} has an empty key; an empty one is written [""]')
+        path.append(key.strip() if key is not None else index if index is not None else _unquote(quoted, shown))
         position = step.end()
-    if "" in path:
-        raise TemplateError("malformed_template", f"{shown} has an empty key")
     return tuple(path)
 
 
-def _check_root(kind: str, path: tuple[str, ...], shown: str) -> None:
+def _check_root(kind: str, path: tuple[str, ...], shown: str, *, has_fallback: bool) -> None:
     if kind == "secret" and (len(path) != 1 or not SECRET_NAME.match(path[0])):
         raise TemplateError("malformed_template", f"{shown} must be {{{{ secrets.NAME }}}} with a plain name")
+    if kind == "secret" and has_fallback:
+        raise TemplateError("malformed_template", f"{shown}: a secret can't have a fallback; remove the ??")
     if kind == "execution" and (len(path) != 1 or path[0] not in EXECUTION_FIELDS):
         fields = ", ".join(EXECUTION_FIELDS)
         raise TemplateError("malformed_template", f"{shown} isn't known; an execution has {fields}")
@@ -187,12 +210,8 @@ def look_up(reference: Reference, scope: Scope) -> Any:
 
 def _follow(value: Any, reference: Reference, aliases: Mapping[str, str]) -> Any:
     path = reference.path
-    if (
-        path
-        and path[0] == "output"
-        and reference.kind == "node"
-        and not (isinstance(value, dict) and "output" in value)
-    ):
+    has_output_key = isinstance(value, dict) and "output" in value
+    if path and path[0] == "output" and reference.kind == "node" and not has_output_key:
         path = path[1:]
     for depth, key in enumerate(path):
         if isinstance(value, dict):
@@ -211,8 +230,8 @@ def _follow(value: Any, reference: Reference, aliases: Mapping[str, str]) -> Any
 def _what_is_there(reference: Reference, path: tuple[str, ...], key: str, value: Any) -> str:
     place = ".".join((reference.name, *path))
     if isinstance(value, dict):
-        keys = ", ".join(list(value)[:20]) or "none"
-        return f"{place} has no key {key!r}; it has: {keys}"
+        keys = ", ".join(key[:60] for key in islice(value, 20)) or "none"
+        return f"{place} has no key {key!r}; it has: {keys}{', …' if len(value) > 20 else ''}"  # noqa: PLR2004 -- as above
     if isinstance(value, list):
         return f"{place} is a list of {len(value)}; {key!r} isn't in it"
     return f"{place} is {json.dumps(value, ensure_ascii=False)[:60]}, so it has no {key!r}"
@@ -234,5 +253,5 @@ def _as_text(value: Any) -> str:
 def check_references(pieces: Text, path: str, node_id: str, problems: Problems, *, secrets_allowed: bool) -> None:
     for piece in pieces:
         if isinstance(piece, Reference) and piece.kind == "secret" and not secrets_allowed:
-            message = f"{piece.text}: data nodes are kept and shown, so they can't hold secrets; use it in the node that needs it"
+            message = f"{piece.text}: {SHOWN}; use it in the node that needs it"
             problems.error("secret_in_data_node", path, message, node_id)

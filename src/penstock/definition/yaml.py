@@ -1,4 +1,4 @@
-"""YAML as a way to write JSON: no tags, no dates, no `yes` for true, no duplicate keys."""
+"""YAML as a way to write JSON: no tags, no dates, no `yes` for true, numbers as in JSON, no duplicate keys."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ import re
 from typing import Any
 
 import yaml
+from yaml.reader import ReaderError
 
-from penstock.definition.parse import Limits, refuse
+from penstock.definition.parse import Limits, refuse, unique_keys
 
 BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+TAG = "tag:yaml.org,2002:"
+ALLOWED_TAGS = {None, "!", f"{TAG}str", f"{TAG}map", f"{TAG}seq"}
+PLAIN_WORDS = {
+    "bool": (r"(?:true|True|TRUE|false|False|FALSE)", "tTfF"),
+    "int": (r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
+    "float": (
+        r"[-+]?(?:(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+}
+"""What isn't text though it has no quotes, beside null. Older YAML also makes numbers of `12:30`, `010` and `1_000`."""
 
 
 class JsonLoader(BaseLoader):  # type: ignore[misc]  # the C loader where there is one
@@ -17,54 +29,99 @@ class JsonLoader(BaseLoader):  # type: ignore[misc]  # the C loader where there 
 
 
 JsonLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in rules if not tag.endswith((":timestamp", ":bool", ":value"))]
+    first: [(tag, pattern) for tag, pattern in rules if tag in (f"{TAG}null", f"{TAG}merge")]
     for first, rules in BaseLoader.yaml_implicit_resolvers.items()
 }
-JsonLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
+for kind, (pattern, first_letters) in PLAIN_WORDS.items():
+    JsonLoader.add_implicit_resolver(f"{TAG}{kind}", re.compile(rf"^(?:{pattern})$"), list(first_letters))
 
 
-def _mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
-    loader.flatten_mapping(node)
-    value: dict[Any, Any] = {}
+def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    pairs: list[tuple[str, Any]] = []
     for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, str):
-            refuse("key_not_text", f"the key {key!r} must be text; put it in quotes (line {_line(key_node)})")
-        if key in value:
-            refuse("duplicate_key", f"the key {key!r} stands twice in one mapping (line {_line(key_node)})", key)
-        value[key] = loader.construct_object(value_node, deep=True)
-    return value
+        value = loader.construct_object(value_node, deep=True)
+        if key_node.tag == f"{TAG}merge":
+            merged = {**_merge(value, key_node), **merged}
+        else:
+            pairs.append((_key(loader, key_node), value))
+    own = unique_keys(pairs)
+    return {**merged, **own} if merged and type(own) is dict else own
+
+
+def _merge(value: Any, key_node: yaml.Node) -> dict[str, Any]:
+    """`<<: *base` or `<<: [*first, *second]`: an earlier one wins, and what the mapping says itself wins over all."""
+    bases = value if isinstance(value, list) else [value]
+    if not all(isinstance(base, dict) for base in bases):
+        refuse("malformed_yaml", f"not YAML: << needs a mapping or a list of mappings (line {_line(key_node)})")
+    return {key: item for base in reversed(bases) for key, item in base.items()}
+
+
+def _key(loader: Any, key_node: yaml.Node) -> str:
+    key = loader.construct_object(key_node, deep=True)
+    if isinstance(key, dict):
+        message = f'text that begins with {{{{ must be in quotes: "{{{{ node.field }}}}" (line {_line(key_node)})'
+        refuse("malformed_yaml", f"not YAML: {message}")
+    if not isinstance(key, str):
+        refuse("key_not_text", f"the key {key!r:.100} must be text; put it in quotes (line {_line(key_node)})")
+    return key
 
 
 def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-JsonLoader.add_constructor("tag:yaml.org,2002:map", _mapping)
+def _integer(loader: Any, node: yaml.ScalarNode) -> int:
+    # Python refuses to read more than 4,300 digits; 40 are enough to be refused with a place by check_values
+    return int(loader.construct_scalar(node)[:40])
+
+
+JsonLoader.add_constructor(f"{TAG}map", _mapping)
+JsonLoader.add_constructor(f"{TAG}int", _integer)
 
 
 def parse_yaml(text: str, limits: Limits) -> Any:
     try:
-        _check_depth(text, limits)
+        _check_events(text, limits)
         return yaml.load(text, Loader=JsonLoader)  # noqa: S506 -- JsonLoader is a SafeLoader
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        refuse("malformed_yaml", f"not YAML: {getattr(error, 'problem', None) or error}{place}")
-    except RecursionError:
-        refuse("too_deep", "the document is nested far too deeply")
+        refuse("malformed_yaml", f"not YAML: {_explain(error, text)}")
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        refuse("lone_surrogate", f"half of a surrogate pair isn't text; write the whole character (line {line})")
 
 
-def _check_depth(text: str, limits: Limits) -> None:
+def _check_events(text: str, limits: Limits) -> None:
     """Before anything is built: the C loader's own recursion would end the process, not raise."""
     depth = 0
     for event in yaml.parse(text, Loader=BaseLoader):
+        if getattr(event, "tag", None) not in ALLOWED_TAGS:
+            tag = event.tag.replace(TAG, "!!")
+            refuse("malformed_yaml", f"not YAML as used here: remove the tag {tag:.100} (line {_event_line(event)})")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > limits.max_depth + 1:
-                line = event.start_mark.line + 1 if event.start_mark else 0
-                refuse("too_deep", f"nested deeper than {limits.max_depth} levels (line {line})")
+                refuse("too_deep", f"nested deeper than {limits.max_depth} levels (line {_event_line(event)})")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+
+
+def _event_line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _explain(error: yaml.YAMLError, text: str) -> str:
+    if isinstance(error, ReaderError):
+        code = error.character if isinstance(error.character, int) else ord(error.character)
+        return f"the character U+{code:04X} isn't allowed (line {text.count(chr(10), 0, error.position) + 1})"
+    mark = getattr(error, "problem_mark", None)
+    parts = [getattr(error, "context", None), getattr(error, "problem", None)]
+    said = ", ".join(part for part in parts if part) or str(error)
+    return f"{said} (line {mark.line + 1}, column {mark.column + 1}){_hint(mark, text)}" if mark else said
+
+
+def _hint(mark: Any, text: str) -> str:
+    line = "".join(text.splitlines()[mark.line : mark.line + 1])
+    if line[mark.column : mark.column + 1] == "\t":
+        return "; indent with spaces, not with tabs"
+    return "; text with {{ must be in quotes" if "{{" in line else ""

@@ -8,15 +8,17 @@ from penstock.definition.config import SecretText
 from penstock.engine.events import AddedNode, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 
+# gc=False: these records hold no cycles, there are many of them, and the garbage collector needn't walk them
 
-class AttemptFailure(msgspec.Struct, array_like=True):
+
+class AttemptFailure(msgspec.Struct, array_like=True, gc=False):
     attempt: int
     at: float
     error: TaskError
     worker_id: str | None = None
 
 
-class NodeRun(msgspec.Struct, array_like=True):
+class NodeRun(msgspec.Struct, array_like=True, gc=False):
     """What is recorded of a node that has left PENDING. A node without a record is PENDING."""
 
     address: str
@@ -51,7 +53,7 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     added: list[AddedNode] = []
 
 
-class Transition(msgspec.Struct, array_like=True):
+class Transition(msgspec.Struct, array_like=True, gc=False):
     """A history line. `node` is empty for the execution itself."""
 
     seq: int
@@ -63,7 +65,7 @@ class Transition(msgspec.Struct, array_like=True):
     reason: str | None = None
 
 
-class Task(msgspec.Struct, array_like=True):
+class Task(msgspec.Struct, array_like=True, gc=False):
     """One attempt of a node, as a worker gets it: a resolved config, no knowledge of the DAG."""
 
     execution_id: str
@@ -88,7 +90,7 @@ class DeadLetter(msgspec.Struct, array_like=True):
     attempts: list[AttemptFailure]
 
 
-class Stop(msgspec.Struct, array_like=True):
+class Stop(msgspec.Struct, array_like=True, gc=False):
     """A task that nobody waits for any more."""
 
     execution_id: str

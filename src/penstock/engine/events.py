@@ -22,7 +22,7 @@ Value = bytes | Blob
 """JSON text, or where it is."""
 
 
-class TaskError(msgspec.Struct, frozen=True):
+class TaskError(msgspec.Struct, frozen=True, gc=False):
     """Why an attempt failed, as shown to the user."""
 
     category: str
@@ -32,7 +32,7 @@ class TaskError(msgspec.Struct, frozen=True):
     traceback: str | None = None
 
 
-class Event(msgspec.Struct, array_like=True, tag=True):
+class Event(msgspec.Struct, array_like=True, tag=True, gc=False):
     execution_id: str
 
 

@@ -35,6 +35,8 @@ from penstock.engine.states import (
 PENDING, QUEUED, RUNNING, RETRYING = NodeState.PENDING, NodeState.QUEUED, NodeState.RUNNING, NodeState.RETRYING
 COMPLETED, FAILED, SKIPPED, CANCELLED = NodeState.COMPLETED, NodeState.FAILED, NodeState.SKIPPED, NodeState.CANCELLED
 
+_NOTHING = Commands("")
+"""Stands where no event has been handled since the last commit."""
 COMMIT_WEIGHT = 1000
 """History lines after which the rest of the ready nodes waits for the next commit."""
 BACKSTOP_SECONDS = 10.0
@@ -67,7 +69,7 @@ class Execution:
         self.blocked: list[int] = []
         self.considered: deque[int] = deque()
         self._readied: set[int] = set()
-        self._commands: Commands | None = None
+        self.commands = _NOTHING
         if record.added:
             self._append_nodes(record.added)
         if record.state != ExecutionState.PENDING:
@@ -75,6 +77,8 @@ class Execution:
 
     def handle(self, event: ev.AnyEvent, now: float) -> Commands:
         """Let `event` have its effect. Events that come too late change nothing."""
+        if self.commands is _NOTHING:
+            self.commands = Commands(self.record.execution_id)
         commands = self.commands
         if self.record.state in EXECUTION_ENDS:
             return commands
@@ -84,15 +88,9 @@ class Execution:
         self._drain()
         return commands
 
-    @property
-    def commands(self) -> Commands:
-        if self._commands is None:
-            self._commands = Commands(self.record.execution_id)
-        return self._commands
-
     def take_commands(self) -> Commands:
         """Everything collected since the last time, for one commit."""
-        commands, self._commands = self.commands, None
+        commands, self.commands = self.commands, _NOTHING
         return commands
 
     def provide(self, values: Mapping[str, bytes]) -> None:
@@ -200,9 +198,7 @@ class Execution:
         """The only way a node's state changes: by the table, with a history line."""
         if state not in NODE_TRANSITIONS[run.state]:
             check_node(run.address, run.state, state)
-        commands = self._commands
-        if commands is None:
-            commands = self.commands
+        commands = self.commands
         self.last_seq += 1
         when = self.now if at is None else at
         commands.history.append(Transition(self.last_seq, when, run.address, run.state, state, run.attempt, reason))

@@ -44,9 +44,6 @@ class PartitionOwner:
         while True:
             await self.step()
 
-    def holds(self, execution_id: str) -> bool:
-        return execution_id in self._cache
-
     async def step(self) -> None:
         events = await self._next_events()
         if events:

@@ -10,7 +10,7 @@ import msgspec
 from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import AnyEvent, Value
 from penstock.errors import SchemaMismatch
-from penstock.stores.base import Stored
+from penstock.stores.base import NewExecution, Stored
 
 SCHEMA = 1
 READABLE = (SCHEMA - 1, SCHEMA)
@@ -32,6 +32,7 @@ _change_decoder = msgspec.msgpack.Decoder(Change)
 _event_decoder = msgspec.msgpack.Decoder(AnyEvent)
 _letter_decoder = msgspec.msgpack.Decoder(DeadLetter)
 _record_decoder = msgspec.msgpack.Decoder(ExecutionRecord)
+_intent_decoder = msgspec.msgpack.Decoder(NewExecution)
 
 encode = _encoder.encode
 
@@ -68,6 +69,10 @@ def decode_letter(data: bytes) -> DeadLetter:
 
 def decode_record(data: bytes) -> ExecutionRecord:
     return _record_decoder.decode(data)
+
+
+def decode_intent(data: bytes) -> NewExecution:
+    return _intent_decoder.decode(data)
 
 
 def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:

@@ -150,7 +150,7 @@ class MemoryColdStore:
     def __init__(self, hot: MemoryHotStore) -> None:
         self._hot = hot
         self._workflows: dict[str, list[WorkflowVersion]] = {}
-        self._intents: dict[str, NewExecution] = {}
+        self._intents: dict[str, bytes] = {}
         self._keys: dict[str, tuple[str, str]] = {}
         self._handlers: set[str] = set()
 
@@ -178,7 +178,7 @@ class MemoryColdStore:
                 raise Conflict(f"the idempotency key {new.idempotency_key!r} was used for another request")
             if made != name:
                 return made
-        self._intents.setdefault(name, new)
+        self._intents.setdefault(name, codec.encode(new))
         self._hot.records.setdefault(name, codec.encode(new.record))
         return name
 
@@ -194,7 +194,8 @@ class MemoryColdStore:
         return self._hot.stored(execution_id) if execution_id in self._hot.records else None
 
     async def intent(self, execution_id: str) -> NewExecution | None:
-        return self._intents.get(execution_id)
+        data = self._intents.get(execution_id)
+        return codec.decode_intent(data) if data is not None else None
 
     async def executions(self, state: ExecutionState | None = None, limit: int = 100) -> list[ExecutionRecord]:
         records = [codec.decode_record(data) for data in self._hot.records.values()]

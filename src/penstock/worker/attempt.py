@@ -22,9 +22,6 @@ from penstock.worker.registry import Handler
 from penstock.worker.secrets import Secrets, redact
 from penstock.worker.threads import ThreadRunner
 
-NO_INPUTS = b"{}"
-
-
 class Runners(Protocol):
     settings: Settings
     worker_id: str
@@ -87,7 +84,7 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
     if handler is None:
         raise Terminal(f"this worker has no handler {task.handler!r}", category="unknown_handler")
     raw = task.config if isinstance(task.config, bytes) else await runners.blobs.get(task.config)
-    inputs = await _inputs(task.inputs, runners.blobs) if task.inputs else NO_INPUTS
+    inputs = await _inputs(task.inputs, runners.blobs)
     config = msgspec.json.decode(raw)
     for secret in task.secrets:
         _fill(config, secret.path, _spell_out(secret.pieces, runners.secrets, attempt.secrets))
@@ -99,7 +96,7 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
         limit = runners.settings.log_max_bytes
         request = Request(task.handler, msgspec.json.encode(config), fields, inputs, limit)
         return await _call_process(attempt, handler, request, runners)
-    attempt.context = context = Context(**fields, raw_inputs=inputs, on_heartbeat=_note_heartbeat(attempt.log))
+    attempt.context = context = Context(**fields, inputs=inputs, on_heartbeat=_note_heartbeat(attempt.log))
     arguments = handler.arguments(config, context)
     if handler.runs_in == "thread":
         return await runners.threads.run(handler.function, *arguments)
@@ -127,9 +124,8 @@ def _note_heartbeat(log: AttemptLog) -> Any:
     return lambda detail: log.write(f"heartbeat {msgspec.json.encode(detail).decode()}")
 
 
-async def _inputs(inputs: list[tuple[str, Value]], blobs: BlobStore) -> bytes:
-    fetched = {name: await blobs.get(value) if isinstance(value, Blob) else value for name, value in inputs}
-    return msgspec.json.encode({name: msgspec.Raw(data) for name, data in fetched.items()})
+async def _inputs(inputs: list[tuple[str, Value]], blobs: BlobStore) -> dict[str, bytes]:
+    return {name: await blobs.get(value) if isinstance(value, Blob) else value for name, value in inputs}
 
 
 def _spell_out(pieces: tuple[str, ...], secrets: Secrets, used: list[str]) -> str:

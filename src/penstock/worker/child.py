@@ -28,7 +28,7 @@ class Request(msgspec.Struct, array_like=True):
     handler: str
     config: bytes
     context: dict[str, Any]
-    inputs: bytes
+    inputs: dict[str, bytes]
     log_bytes: int
 
 
@@ -71,7 +71,7 @@ def _run(request: Request) -> Reply:
     current_log.set(log)
     try:
         handler = _find(request.handler)
-        context = Context(**request.context, raw_inputs=request.inputs)
+        context = Context(**request.context, inputs=request.inputs)
         value = handler.function(*handler.arguments(msgspec.json.decode(request.config), context))
         return Reply(encode_output(value), None, False, None, log.text())  # noqa: FBT003 -- a record
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it is the handler's failure

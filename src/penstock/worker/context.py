@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+HANDLER_LOG = logging.getLogger("penstock.handler")
+
 
 class Context:
     """Given to every handler as its second argument.
@@ -39,7 +41,7 @@ class Context:
         idempotency_key: str = "",
         deadline: float = 0.0,
         workflow: str = "",
-        raw_inputs: bytes = b"{}",
+        inputs: Mapping[str, bytes] | None = None,
         log: logging.Logger | None = None,
         on_heartbeat: Callable[[Any], None] | None = None,
     ) -> None:
@@ -49,8 +51,8 @@ class Context:
         self.idempotency_key = idempotency_key
         self.deadline = deadline
         self.workflow = workflow
-        self.log = log or logging.getLogger("penstock.handler")
-        self._raw_inputs = raw_inputs
+        self.log = log or HANDLER_LOG
+        self._raw_inputs = inputs or {}
         self._inputs: dict[str, Any] | None = None
         self._on_heartbeat = on_heartbeat
         self._cancelled = False
@@ -59,7 +61,7 @@ class Context:
     def inputs(self) -> Mapping[str, Any]:
         """The parents' outputs by node id. Decoded on first use: most handlers never ask."""
         if self._inputs is None:
-            self._inputs = msgspec.json.decode(self._raw_inputs, type=dict[str, Any])
+            self._inputs = {name: msgspec.json.decode(data) for name, data in self._raw_inputs.items()}
         return self._inputs
 
     @property

@@ -32,8 +32,8 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 def encode_output(value: Any) -> bytes:
     """Strict JSON. Raises `Terminal` with a text that says what to return instead."""
-    if value is None:
-        return b"null"
+    if not value and value in (None, {}):  # what most handlers that only act return
+        return b"null" if value is None else b"{}"
     try:
         return _encode(value).encode()
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError) as error:

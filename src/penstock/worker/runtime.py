@@ -58,7 +58,7 @@ class Worker:
         self.threads = ThreadRunner(settings.worker_threads)
         self.processes = ProcessRunner(settings.worker_processes)
         self._queue, self._clock = queue, clock
-        self._queues = frozenset(queues) or frozenset(h.defaults.queue or h.name for h in registry)
+        self.queues = frozenset(queues) or frozenset(h.defaults.queue or h.name for h in registry)
         self._pending: deque[Task] = deque()
         self._idle: list[asyncio.Future[None]] = []
         self._running: dict[Key, Attempt] = {}
@@ -72,9 +72,9 @@ class Worker:
         self._all_done: asyncio.Event | None = None
         self.attempts = 0
 
-    def serve(self, queues: Iterable[str]) -> None:
-        """Take tasks of these queues too, from the next fetch on."""
-        self._queues = self._queues.union(queues)
+    def serve(self, queue: str) -> None:
+        """Take tasks of this queue too, from the next fetch on."""
+        self.queues = self.queues | {queue}
 
     def start(self) -> None:
         capture_logging()
@@ -133,7 +133,7 @@ class Worker:
                     self._pending.extend(await self._overlooked())
                     unsure = False
                 else:
-                    self._pending.extend(await self._queue.fetch(self.worker_id, self._queues, free))
+                    self._pending.extend(await self._queue.fetch(self.worker_id, self.queues, free))
             except StoreError as error:
                 log.warning("can't fetch tasks, trying again: %s", error)
                 unsure = True
@@ -253,7 +253,7 @@ class Worker:
             held = [attempt.identity for attempt in self._running.values()]
             held += [Stop(*key_of(task)) for task in self._pending]
             try:
-                self.stop_tasks(await self._queue.heartbeat(self.worker_id, self._queues, held))
+                self.stop_tasks(await self._queue.heartbeat(self.worker_id, self.queues, held))
             except StoreError as error:
                 log.warning("no heartbeat: %s", error)
             await asyncio.sleep(HEARTBEAT_SECONDS)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 KEYS = ("prompt", "messages", "model", "system", "temperature", "max_tokens", "response_schema", "provider")
 UNAUTHORIZED = frozenset({401, 403})
 EXCERPT_CHARACTERS = 2000
+SHORTEST_KEY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +145,11 @@ def _key_hint(name: str) -> str:
 
 
 def _without_key(response: Response, provider: LlmProvider) -> Response:
-    """Some endpoints quote the key that they refuse; it is taken out before anything reads the body."""
-    if not provider.api_key:
+    """Some endpoints quote the key that they refuse; it is taken out before anything reads the body.
+
+    A short one ("x", "ollama") is a placeholder for a server without keys, and taking it out would spoil the answer.
+    """
+    if provider.api_key is None or len(provider.api_key) < SHORTEST_KEY:
         return response
     body = response.body.replace(provider.api_key.encode(), HIDDEN.encode())
     headers = {name: value.replace(provider.api_key, HIDDEN) for name, value in response.headers.items()}

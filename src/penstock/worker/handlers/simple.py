@@ -79,15 +79,17 @@ def _evaluated(expression: str, inputs: Mapping[str, Any]) -> Any:
     except Missing as error:
         raise _failed(str(error)) from None
     except (ValueError, RecursionError, OverflowError) as error:
-        raise _failed(f"the expression {expression!r} can't be read: {_cleaned(str(error))}") from None
+        raise _failed(f"the expression {expression!r} can't be read: {_cleaned(str(error), inputs)}") from None
 
 
 def _failed(message: str) -> Terminal:
     return Terminal(message, category="expression")
 
 
-def _cleaned(reason: str) -> str:
+def _cleaned(reason: str, inputs: Mapping[str, Any]) -> str:
     """CEL puts a code and a position in front of its message, a code behind it, and draws an arrow below it."""
+    if unknown := re.search(r"undeclared reference to '([^']+)'", reason):
+        return f"'{unknown[1]}' is unknown (parents of this node: {', '.join(inputs) or 'none'})"[:300]
     first = re.sub(r"^([A-Z_]+: )?(ERROR: <input>:-?\d+:-?\d+: )?", "", reason.partition("\n")[0])
     return re.sub(r" \[[A-Z_]+\]$", "", first)[:300]
 

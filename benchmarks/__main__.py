@@ -1,0 +1,94 @@
+"""`python -m benchmarks`: each workload several times, the medians as a table and as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import penstock
+from benchmarks.workloads import workloads
+
+
+def machine(folder: Path) -> dict[str, Any]:
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "penstock": penstock.__version__,
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "cores": os.cpu_count(),
+        "file_system": file_system(folder),
+        "fsync_ms_p50": round(fsync_ms(folder), 3),
+    }
+
+
+def file_system(folder: Path) -> str:
+    found = subprocess.run(["stat", "-f", "-c", "%T", str(folder)], capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "unknown"
+
+
+def fsync_ms(folder: Path) -> float:
+    """The median time to make 4 KiB durable: what no commit can be faster than."""
+    times = []
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for _ in range(200):
+            file.write(b"x" * 4096)
+            file.flush()
+            began = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times.append((time.perf_counter() - began) * 1000)
+    return statistics.median(times)
+
+
+def run_one(name: str, folder: Path) -> dict[str, float]:
+    command = [sys.executable, "-m", "benchmarks.measure", name, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    measured: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return measured
+
+
+def medians(runs: list[dict[str, float]]) -> dict[str, float]:
+    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the store's files go: not tmpfs")
+    parser.add_argument("--only", default="", help="workloads whose name contains this")
+    parser.add_argument("--json", type=Path, help="also write the figures here")
+    arguments = parser.parse_args()
+    facts = machine(arguments.folder)
+    print(", ".join(f"{key} {value}" for key, value in facts.items()))
+    print(f"SQLite WAL, synchronous=FULL; medians of {arguments.runs} runs, each in a process of its own\n")
+    print(f"| {'work':<36} | seconds | tasks/s | executions/s | hop p50 ms | hop p99 ms | peak MB |")
+    print(f"|{'-' * 38}|--------:|--------:|-------------:|-----------:|-----------:|--------:|")
+    results = {}
+    for name in workloads():
+        if arguments.only not in name:
+            continue
+        found = results[name] = medians([run_one(name, arguments.folder) for _ in range(arguments.runs)])
+        print(
+            f"| {name:<36} | {found['seconds']:7.3f} | {found['tasks_per_second']:7,.0f} "
+            f"| {found['executions_per_second']:12,.1f} | {found['hop_ms_p50']:10.3f} | {found['hop_ms_p99']:10.3f} "
+            f"| {found['peak_mb']:7.0f} |",
+            flush=True,
+        )
+    report = json.dumps({"machine": facts, "results": results}, indent=2, ensure_ascii=False)
+    print("\n" + report)
+    if arguments.json:
+        arguments.json.write_text(report + "\n")
+
+
+if __name__ == "__main__":
+    main()

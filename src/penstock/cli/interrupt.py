@@ -1,0 +1,47 @@
+"""Ctrl-C (and SIGTERM): the first asks politely, the second ends the process at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupt:
+    """While it is entered, `requested` is set by the first signal; `at_once` runs before the second one's exit.
+
+    These are Python's own handlers, not the loop's: a handler that blocks the loop mustn't be able to hold the process.
+    """
+
+    def __init__(self, at_once: Callable[[], None]) -> None:
+        self._at_once = at_once
+        self.requested = asyncio.Event()
+        self.signal: int | None = None
+        self._loop = asyncio.get_running_loop()
+        self._before: dict[int, Any] = {}
+
+    @property
+    def exit_code(self) -> int | None:
+        return None if self.signal is None else 128 + self.signal
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self.signal is not None:
+            self._at_once()
+            os._exit(128 + number)
+        self.signal = number
+        self._loop.call_soon_threadsafe(self.requested.set)

@@ -1,0 +1,199 @@
+"""The live table. Rich is imported with this module, and so only where there is a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TextIO
+
+from rich.cells import cell_len
+from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.live import Live
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.progress import Progress, Row, choose_rows
+from penstock.cli.safe_text import clean, duration, one_line
+from penstock.cli.screens import Spans
+from penstock.engine.states import NodeState
+
+CHROME_LINES = 7
+"""Title, head of the table, counts, bar, and air."""
+HANDLER_COLUMN_FROM = 100
+"""Columns of a terminal in which the handler's name has room too."""
+
+STYLES = {
+    "PENDING": ("·", "dim"),
+    "QUEUED": ("○", "blue"),
+    "RUNNING": ("●", "cyan"),
+    "RETRYING": ("↻", "yellow"),
+    "WAITING": ("◷", "cyan"),
+    "COMPLETED": ("✓", "green"),
+    "FAILED": ("✗", "bold red"),
+    "SKIPPED": ("–", "dim"),
+    "CANCELLED": ("■", "magenta"),
+    "PAUSED": ("‖", "yellow"),
+}
+STATE_WIDTH, TRY_WIDTH, TIME_WIDTH = 11, 3, 8
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+FRAMES_A_SECOND = 10
+
+
+class LiveScreen:
+    """A table of the nodes that is drawn again in place, a bar below it."""
+
+    shows_details = True
+
+    def __init__(
+        self, stream: TextIO, *, no_color: bool = False, clock: Callable[[], float] = time.time,
+        console: Console | None = None,
+    ) -> None:  # fmt: skip
+        self._console = console or Console(file=stream, no_color=no_color or None, highlight=False, soft_wrap=False)
+        self._clock = clock
+        self._progress: Progress | None = None
+        self._live: Live | None = None
+        self._partial = ""
+        self._notice = ""
+
+    def begin(self, progress: Progress) -> None:
+        self._progress = progress
+        self._live = Live(
+            get_renderable=self.render, console=self._console, auto_refresh=False, vertical_overflow="crop",
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        self._live.start(refresh=True)
+
+    def changed(self, row: Row | None) -> None:
+        """Drawn with the next tick: a node may change many times between two."""
+
+    def tick(self) -> None:
+        if self._live is not None:
+            self._live.refresh()
+
+    def end(self) -> None:
+        if self._live is not None:
+            self._live.refresh()
+            self._live.stop()
+            self._live = None
+            self._console.print()
+
+    def show(self, lines: Iterable[Spans]) -> None:
+        for spans in lines:
+            line = Text.assemble(*((clean(text), style) for text, style in spans))
+            indent = len(line.plain) - len(line.plain.lstrip())
+            self._console.print(Padding(line[indent:], (0, 0, 0, indent), expand=False) if line else "")
+
+    def notice(self, text: str) -> None:
+        self._notice = text
+        self.tick()
+
+    def stray(self, text: str) -> None:
+        """Whole lines go above the table; the rest waits for its end."""
+        *lines, self._partial = (self._partial + text).split("\n")
+        for line in lines:
+            self._console.print(Text(clean(line)), soft_wrap=True)
+
+    def restore(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+        self._console.show_cursor(show=True)
+
+    def render(self) -> RenderableType:
+        progress = self._progress
+        if progress is None:
+            return Text()
+        now = self._clock()
+        rows = choose_rows(progress, max(1, self._console.height - CHROME_LINES))
+        parts: list[RenderableType] = [self._title(progress, now), Text(), self._table(rows, now)]
+        hidden = len(progress.rows) - len(rows)
+        if hidden:
+            parts.append(Text(f"  and {hidden:,} more", style="dim"))
+        parts += [Text(), self._bar(progress, now)]
+        return Group(*parts)
+
+    def _title(self, progress: Progress, now: float) -> Text:
+        glyph, style = STYLES[progress.state]
+        if progress.state == "RUNNING":
+            glyph = _spinner(now)
+        title = Text.assemble((f"{glyph} ", style), (one_line(progress.workflow, 100), "bold"), "  ")
+        title.append(progress.execution_id, style="dim")
+        if self._notice:
+            title.append(f"  {self._notice}", style="yellow")
+        return _fitted(title)
+
+    def _table(self, rows: list[Row], now: float) -> Table:
+        width = self._console.width
+        wide = width >= HANDLER_COLUMN_FROM
+        # Rich would narrow all columns alike for a long note; here the note gets what the others leave.
+        names = min(max(_widest(row.name for row in rows), len("node")), max(12, width // 3))
+        handlers = min(max(_widest(row.handler for row in rows), len("handler")), 24) if wide else 0
+        widths = [STATE_WIDTH, names, *([handlers] if wide else []), TRY_WIDTH, TIME_WIDTH]
+        note = max(1, width - sum(widths) - 2 * len(widths))
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        heads = ["state", "node", *(["handler"] if wide else []), "try", "time", ""]
+        for head, columns in zip(heads, [*widths, note], strict=True):
+            justify: JustifyMethod = "right" if head in ("try", "time") else "left"
+            table.add_column(head, width=columns, no_wrap=True, overflow="ellipsis", justify=justify)
+        for row in rows:
+            cells = self._cells(row, now, note)
+            if wide:
+                cells.insert(2, Text(one_line(row.handler), style="dim"))
+            table.add_row(*cells)
+        return table
+
+    def _cells(self, row: Row, now: float, note_width: int) -> list[Text]:
+        glyph, style = STYLES[row.state]
+        if row.state == NodeState.RUNNING:
+            glyph = _spinner(now)
+        quiet = "dim" if row.state in (NodeState.PENDING, NodeState.SKIPPED) else ""
+        seconds = row.seconds(now)
+        again = row.attempt > 1 or row.state == NodeState.RETRYING
+        tries = f"{row.attempt}/{row.attempts_max}" if again else ""
+        note_style = style if row.state in (NodeState.FAILED, NodeState.RETRYING) else "dim"
+        return [
+            Text(f"{glyph} {row.state.lower()}", style=style),
+            Text(one_line(row.name), style=quiet),
+            Text(tries, style="yellow"),
+            Text("" if seconds is None else duration(seconds), style="dim"),
+            Text(_middle_out(row.note(now), note_width), style=note_style),
+        ]
+
+    def _bar(self, progress: Progress, now: float) -> Table:
+        total, done = len(progress.rows), progress.done
+        failed = progress.state in ("FAILED", "CANCELLED") or progress.count(NodeState.FAILED)
+        style = "red" if failed else "green"
+        bar = ProgressBar(total=total, completed=done, width=min(40, max(10, self._console.width // 4)),
+                          complete_style=style, finished_style=style)  # fmt: skip
+        line = Text.assemble(f"{done:,}/{total:,}", (f"  {duration(progress.seconds(now))}", "dim"))
+        for state, rows in progress.by_state.items():
+            if rows and state != NodeState.PENDING:
+                line.append("  ")
+                line.append(f"{len(rows):,} {state.lower()}", style=STYLES[state][1])
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(no_wrap=True)
+        grid.add_column(no_wrap=True, overflow="ellipsis")
+        grid.add_row(bar, line)
+        return grid
+
+
+def _widest(texts: Iterable[str]) -> int:
+    return max((cell_len(one_line(text)) for text in texts), default=0)
+
+
+def _middle_out(text: str, width: int) -> str:
+    """The ends of a message say most: what was tried, and what came of it."""
+    if cell_len(text) <= width:
+        return text
+    head, tail = width // 2, width - width // 2 - 1
+    return f"{text[:head]}…{text[len(text) - tail :]}"
+
+
+def _spinner(now: float) -> str:
+    return SPINNER[int(now * FRAMES_A_SECOND) % len(SPINNER)]
+
+
+def _fitted(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text

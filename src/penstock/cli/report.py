@@ -1,0 +1,135 @@
+"""What is said when a run has ended: how it went, what failed and what to do about it, the output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from penstock.cli.hints import HINTS
+from penstock.cli.safe_text import clean, counted, duration, json_text, one_line
+from penstock.cli.screens import Spans
+from penstock.cli.session import Ending
+from penstock.engine.commands import AttemptFailure
+from penstock.engine.events import TaskError
+
+FAILED_SHOWN = 10
+LOG_LINES_SHOWN = 20
+OUTPUT_LINES_SHOWN = 40
+LINE_LENGTH = 400
+
+STATE_STYLES = {"COMPLETED": "bold green", "FAILED": "bold red", "CANCELLED": "bold magenta"}
+_FRAME = re.compile(r'^  File "([^"\n]+)", line (\d+), in (.+)$', re.MULTILINE)
+
+
+def report(ending: Ending, *, all_logs: bool = False, debug: bool = False) -> Iterator[Spans]:
+    yield from _failures(ending, debug=debug)
+    yield from _logs(ending, everything=all_logs)
+    yield from _output(ending)
+    yield from _closing(ending)
+
+
+def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
+    nodes = ending.result.nodes
+    failed = [name for name, node in nodes.items() if node["state"] == "FAILED"]
+    for name in failed[:FAILED_SHOWN]:
+        run = ending.stored.runs.get(name) if ending.stored else None
+        if run is not None and run.failures:
+            yield from _failure(name, run.failures, debug=debug)
+    if len(failed) > FAILED_SHOWN:
+        yield [(f"… and {counted(len(failed) - FAILED_SHOWN, 'more failed node')}; --json has them all", "dim")]
+        yield []
+    error = ending.result.error
+    if error is not None and "node_id" not in error:
+        yield [("✗ ", "bold red"), (one_line(error["message"], LINE_LENGTH), "")]
+        yield from _hint(error["category"])
+        yield []
+
+
+def _failure(name: str, failures: list[AttemptFailure], *, debug: bool) -> Iterator[Spans]:
+    error = failures[-1].error
+    tries = f" after {len(failures)} attempts" if len(failures) > 1 else ""
+    yield [("✗ ", "bold red"), (one_line(name), "bold"), (f" failed{tries}  ", "red"), (error.category, "dim")]
+    for line in clean(error.message).splitlines()[:LOG_LINES_SHOWN]:
+        yield [(f"  {line[:LINE_LENGTH]}", "")]
+    yield from _earlier(failures)
+    if error.detail is not None:
+        yield [("  detail: ", "dim"), (one_line(json_text(error.detail), LINE_LENGTH), "dim")]
+    yield from _traceback(error, debug=debug)
+    yield from _hint(error.category)
+    yield []
+
+
+def _earlier(failures: list[AttemptFailure]) -> Iterator[Spans]:
+    """Only where an earlier attempt failed in another way."""
+    last = failures[-1].error.message
+    for failure in failures[:-1]:
+        if failure.error.message != last:
+            yield [(f"  attempt {failure.attempt}: {one_line(failure.error.message, LINE_LENGTH)}", "dim")]
+
+
+def _traceback(error: TaskError, *, debug: bool) -> Iterator[Spans]:
+    if not error.traceback:
+        return
+    if debug:
+        for line in clean(error.traceback).splitlines():
+            yield [(f"  {line}", "dim")]
+    elif frames := _FRAME.findall(error.traceback):
+        file, line, function = frames[-1]
+        yield [(f"  at {one_line(file)}:{line} in {one_line(function)}", "dim")]
+
+
+def _hint(category: str) -> Iterator[Spans]:
+    if category in HINTS:
+        yield [("  → ", "yellow"), (HINTS[category], "")]
+
+
+def _logs(ending: Ending, *, everything: bool) -> Iterator[Spans]:
+    nodes = ending.result.nodes
+    for name, attempt, text in ending.stored.logs if ending.stored else ():
+        if not everything and nodes.get(name, {}).get("state") != "FAILED":
+            continue
+        lines = clean(text).splitlines()
+        yield [("log of ", "dim"), (one_line(name), "bold"), (f", attempt {attempt}", "dim")]
+        if not everything and len(lines) > LOG_LINES_SHOWN:
+            yield [(f"  … {counted(len(lines) - LOG_LINES_SHOWN, 'line')} before; --logs shows all", "dim")]
+            lines = lines[-LOG_LINES_SHOWN:]
+        yield from ([(f"  {line}", "")] for line in lines)
+        yield []
+
+
+def _output(ending: Ending) -> Iterator[Spans]:
+    output = ending.result.output
+    if output is None or (ending.result.state != "COMPLETED" and not output):
+        return
+    lines = _pretty(output).splitlines()
+    yield [("output", "bold")]
+    yield from ([(f"  {line}", "")] for line in lines[:OUTPUT_LINES_SHOWN])
+    if len(lines) > OUTPUT_LINES_SHOWN:
+        yield [(f"  … {counted(len(lines) - OUTPUT_LINES_SHOWN, 'more line')}; --json prints everything", "dim")]
+    yield []
+
+
+def _pretty(value: Any) -> str:
+    text = json_text(value, indent=2)
+    return "\n".join(line if len(line) <= LINE_LENGTH else line[:LINE_LENGTH] + "…" for line in text.split("\n"))
+
+
+def _closing(ending: Ending) -> Iterator[Spans]:
+    result = ending.result
+    counts: dict[str, int] = {}
+    for node in result.nodes.values():
+        counts[node["state"]] = counts.get(node["state"], 0) + 1
+    listed = ", ".join(f"{count:,} {state.lower()}" for state, count in counts.items())
+    yield [(result.state, STATE_STYLES.get(result.state, "bold")), (f" in {duration(_seconds(ending))}: {listed}", "")]
+    if ending.timed_out:
+        yield [("  → ", "yellow"), ("It was cancelled because the time of --timeout was over.", "")]
+    elif ending.interrupted_by is not None:
+        yield [("  → ", "yellow"), ("It was interrupted.", "")]
+
+
+def _seconds(ending: Ending) -> float:
+    record = ending.stored.record if ending.stored else None
+    if record is None or record.finished_at is None:
+        return 0.0
+    return record.finished_at - (record.started_at or record.created_at)

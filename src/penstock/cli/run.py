@@ -1,0 +1,142 @@
+"""`penstock run`."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from penstock.cli.screens import Screen
+    from penstock.cli.session import Ending, Request
+
+EPILOG = """Examples:
+
+\b
+  penstock run workflow.json --input '{"user_id": 7}'
+  penstock run report.yaml --input @input.json --handlers handlers.py
+  penstock run workflow.json --mock --json | jq .output
+
+Exit codes: 0 it completed; 1 it failed or was cancelled; 2 something given can't be used, nothing was run;
+130 Ctrl-C (the first cancels the execution, the second ends at once)."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("file", metavar="FILE")
+@click.option(
+    "-i", "--input", "given", metavar="JSON|@FILE", help="The execution's input: an object, or a file with one."
+)
+@click.option("--handlers", multiple=True, metavar="MODULE|FILE.py", help="Where your own handlers are; repeatable.")
+@click.option(
+    "--store", metavar="URL", help="Keep the execution, e.g. sqlite:///work.db. Default: a private, temporary one."
+)
+@click.option("--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them.")
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Label the execution; repeatable.")
+@click.option(
+    "--strict", is_flag=True, help="Refuse fields that Penstock doesn't know; without it they are warned about."
+)
+@click.option("--timeout", type=float, metavar="SECONDS", help="Cancel the execution after this time.")
+@click.option("--json", "as_json", is_flag=True, help="Print the execution as one JSON object, and nothing else.")
+@click.option("--logs", is_flag=True, help="Show the logs of all handlers at the end, not only of those that failed.")
+@click.option("--plain", is_flag=True, help="A line for each change instead of the live table.")
+@click.option("--no-color", is_flag=True, help="No colours. NO_COLOR in the environment does the same.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def run(file: str, timeout: float | None, **options: Any) -> int:
+    """Run the workflow in FILE once, here, and show its progress.
+
+    FILE is JSON (// comment lines are fine) or YAML, or - for standard input. Nothing else has to run: engine and
+    handlers are in this process, and the store is a temporary one unless --store names one.
+    """
+    if timeout is not None and not 0 < timeout < math.inf:
+        raise click.BadParameter("a number of seconds above 0", param_hint="--timeout")
+    if options["as_json"]:
+        return _run_silently(file, timeout, options)
+    return _run_shown(file, timeout, options)
+
+
+def _run_silently(file: str, timeout: float | None, options: dict[str, Any]) -> int:
+    import msgspec
+
+    from penstock.cli.safe_text import json_text
+    from penstock.cli.screens import SilentScreen
+    from penstock.cli.streams import captured, kept_stdout
+
+    def show(ending: Ending) -> None:
+        view = {**msgspec.to_builtins(ending.result), "labels": request.labels}
+        stdout.write(json_text(view) + "\n")
+        stdout.flush()
+
+    screen = SilentScreen()
+    with kept_stdout() as stdout, captured(screen.stray):
+        request = _request(file, timeout, options)
+        return _execute(request, screen, show)
+
+
+def _run_shown(file: str, timeout: float | None, options: dict[str, Any]) -> int:
+    from penstock.cli.report import report
+    from penstock.cli.streams import captured
+
+    def show(ending: Ending) -> None:
+        screen.show(report(ending, all_logs=options["logs"], debug=options["debug"]))
+
+    screen, live = _screen(plain=options["plain"], no_color=options["no_color"])
+    with captured(screen.stray, screen.stray if live and sys.stderr.isatty() else None):
+        return _execute(_request(file, timeout, options), screen, show)
+
+
+def _screen(*, plain: bool, no_color: bool) -> tuple[Screen, bool]:
+    """The screen, and whether it is a live one."""
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
+    if not plain and sys.stdout.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
+        from penstock.cli.live import LiveScreen
+
+        return LiveScreen(sys.stdout, no_color=no_color), True
+    from penstock.cli.screens import LineScreen
+
+    return LineScreen(sys.stdout), False
+
+
+def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Request:
+    """Everything is read and checked before a store is opened, so that a mistake changes nothing."""
+    from penstock.cli import reading
+    from penstock.cli.session import Request
+    from penstock.config import Settings
+    from penstock.worker.registry import registered
+
+    flags = {"http_private": True, "mock_services": options["mock"] or None, "store": options["store"]}
+    settings = Settings.load({**flags, "handlers": options["handlers"] or None})
+    limits = reading.document_limits(settings)
+    if file == reading.STDIN and options["given"] == "@-":
+        raise reading.Refused("standard input can't be the document and --input at once; put one of them in a file")
+    document = reading.read_file(file, limits)
+    given = reading.read_input(options["given"], limits)
+    labels = reading.read_labels(options["labels"])
+    reading.import_handlers(settings.handlers)
+    compiled = reading.compile_file(
+        file, document, handlers=registered.defaults(), strict=options["strict"], limits=limits, checked=True
+    )
+    reading.check_input(compiled.plan, given)
+    _warn(file, compiled.warnings)
+    return Request(document, settings, given, labels, options["store"], timeout)
+
+
+def _warn(file: str, warnings: Sequence[object]) -> None:
+    from penstock.cli.reading import shown_name
+    from penstock.cli.safe_text import clean
+
+    for problem in warnings:
+        print(clean(f"warning: {shown_name(file)}: {problem}"), file=sys.stderr)
+
+
+def _execute(request: Request, screen: Screen, show: Callable[[Ending], None]) -> int:
+    from penstock.cli.session import Session
+    from penstock.embedded import run_loop
+
+    ending = run_loop(Session(request, screen).run(show))
+    if ending.interrupted_by is not None:
+        return int(ending.interrupted_by)
+    return 0 if ending.result.completed else 1

@@ -1,0 +1,90 @@
+"""`penstock validate`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+EPILOG = """Examples:
+
+\b
+  penstock validate workflow.json
+  penstock validate flows/*.yaml --strict --handlers handlers.py
+  penstock validate workflow.json --json | jq '.files[].errors'
+
+Exit codes: 0 all are fine (warnings don't count); 2 at least one isn't."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@click.option("--handlers", multiple=True, metavar="MODULE|FILE.py", help="Where your own handlers are; repeatable.")
+@click.option("--allow-unknown-handlers", is_flag=True, help="Accept handlers that only other workers have.")
+@click.option("--strict", is_flag=True, help="Fields that Penstock doesn't know are errors, not warnings.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def validate(files: tuple[str, ...], handlers: tuple[str, ...], *, as_json: bool, **options: Any) -> int:
+    """Check the documents in FILE… and list every problem of each. Nothing is run."""
+    from penstock.cli import reading
+    from penstock.cli.streams import captured
+    from penstock.config import Settings
+    from penstock.worker.registry import registered
+
+    settings = Settings.load({"handlers": handlers or None})
+    with captured(sys.stderr.write):
+        reading.import_handlers(settings.handlers)
+    checks = {
+        "handlers": registered.defaults(),
+        "allow_unknown_handlers": options["allow_unknown_handlers"],
+        "strict": options["strict"],
+        "limits": reading.document_limits(settings),
+    }
+    findings = [_check(file, checks) for file in files]
+    if as_json:
+        _print_json(findings)
+    else:
+        for finding in findings:
+            _print(finding)
+    return 0 if all(finding["ok"] for finding in findings) else 2
+
+
+def _check(file: str, options: dict[str, Any]) -> dict[str, Any]:
+    import msgspec
+
+    from penstock.cli import reading
+    from penstock.definition.plan import compile_document
+    from penstock.errors import InvalidWorkflow
+
+    finding: dict[str, Any] = {"file": reading.shown_name(file), "ok": False, "errors": [], "warnings": []}
+    try:
+        document = reading.read_document(file, options["limits"])
+        compiled = compile_document(document, checked=True, **options)
+    except InvalidWorkflow as error:
+        return {**finding, "errors": msgspec.to_builtins(error.problems)}
+    plan = compiled.plan
+    edges = sum(len(node.dependencies) for node in plan.nodes)
+    warnings = msgspec.to_builtins(compiled.warnings)
+    counts = {"name": plan.name, "nodes": len(plan.nodes), "edges": edges}
+    return {**finding, "ok": True, "warnings": warnings, **counts}
+
+
+def _print_json(findings: list[dict[str, Any]]) -> None:
+    from penstock.cli.safe_text import json_text
+
+    print(json_text({"ok": all(finding["ok"] for finding in findings), "files": findings}))
+
+
+def _print(finding: dict[str, Any]) -> None:
+    from penstock.cli.safe_text import counted, one_line
+
+    for kind in ("errors", "warnings"):
+        prefix = "warning: " if kind == "warnings" else ""
+        for problem in finding[kind]:
+            place = f"{problem['path']}: " if problem["path"] else ""
+            line = f"{prefix}{finding['file']}: {place}{problem['message']} [{problem['code']}]"
+            print(one_line(line, 2000), file=sys.stderr)
+    if finding["ok"]:
+        counts = f"{counted(finding['nodes'], 'node')}, {counted(finding['edges'], 'edge')}"
+        warned = f", {counted(len(finding['warnings']), 'warning')}" if finding["warnings"] else ""
+        print(f"ok: {one_line(finding['name'])}, {counts}{warned}", flush=True)

@@ -1,0 +1,106 @@
+"""What a caller gets back: a handle while it runs, a result when it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from functools import cached_property
+from typing import Any, Protocol
+
+from penstock.definition.plan import Plan
+from penstock.engine.commands import ExecutionRecord, NodeRun
+from penstock.engine.states import ExecutionState
+from penstock.orchestrator.view import execution_view
+
+
+class Result:
+    """How an execution stands or ended; the same fields as the execution has over HTTP.
+
+    `output` is the output node's, or a dictionary by sink; `nodes` has everything. Worked out when it is looked at.
+    """
+
+    def __init__(
+        self, record: ExecutionRecord, runs: Mapping[str, NodeRun], outputs: Mapping[str, bytes], plan: Plan
+    ) -> None:
+        self.execution_id, self.workflow, self.version = record.execution_id, record.workflow, record.version
+        self.state = str(record.state)
+        self._parts = (record, runs, outputs, plan)
+
+    @cached_property
+    def view(self) -> dict[str, Any]:
+        """Everything, as plain JSON."""
+        return execution_view(*self._parts)
+
+    @property
+    def input(self) -> Any:
+        return self.view["input"]
+
+    @property
+    def output(self) -> Any:
+        return self.view["output"]
+
+    @property
+    def error(self) -> dict[str, Any] | None:
+        error: dict[str, Any] | None = self.view["error"]
+        return error
+
+    @property
+    def nodes(self) -> dict[str, dict[str, Any]]:
+        nodes: dict[str, dict[str, Any]] = self.view["nodes"]
+        return nodes
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """The output of each node that has one."""
+        return {name: node["output"] for name, node in self.nodes.items() if node["state"] == "COMPLETED"}
+
+    @property
+    def completed(self) -> bool:
+        return self.state == ExecutionState.COMPLETED
+
+    def __getitem__(self, name: str) -> Any:
+        return self.view[name]
+
+    def __repr__(self) -> str:
+        return f"<Result {self.workflow}@{self.version} {self.state} {self.execution_id}>"
+
+
+class Steering(Protocol):
+    """What a handle needs of an engine."""
+
+    async def result(self, execution_id: str) -> Result: ...
+    async def status(self, execution_id: str) -> Result: ...
+    def events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]: ...
+    async def cancel(self, execution_id: str) -> None: ...
+    async def pause(self, execution_id: str) -> None: ...
+    async def resume(self, execution_id: str) -> None: ...
+
+
+class ExecutionHandle:
+    """A started execution."""
+
+    def __init__(self, engine: Steering, execution_id: str) -> None:
+        self._engine, self.id = engine, execution_id
+
+    @property
+    def execution_id(self) -> str:
+        return self.id
+
+    async def result(self) -> Result:
+        """Waits for the end. A failed execution is a result too: look at `state` and `error`."""
+        return await self._engine.result(self.id)
+
+    async def status(self) -> Result:
+        return await self._engine.status(self.id)
+
+    def events(self) -> AsyncIterator[dict[str, Any]]:
+        """Every change of state from the first on, live; ends with the execution."""
+        return self._engine.events(self.id)
+
+    async def cancel(self) -> None:
+        await self._engine.cancel(self.id)
+
+    async def pause(self) -> None:
+        await self._engine.pause(self.id)
+
+    async def resume(self) -> None:
+        await self._engine.resume(self.id)

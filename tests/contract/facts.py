@@ -1,0 +1,120 @@
+"""Facts to put into stores, and an owner that commits them as an orchestrator would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from penstock.engine.commands import (
+    AttemptFailure,
+    Commands,
+    DeadLetter,
+    ExecutionRecord,
+    NodeRun,
+    Stop,
+    Task,
+    Transition,
+)
+from penstock.engine.events import AnyEvent, TaskError, TaskSucceeded
+from penstock.engine.states import ExecutionState, NodeState
+from penstock.stores.base import Commit, Lease, NewExecution, Stores, partition_of
+
+HOUR = 3600.0
+
+
+def execution_ids(stores: Stores, partition: int = 0) -> Iterator[str]:
+    """Ids that all belong to one partition."""
+    names = (f"execution-{number}" for number in count())
+    return (name for name in names if partition_of(name, stores.hot.partitions) == partition)
+
+
+def record(execution_id: str, state: ExecutionState = ExecutionState.PENDING, **fields: Any) -> ExecutionRecord:
+    return ExecutionRecord(execution_id, "report", 1, state, b'{"lang":"en"}', 1000.0, **fields)
+
+
+def new(execution_id: str, **fields: Any) -> NewExecution:
+    return NewExecution(record(execution_id), **fields)
+
+
+def started(execution_id: str, **fields: Any) -> Commands:
+    """What an execution's first commit writes."""
+    line = Transition(1, 1001.0, "", "PENDING", "RUNNING", 0)
+    running = record(execution_id, ExecutionState.RUNNING, started_at=1001.0)
+    return Commands(execution_id, **{"record": running, "history": [line], **fields})
+
+
+def ended(execution_id: str, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any) -> Commands:
+    line = Transition(99, 1009.0, "", "RUNNING", state, 0)
+    over = record(execution_id, state, started_at=1001.0, finished_at=1009.0)
+    return Commands(execution_id, **{"record": over, "history": [line], "finished": True, **fields})
+
+
+def queued(*tasks: Task) -> Commands:
+    """What a commit writes that hands out tasks."""
+    name = tasks[0].execution_id
+    runs = {task.node: NodeRun(task.node, NodeState.QUEUED, task.attempt, 1002.0) for task in tasks}
+    lines = [Transition(2 + i, 1002.0, task.node, "PENDING", "QUEUED", task.attempt) for i, task in enumerate(tasks)]
+    return Commands(name, nodes=runs, history=lines, tasks=list(tasks))
+
+
+def task(execution_id: str, node: str = "fetch", attempt: int = 1, **fields: Any) -> Task:
+    given = {
+        "generation": 1, "handler": "echo", "queue": "echo", "config": b'{"x":1}', "inputs": [], "secrets": (),
+        "timeout_seconds": 60.0, "idempotency_key": f"{execution_id}:{node}", "workflow": "report", **fields,
+    }  # fmt: skip
+    return Task(execution_id, node, attempt=attempt, **given)
+
+
+def stop(task: Task) -> Stop:
+    return Stop(task.execution_id, task.node, task.generation, task.attempt)
+
+
+def success(task: Task, worker_id: str, output: bytes = b"{}", *, logs: str = "") -> TaskSucceeded:
+    key = (task.execution_id, task.node, task.generation, task.attempt)
+    return TaskSucceeded(*key, worker_id, 1003.0, output, logs)
+
+
+def letter(execution_id: str, node: str = "fetch") -> DeadLetter:
+    failure = AttemptFailure(1, 1004.0, TaskError("handler", "boom", detail={"status": 500}), "worker-1")
+    return DeadLetter(execution_id, node, "echo", 1005.0, [failure])
+
+
+class Owner:
+    def __init__(self, stores: Stores, lease: Lease) -> None:
+        self.stores, self.lease, self.position = stores, lease, lease.position
+
+    @classmethod
+    async def of(cls, stores: Stores, partition: int = 0, name: str = "owner-1") -> Owner:
+        lease = await stores.hot.acquire(partition, name, HOUR)
+        assert lease is not None
+        return cls(stores, lease)
+
+    def commit_of(self, *changes: Commands) -> Commit:
+        return Commit(self.lease.partition, self.lease.token, self.lease.commit_number, self.position, changes)
+
+    async def commit(self, *changes: Commands) -> None:
+        await self.stores.hot.commit(self.commit_of(*changes))
+        self.lease.commit_number += 1
+
+    async def inbox(self) -> list[AnyEvent]:
+        """Everything in the inbox, without taking it."""
+        received = await self.stores.hot.receive(self.lease.partition, self.position, 1000, 0.0)
+        return [event for _, event in received]
+
+
+async def begin(stores: Stores, *execution_ids: str) -> Owner:
+    """Executions that exist and have started, and the owner of their partition."""
+    await stores.cold.create([new(name) for name in execution_ids])
+    owner = await Owner.of(stores, partition_of(execution_ids[0], stores.hot.partitions))
+    await owner.commit(*(started(name) for name in execution_ids))
+    return owner
+
+
+async def hand_out(stores: Stores, *nodes: str, **fields: Any) -> tuple[Owner, list[Task]]:
+    """One execution with a queued task for each node."""
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    tasks = [task(name, node, **fields) for node in nodes]
+    await owner.commit(queued(*tasks))
+    return owner, tasks

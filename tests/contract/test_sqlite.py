@@ -1,0 +1,196 @@
+"""What only the file can do: outlive the process, be locked, be something else than expected."""
+
+import asyncio
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.commands import Commands, NodeRun, Transition
+from penstock.engine.events import Blob
+from penstock.engine.states import NodeState
+from penstock.errors import SchemaMismatch, StoreError, StoreLocked
+from penstock.stores.base import Stored
+from penstock.stores.sqlite import SqliteStores
+from tests.contract.facts import Owner, begin, ended, letter, new, queued, started, task
+
+HOLDER = """
+import sys
+from pathlib import Path
+from penstock.stores.sqlite import SqliteStores
+stores = SqliteStores(Path(sys.argv[1]))
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: Path) -> None:
+    run = NodeRun("a", NodeState.QUEUED, 2, 1.0)
+    line = Transition(2, 1.0, "a", "PENDING", "QUEUED", 2, "why")
+    active = Commands(
+        "active", nodes={"a": run}, history=[line], outputs={"b": b"1", "c": Blob("k", 9)}, logs=[("a", 1, "line")],
+        wake_at=77.0, timer_changed=True, dead_letters=[letter("active")],
+    )  # fmt: skip
+
+    async def write(stores: SqliteStores) -> None:
+        owner = await begin(stores, "active", "over")
+        await stores.cold.create([new("waiting", labels={"a": 1}, idempotency_key="key", request_hash="hash")])
+        await owner.commit(active, ended("over"))
+        await stores.cold.put_workflow("report", "hash", b"text", 5.0)
+        await stores.cold.remember_handlers({"resize"})
+
+    async def read(stores: SqliteStores) -> None:
+        record = started("active").record
+        assert record is not None
+        history = [*started("active").history, line]
+        expected = Stored(record, active.nodes, active.outputs, 2, history, active.logs)
+        assert (await stores.hot.load(["active", "waiting"])) == {"active": expected}
+        assert await stores.cold.execution("active") == expected
+        assert await stores.cold.started(0) == ["active", "waiting"]
+        assert [each.execution_id for each in await stores.cold.executions()] == ["waiting", "over", "active"]
+        assert await stores.hot.due(0, 77.0, 10) == ["active"]
+        assert await stores.cold.dead_letters() == [letter("active")]
+        assert await stores.cold.create([new("x", idempotency_key="key", request_hash="hash")]) == ["waiting"]
+        version = await stores.cold.get_workflow("report")
+        assert version is not None
+        assert (version.version, version.document, version.created_at) == (1, b"text", 5.0)
+        assert await stores.cold.known_handlers() == {"resize"}
+
+    _in_turn(tmp_path, write, read, read)
+
+
+def test_an_execution_goes_on_after_its_file_is_opened_again(tmp_path: Path) -> None:
+    async def write(stores: SqliteStores) -> None:
+        await begin(stores, "e1", "e2")
+
+    async def go_on(stores: SqliteStores) -> None:
+        assert len(await stores.hot.load(["e1", "e2"])) == 2
+        owner = await Owner.of(stores)
+        await owner.commit(queued(task("e1")), queued(task("e2")))
+        loaded = await stores.hot.load(["e1", "e2"])
+        assert {tuple(stored.runs) for stored in loaded.values()} == {("fetch",)}
+        await stores.cold.create([new("e3")])
+        await owner.commit(started("e3"))
+        assert [line.seq for line in (await stores.hot.load(["e1"]))["e1"].history] == [1, 2]
+
+    _in_turn(tmp_path, write, go_on)
+
+
+def test_a_closed_store_is_one_complete_file(tmp_path: Path) -> None:
+    async def write(stores: SqliteStores) -> None:
+        await begin(stores, "e1")
+
+    async def read(stores: SqliteStores) -> None:
+        assert await stores.cold.started(0) == ["e1"]
+
+    _in_turn(tmp_path / "store.db", write)
+    (tmp_path / "copy").mkdir()
+    shutil.copy(tmp_path / "store.db", tmp_path / "copy" / "store.db")
+    _in_turn(tmp_path / "copy" / "store.db", read)
+
+
+def test_a_file_that_another_process_has_open_is_refused_with_that_process_id(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        with pytest.raises(StoreLocked, match=rf"{path} is in use by process {holder.pid}\b"):
+            SqliteStores(path)
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    _in_turn(path, _look)
+
+
+def test_a_file_that_this_process_has_open_is_refused_until_it_is_closed(tmp_path: Path) -> None:
+    async def open_again(stores: SqliteStores) -> None:
+        with pytest.raises(StoreLocked, match=str(os.getpid())):
+            SqliteStores(stores.path)
+
+    _in_turn(tmp_path / "store.db", open_again, open_again)
+
+
+def test_a_store_of_another_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+        connection.execute("INSERT INTO meta VALUES ('schema', '99')")
+    connection.close()
+    for _ in range(2):
+        with pytest.raises(SchemaMismatch, match=rf"{path} has schema 99; this version of Penstock uses \d+"):
+            SqliteStores(path)
+    connection = sqlite3.connect(path)
+    tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    connection.close()
+    assert tables == [("meta",)]
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    path.write_bytes(b"a letter to my aunt " * 100)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=rf"{path} can't be opened as a SQLite file"):
+            SqliteStores(path)
+    assert path.read_bytes() == b"a letter to my aunt " * 100
+
+
+def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=rf"the folder {tmp_path / 'nowhere'} doesn't exist; create it"):
+        SqliteStores(tmp_path / "nowhere" / "store.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "store.db").mkdir()
+    with pytest.raises(StoreError, match=str(tmp_path / "store.db")):
+        SqliteStores(tmp_path / "store.db")
+
+
+def test_a_blob_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that points to it may be committed next, and must not survive a power cut alone."""
+    steps: list[str] = []
+    fsync, rename = os.fsync, Path.rename
+
+    def noted_fsync(file: int) -> None:
+        kind = "directory" if os.path.isdir(f"/proc/self/fd/{file}") else "file"  # noqa: PTH112 -- of a descriptor
+        steps.append(f"fsync {kind}")
+        fsync(file)
+
+    def noted_rename(path: Path, target: Path) -> Path:
+        steps.append("rename")
+        return rename(path, target)
+
+    async def put(stores: SqliteStores) -> None:
+        monkeypatch.setattr(os, "fsync", noted_fsync)
+        monkeypatch.setattr(Path, "rename", noted_rename)
+        await stores.blobs.put(b"x" * 1000)
+
+    _in_turn(tmp_path / "store.db", put)
+    assert steps[:2] == ["fsync file", "rename"]
+    assert "fsync directory" in steps[2:]
+
+
+def _in_turn(path: Path, *visits: object) -> None:
+    """Each visit opens the file anew, in a loop of its own."""
+    if path.is_dir():
+        path /= "store.db"
+    for visit in visits:
+        asyncio.run(_visit(path, visit))
+
+
+async def _visit(path: Path, visit: object) -> None:
+    stores = SqliteStores(path)
+    try:
+        await visit(stores)  # type: ignore[operator]
+    finally:
+        await stores.close()
+
+
+async def _look(stores: SqliteStores) -> None:
+    assert await stores.cold.started(0) == []

@@ -1,0 +1,159 @@
+"""A workflow and the events that a test sends it, with a store that remembers only what was committed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from penstock.definition.plan import Plan, compile_document
+from penstock.engine import events as ev
+from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Stop, Task
+from penstock.engine.events import Blob, TaskError
+from penstock.engine.execution import Execution
+from penstock.engine.states import ExecutionState
+from tests.engine.committed import Committed
+
+ID = "execution-1"
+
+
+def node(name: str, *dependencies: str, handler: str = "noop", **fields: Any) -> dict[str, Any]:
+    return {"id": name, "handler": handler, "dependencies": list(dependencies), **fields}
+
+
+def decision(name: str, *dependencies: str, gives: bool, **fields: Any) -> dict[str, Any]:
+    config = {"value_a": 1, "operator": "==", "value_b": 1 if gives else 2}
+    return node(name, *dependencies, handler="decision", config=config, **fields)
+
+
+def once(name: str, *dependencies: str, **fields: Any) -> dict[str, Any]:
+    """A node that has one attempt."""
+    return node(name, *dependencies, retry={"max_attempts": 1}, **fields)
+
+
+def compiled(*nodes: dict[str, Any], **workflow: Any) -> Plan:
+    return compile_document({"name": "trial", "nodes": list(nodes), **workflow}).plan
+
+
+class Trial:
+    """Starts the execution at time 0. Each method is an event; `now` stays where the last one put it."""
+
+    def __init__(self, *nodes: dict[str, Any], given: Any = None, start: bool = True, **workflow: Any) -> None:
+        self.plan = compiled(*nodes, **workflow)
+        given = msgspec.json.encode({} if given is None else given)
+        record = ExecutionRecord(ID, "trial", 3, ExecutionState.PENDING, given, 0.0)
+        self.committed = Committed(record)
+        self.execution = Execution(self.plan, record)
+        self.now = 0.0
+        self.last = Commands(ID)
+        self.tasks: list[Task] = []
+        self.stops: list[Stop] = []
+        self.dead_letters: list[DeadLetter] = []
+        if start:
+            self.begin()
+
+    def send(self, event: ev.AnyEvent, at: float | None = None) -> Commands:
+        self.now = self.now if at is None else at
+        if isinstance(event, ev.TimerFired):
+            self.committed.timer = None
+        self.execution.handle(event, self.now)
+        self.last = self.execution.take_commands()
+        self.committed.commit(self.last)
+        self.committed.assert_holds_all_of(self.execution)
+        self.tasks += self.last.tasks
+        self.stops += self.last.stops
+        self.dead_letters += self.last.dead_letters
+        return self.last
+
+    def begin(self, at: float | None = None) -> Commands:
+        return self.send(ev.ExecutionStarted(ID), at)
+
+    def started(self, name: str, at: float | None = None, **about: int) -> Commands:
+        return self.send(ev.TaskStarted(*self._about(name, **about), started_at=self.now if at is None else at), at)
+
+    def succeed(self, name: str, output: Any = None, at: float | None = None, **about: int) -> Commands:
+        value = output if isinstance(output, Blob) else msgspec.json.encode(output)
+        return self.send(ev.TaskSucceeded(*self._about(name, **about), started_at=self.now, output=value), at)
+
+    def fail(
+        self, name: str, at: float | None = None, *, retryable: bool = False, retry_after: float | None = None,
+        **about: int,
+    ) -> Commands:  # fmt: skip
+        event = ev.TaskFailed(
+            *self._about(name, **about), started_at=self.now, error=TaskError("handler", f"{name} failed"),
+            retryable=retryable, retry_after=retry_after,
+        )  # fmt: skip
+        return self.send(event, at)
+
+    def lose(self, name: str, at: float | None = None, **about: int) -> Commands:
+        return self.send(ev.TaskLost(*self._about(name, **about)), at)
+
+    def hand_back(self, name: str, at: float | None = None, **about: int) -> Commands:
+        return self.send(ev.TaskReturned(*self._about(name, **about)), at)
+
+    def timer(self, at: float) -> Commands:
+        return self.send(ev.TimerFired(ID), at)
+
+    def pause(self, at: float | None = None) -> Commands:
+        return self.send(ev.PauseRequested(ID), at)
+
+    def resume(self, at: float | None = None) -> Commands:
+        return self.send(ev.ResumeRequested(ID), at)
+
+    def cancel(self, at: float | None = None, reason: str = "cancelled") -> Commands:
+        return self.send(ev.CancelRequested(ID, reason), at)
+
+    def go_on(self) -> Commands:
+        return self.send(ev.Continued(ID))
+
+    def add(self, *nodes: ev.AddedNode) -> Commands:
+        return self.send(ev.NodesAdded(ID, nodes))
+
+    def provide(self, **values: Any) -> Commands:
+        self.execution.provide({name: msgspec.json.encode(value) for name, value in values.items()})
+        return self.go_on()
+
+    def lose_the_owner(self) -> Commands:
+        """What isn't committed is gone; the next owner loads the execution and goes on."""
+        self.execution = self.committed.load(self.plan)
+        return self.go_on()
+
+    def _about(self, name: str, attempt: int | None = None, generation: int | None = None) -> tuple[Any, ...]:
+        run = self.execution.runs.get(name)
+        current = run.attempt if run else 1
+        return (
+            ID, name, self.execution.record.generation if generation is None else generation,
+            current if attempt is None else attempt, "worker-1",
+        )  # fmt: skip
+
+    @property
+    def state(self) -> str:
+        return str(self.execution.record.state)
+
+    @property
+    def states(self) -> dict[str, str]:
+        runs = self.execution.runs
+        addresses = [node.address for node in self.execution.nodes]
+        return {address: str(runs[address].state) if address in runs else "PENDING" for address in addresses}
+
+    def run(self, name: str) -> NodeRun:
+        return self.execution.runs[name]
+
+    def output(self, name: str) -> Any:
+        value = self.execution.outputs[name]
+        assert isinstance(value, bytes)
+        return msgspec.json.decode(value)
+
+    def config(self, name: str) -> Any:
+        """As the last task of the node carries it."""
+        value = next(task.config for task in reversed(self.tasks) if task.node == name)
+        assert isinstance(value, bytes)
+        return msgspec.json.decode(value)
+
+    @property
+    def dispatches(self) -> list[tuple[str, int]]:
+        return [(task.node, task.attempt) for task in self.tasks]
+
+    @property
+    def wake_at(self) -> float | None:
+        return self.committed.timer

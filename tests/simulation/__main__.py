@@ -1,0 +1,34 @@
+"""`python -m tests.simulation --seeds 5000`: many seeds, the faults counted, each violation with its seed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+
+from tests.simulation.world import simulate
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args()
+    faults: Counter[str] = Counter()
+    bad = 0
+    began = time.monotonic()
+    for seed in range(arguments.first, arguments.first + arguments.seeds):
+        found, happened = simulate(seed)
+        faults.update(happened)
+        if found:
+            bad += 1
+            print(f"seed {seed}:", *found[:5], sep="\n  ")
+    seconds = time.monotonic() - began
+    print(f"{arguments.seeds} seeds in {seconds:.0f} s, {bad} with violations")
+    print("  " + ", ".join(f"{name} {count:,}" for name, count in sorted(faults.items())))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

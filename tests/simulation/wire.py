@@ -1,0 +1,94 @@
+"""A process's connection to the store, with everything that can go wrong on it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from typing import Any
+
+from penstock.errors import StoreUnavailable
+from penstock.stores.memory import MemoryStores
+
+FAULTY = {
+    "acquire", "renew", "release", "append", "receive", "load", "commit", "due", "next_due", "active", "fetch", "held",
+    "report", "started", "heartbeat", "workers", "reap", "leave", "create", "execution", "intent", "put", "get",
+}  # fmt: skip
+WAITS = {"receive", "fetch"}
+"""Calls that wait by themselves; a lost answer is lost after the wait."""
+
+
+class Wire:
+    """`faults` counts what happened, so that a test can show that it did."""
+
+    def __init__(self, stores: MemoryStores, seed: random.Random, faults: Counter[str], rate: float) -> None:
+        self._random, self._faults, self.rate = seed, faults, rate
+        self._open = asyncio.Event()
+        self._open.set()
+        self._dead = False
+        self._late: set[asyncio.Task[Any]] = set()
+        self.hot = _Proxy(stores.hot, self)
+        self.queue = _Proxy(stores.queue, self)
+        self.cold = _Proxy(stores.cold, self)
+        self.blobs = _Proxy(stores.blobs, self)
+
+    def pause(self) -> None:
+        self._faults["pause"] += 1
+        self._open.clear()
+
+    def resume(self) -> None:
+        self._open.set()
+
+    def cut(self) -> None:
+        """The process is dead: nothing it still says on its way out reaches the store."""
+        self._dead = True
+        self._open.set()
+
+    async def call(self, function: Any, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        await self._open.wait()
+        if self._dead:
+            raise StoreUnavailable("simulated: dead")
+        fault = self._choose()
+        if fault == "refused":
+            raise StoreUnavailable("simulated: not reached")
+        if fault == "late" and name not in WAITS:
+            # done only after the caller has been told that it failed, and perhaps has read the state again
+            task = asyncio.create_task(self._do_late(function, arguments, named))
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+            raise StoreUnavailable("simulated: timed out, and will be done later")
+        await asyncio.sleep(self._random.random() * 0.01)
+        result = await function(*arguments, **named)
+        await self._open.wait()
+        if fault == "lost":
+            raise StoreUnavailable("simulated: done, but the answer was lost")
+        return result
+
+    def _choose(self) -> str | None:
+        if self._random.random() >= self.rate:
+            return None
+        fault = self._random.choice(["refused", "late", "lost", "lost"])
+        self._faults[fault] += 1
+        return fault
+
+    async def _do_late(self, function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        await asyncio.sleep(self._random.random() * 3)
+        try:
+            await function(*arguments, **named)
+        except Exception:  # noqa: BLE001 -- nobody waits for this answer
+            self._faults["late and refused"] += 1
+
+
+class _Proxy:
+    def __init__(self, target: Any, wire: Wire) -> None:
+        self._target, self._wire = target, wire
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        if name not in FAULTY:
+            return value
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            return await self._wire.call(value, name, arguments, named)
+
+        return call

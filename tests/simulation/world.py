@@ -1,0 +1,219 @@
+"""One simulated run: a seed makes the documents, the handlers' behaviour and every fault."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from penstock.config import Settings
+from penstock.definition.plan import compile_document
+from penstock.engine.commands import ExecutionRecord
+from penstock.engine.events import AnyEvent, CancelRequested, ExecutionStarted, PauseRequested, ResumeRequested
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.errors import Retryable, Terminal
+from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.service import Orchestrator
+from penstock.stores.base import NewExecution
+from penstock.stores.memory import MemoryStores
+from penstock.testing import run_jumping
+from penstock.worker.context import Context
+from penstock.worker.registry import Handler, Registry
+from penstock.worker.runtime import Worker
+from tests.simulation.judge import violations
+from tests.simulation.wire import Wire
+
+FAULTY_SECONDS = 40.0
+PATIENCE_SECONDS = 240.0
+SETTLE_SECONDS = 20.0
+STEP_SECONDS = 2.0
+SETTINGS = Settings.load({"worker_concurrency": 3}, environ={})
+RULES = ["all_success"] * 6 + ["none_failed", "all_done", "one_success", "one_failed"]
+
+
+def random_document(seed: random.Random, name: str) -> dict[str, Any]:
+    nodes: list[dict[str, Any]] = []
+    for number in range(seed.randint(1, 8)):
+        parents = seed.sample(range(number), k=min(number, seed.randint(0, 3)))
+        node = {
+            "id": f"n{number}", "handler": "work", "dependencies": [f"n{parent}" for parent in parents],
+            "trigger_rule": seed.choice(RULES), "optional": seed.random() < 0.1,
+            "config": {"fails": seed.choice([0, 0, 0, 0, 1, 2, 9]), "seconds": seed.choice([0, 0, 0.01, 0.3, 8])},
+            "retry": {"max_attempts": seed.randint(2, 6), "initial_delay_seconds": 0.2, "jitter_seconds": 0.1},
+            "timeout_seconds": 20,
+        }  # fmt: skip
+        nodes.append(node)
+    return {"name": name, "on_failure": seed.choice(["fail_fast", "continue"]), "nodes": nodes}
+
+
+class World:
+    def __init__(self, seed: int, clock: Callable[[], float], rate: float) -> None:
+        self.random, self.clock, self.rate = random.Random(seed), clock, rate
+        self.faults: Counter[str] = Counter()
+        self.stores = MemoryStores(clock, partitions=2)
+        self.notes: list[tuple[str, str, int]] = []
+        self.documents: dict[str, dict[str, Any]] = {}
+        self.processes: dict[str, tuple[Any, Wire]] = {}
+        self.born = 0
+        self._duplicate_messages()
+
+    def _duplicate_messages(self) -> None:
+        """Every message may come again, later and in another order."""
+        append_now = self.stores.hot.append_now
+
+        def append(events: Any) -> None:
+            events = list(events)
+            append_now(events)
+            for event in events:
+                if self.rate and self.random.random() < 0.1:
+                    self.faults["duplicate"] += 1
+                    asyncio.get_running_loop().call_later(self.random.random() * 5, append_now, [event])
+
+        self.stores.hot.append_now = append  # type: ignore[method-assign]
+        self.stores.queue._append = append  # noqa: SLF001
+
+    async def work(self, config: dict[str, Any], context: Context) -> dict[str, Any]:
+        self.notes.append((context.execution_id, context.node_id, context.attempt))
+        if config["seconds"]:
+            await asyncio.sleep(config["seconds"])
+        if config["fails"] >= 9 and context.attempt % 2:
+            raise Terminal("never")
+        if context.attempt <= config["fails"]:
+            raise Retryable("not yet")
+        return {"node": context.node_id}
+
+    def spawn(self, kind: str) -> None:
+        self.born += 1
+        wire = Wire(self.stores, self.random, self.faults, self.rate)
+        if kind == "worker":
+            registry = Registry([Handler("work", self.work)])
+            process: Any = Worker(
+                wire.queue, wire.blobs, registry, SETTINGS, worker_id=f"worker-{self.born}", clock=self.clock
+            )
+        else:
+            plans = Plans(self.stores.cold, dict)
+            process = Orchestrator(wire, plans, inline_max_bytes=1000, name=f"orchestrator-{self.born}")
+        process.start()
+        self.processes[f"{kind}-{self.born}"] = (process, wire)
+
+    async def kill(self, name: str) -> None:
+        """As kill -9: nothing is handed back, nothing is said."""
+        self.faults["kill"] += 1
+        process, wire = self.processes.pop(name)
+        wire.cut()
+        tasks = process._services + list(process._slots) if isinstance(process, Worker) else process._tasks  # noqa: SLF001
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def submit(self, number: int) -> str:
+        document = random_document(self.random, f"flow-{number}")
+        plan = compile_document(document, allow_unknown_handlers=True).plan
+        data = json.dumps(document).encode()
+        version = await self.stores.cold.put_workflow(plan.name, str(number), data, self.clock())
+        execution_id = f"execution-{number}"
+        record = ExecutionRecord(
+            execution_id, plan.name, version.version, ExecutionState.PENDING, b"{}", self.clock()
+        )
+        await self.stores.cold.create([NewExecution(record)])
+        self.documents[execution_id] = document
+        if self.random.random() < 0.8:  # otherwise the client dies between the two steps of a start
+            await self.stores.hot.append([ExecutionStarted(execution_id)])
+        return execution_id
+
+    async def trouble(self) -> None:
+        """Kills, pauses and orders from users, until the faults end."""
+        end = self.clock() + FAULTY_SECONDS
+        while self.clock() < end:
+            await asyncio.sleep(self.random.expovariate(0.5))
+            name = self.random.choice(sorted(self.processes))
+            kind = name.split("-")[0]
+            what = self.random.random()
+            if what < 0.35:
+                await self.kill(name)
+                self.spawn(kind)
+            elif what < 0.65:
+                wire = self.processes[name][1]
+                wire.pause()
+                asyncio.get_running_loop().call_later(self.random.uniform(1, 25), wire.resume)
+            elif self.documents:
+                await self.steer(self.random.choice(sorted(self.documents)))
+        self.heal()
+
+    async def steer(self, execution_id: str) -> None:
+        event: AnyEvent = self.random.choice(
+            [CancelRequested(execution_id), PauseRequested(execution_id), ResumeRequested(execution_id)]
+        )
+        self.faults[type(event).__name__] += 1
+        await self.stores.hot.append([event])
+
+    def heal(self) -> None:
+        self.rate = 0.0
+        for _, wire in self.processes.values():
+            wire.rate = 0.0
+            wire.resume()
+
+    async def unfinished(self) -> list[str]:
+        found = []
+        for name in self.documents:
+            stored = await self.stores.cold.execution(name)
+            assert stored is not None
+            if stored.record.state not in EXECUTION_ENDS:
+                found.append(name)
+        return found
+
+    async def run(self) -> list[str]:
+        for kind in ("orchestrator", "orchestrator", "worker", "worker"):
+            self.spawn(kind)
+        troubles = asyncio.create_task(self.trouble())
+        for number in range(self.random.randint(2, 5)):
+            await self.submit(number)
+            await asyncio.sleep(self.random.random() * 4)
+        await troubles
+        end = self.clock() + PATIENCE_SECONDS
+        while (left := await self.unfinished()) and self.clock() < end:
+            await self.stores.hot.append([ResumeRequested(name) for name in left])
+            await asyncio.sleep(STEP_SECONDS)
+        found = await self.judge()
+        for name in sorted(self.processes):
+            await self.kill(name)
+        return found
+
+    async def judge(self) -> list[str]:
+        found: list[str] = []
+        for name, document in self.documents.items():
+            stored = await self.stores.cold.execution(name)
+            assert stored is not None
+            found += [f"{name}: {text}" for text in violations(stored, document, self.notes)]
+        end = self.clock() + SETTLE_SECONDS
+        while (self.stores.queue.depth() or self.stores.hot.inbox_depth()) and self.clock() < end:
+            await asyncio.sleep(STEP_SECONDS)  # what is still on its way arrives
+        if not found and self.stores.queue.depth():
+            found.append(f"{self.stores.queue.depth()} tasks are left in the queue")
+        if not found and self.stores.hot.inbox_depth():
+            found.append(f"{self.stores.hot.inbox_depth()} events are left in an inbox")
+        return found
+
+
+def simulate(seed: int, rate: float = 0.04) -> tuple[list[str], Counter[str]]:
+    """The violations of this seed (none, if all is well), and what was done to the system."""
+
+    async def work(clock: Callable[[], float]) -> tuple[list[str], Counter[str]]:
+        world = World(seed, clock, rate)
+        found = await world.run()
+        world.faults["fenced"] = world.stores.hot.fenced
+        world.faults["attempts"] = len(world.notes)
+        return found, world.faults
+
+    level = logging.getLogger("penstock").level
+    logging.getLogger("penstock").setLevel(logging.CRITICAL)
+    try:
+        return run_jumping(work)
+    finally:
+        logging.getLogger("penstock").setLevel(level)
+
+
