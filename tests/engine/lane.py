@@ -5,7 +5,7 @@ Lanes get the same events; they differ in how often the owner is lost and in how
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -92,6 +92,12 @@ class Lane:
             self.handle(ev.Continued(EXECUTION_ID), now)
         raise AssertionError("it never ends")
 
+    def summary(self) -> Any:
+        """What the model doesn't know: reasons and errors."""
+        runs, record = self.execution.runs.values(), self.execution.record
+        errors = {run.address: [(failure.attempt, failure.error) for failure in run.failures] for run in runs}
+        return {run.address: run.reason for run in runs}, errors, record.failing, record.error, record.error_node
+
     def _commit(self, commands: Commands, event: ev.AnyEvent) -> None:
         self.committed.commit(commands)
         self.committed.assert_holds_all_of(self.execution)
@@ -139,28 +145,28 @@ class Lane:
         return msgspec.json.decode(self.blobs[value.key] if isinstance(value, Blob) else value)
 
 
+IN_OTHER_WORDS: dict[type, Callable[[Model], None]] = {
+    ev.ExecutionStarted: Model.start_execution,
+    ev.TimerFired: Model.fire,
+    ev.PauseRequested: Model.pause,
+    ev.ResumeRequested: Model.resume,
+    ev.CancelRequested: Model.cancel,
+}
+
+
 def tell(model: Model, event: ev.AnyEvent, now: float, blobs: dict[str, bytes]) -> None:
     """The same event in the model's words."""
     if model.execution in EXECUTION_ENDED:
         return
     model.now = now
-    match event:
-        case ev.TaskEvent(node=node, generation=generation, attempt=attempt):
-            if model.is_current(node, generation, attempt):
-                _tell_of_task(model, event, blobs)
-        case ev.ExecutionStarted():
-            model.start_execution()
-        case ev.TimerFired():
-            model.fire()
-        case ev.PauseRequested():
-            model.pause()
-        case ev.ResumeRequested():
-            model.resume()
-        case ev.CancelRequested():
-            model.cancel()
-        case ev.NodesAdded(nodes=nodes):
-            for added in nodes:
-                model.add(_alike(model.nodes[added.like], added))
+    if isinstance(event, ev.TaskEvent):
+        if model.is_current(event.node, event.generation, event.attempt):
+            _tell_of_task(model, event, blobs)
+    elif isinstance(event, ev.NodesAdded):
+        for added in event.nodes:
+            model.add(_alike(model.nodes[added.like], added))
+    elif not isinstance(event, ev.Continued):
+        IN_OTHER_WORDS[type(event)](model)
 
 
 def _tell_of_task(model: Model, event: ev.TaskEvent, blobs: dict[str, bytes]) -> None:

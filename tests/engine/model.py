@@ -220,12 +220,14 @@ class Model:
     def follow(self, hint: Iterable[str] = (), *, complete: bool = True) -> None:
         """Take every step that follows; if not `complete`, only those of the nodes in `hint`."""
         told = list(hint)
-        while self.execution in {"RUNNING", "PAUSED"} and (self._skip_one(told, complete) or self._start_one(told, complete)):
+        if self.execution not in {"RUNNING", "PAUSED"}:
+            return
+        while self._skip_one(told, complete=complete) or self._start_one(told, complete=complete):
             pass
-        if self.execution in {"RUNNING", "PAUSED"} and all(state in ENDED for state in self.state.values()):
+        if all(state in ENDED for state in self.state.values()):
             self.execution = "FAILED" if self.failed else "COMPLETED"
 
-    def _skip_one(self, told: list[str], complete: bool) -> bool:  # noqa: FBT001
+    def _skip_one(self, told: list[str], *, complete: bool) -> bool:
         """Nodes stand after their parents, so what is decided first can't depend on what is decided later."""
         for name, node in self.nodes.items():
             if self.state[name] != "PENDING" or not (complete or name in told):
@@ -242,7 +244,7 @@ class Model:
             return True
         return False
 
-    def _start_one(self, told: list[str], complete: bool) -> bool:  # noqa: FBT001
+    def _start_one(self, told: list[str], *, complete: bool) -> bool:
         if self.execution != "RUNNING":
             return False
         possible = [name for name in self.nodes if self._may_start(name)]

@@ -1,4 +1,4 @@
-"""A task's config is resolved from recorded outputs only; secrets stay names; large outputs are fetched first (G3, G7)."""
+"""A config is resolved from recorded outputs only; secrets stay names; large outputs are fetched first (G3, G7)."""
 
 from __future__ import annotations
 

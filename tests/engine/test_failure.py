@@ -82,7 +82,11 @@ def test_an_optional_node_is_retried_before_it_fails():
 @pytest.mark.parametrize("rule", ["all_done", "one_failed"])
 def test_clean_up_still_runs_when_failing_fast_and_only_then_the_execution_is_failed(rule):
     trial = Trial(
-        once("bad"), node("other"), node("never", "other"), node("clean", "bad", trigger_rule=rule), node("after", "clean")
+        once("bad"),
+        node("other"),
+        node("never", "other"),
+        node("clean", "bad", trigger_rule=rule),
+        node("after", "clean"),
     )
     trial.fail("bad")
     assert trial.states == {
@@ -132,7 +136,7 @@ def test_an_alarm_for_a_branch_without_a_failure_does_not_ring():
 
 
 def test_failing_fast_decides_parents_before_children_so_the_alarm_hears_of_the_failure():
-    """`pick` is skipped because its parents failed or were skipped: something before it failed, whatever is looked at first."""
+    """Something before `pick` failed, whichever of its parents is looked at first."""
     trial = Trial(
         once("bad"),
         node("slow"),

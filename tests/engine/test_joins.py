@@ -60,7 +60,9 @@ def test_a_join_whose_every_branch_was_not_taken_is_skipped_and_the_execution_co
 
 
 def test_none_failed_runs_also_when_every_branch_was_skipped():
-    trial = Trial(decision("d", gives=False), node("a", "d", condition="d.result"), node("b", "a", trigger_rule="none_failed"))
+    trial = Trial(
+        decision("d", gives=False), node("a", "d", condition="d.result"), node("b", "a", trigger_rule="none_failed")
+    )
     assert trial.states == {"d": "COMPLETED", "a": "SKIPPED", "b": "QUEUED"}
 
 
@@ -93,7 +95,11 @@ def test_one_success_starts_at_the_first_and_does_not_start_again_at_the_second(
 
 def test_one_success_survives_a_failure_and_is_skipped_when_nothing_succeeded():
     trial = Trial(
-        once("a"), once("b"), node("first", "a", "b", trigger_rule="one_success"), node("after", "first"), on_failure="continue"
+        once("a"),
+        once("b"),
+        node("first", "a", "b", trigger_rule="one_success"),
+        node("after", "first"),
+        on_failure="continue",
     )
     trial.fail("a")
     assert trial.states["first"] == "PENDING"

@@ -10,7 +10,7 @@ from tests.engine.trial import Trial, decision, node, once
 with_and_without_a_crash = pytest.mark.parametrize("crash", [False, True])
 
 
-def perhaps(crash: bool, trial: Trial) -> None:  # noqa: FBT001
+def perhaps_lose_the_owner(trial: Trial, *, crash: bool) -> None:
     if crash:
         trial.lose_the_owner()
 
@@ -28,7 +28,7 @@ def test_outcomes_are_recorded_while_paused_but_nothing_is_dispatched(crash):
     trial = Trial(node("a"), node("b", "a"))
     trial.pause()
     trial.succeed("a", {"x": 1})
-    perhaps(crash, trial)
+    perhaps_lose_the_owner(trial, crash=crash)
     assert trial.states == {"a": "COMPLETED", "b": "PENDING"}
     assert trial.dispatches == [("a", 1)]
     trial.resume()
@@ -40,7 +40,7 @@ def test_data_nodes_and_conditions_wait_too(crash):
     trial = Trial(node("a"), decision("d", "a", gives=True), node("b", "d", condition="d.result"))
     trial.pause()
     trial.succeed("a")
-    perhaps(crash, trial)
+    perhaps_lose_the_owner(trial, crash=crash)
     assert trial.states == {"a": "COMPLETED", "d": "PENDING", "b": "PENDING"}
     trial.resume()
     assert trial.states == {"a": "COMPLETED", "d": "COMPLETED", "b": "QUEUED"}
@@ -51,11 +51,11 @@ def test_a_retry_that_comes_due_while_paused_waits_for_the_resume(crash):
     trial = Trial(node("a", retry={"jitter": 0}))
     trial.fail("a", at=1.0, retryable=True)
     trial.pause()
-    perhaps(crash, trial)
+    perhaps_lose_the_owner(trial, crash=crash)
     trial.timer(at=2.0)
     trial.timer(at=500.0)
     assert trial.states == {"a": "RETRYING"}
-    perhaps(crash, trial)
+    perhaps_lose_the_owner(trial, crash=crash)
     trial.resume(at=501.0)
     assert trial.states == {"a": "QUEUED"}
     assert trial.dispatches == [("a", 1), ("a", 2)]
@@ -66,7 +66,7 @@ def test_a_retry_that_is_not_due_yet_waits_on_after_the_resume(crash):
     trial = Trial(node("a", retry={"initial_delay_seconds": 20, "jitter": 0}))
     trial.fail("a", at=1.0, retryable=True)
     trial.pause(at=2.0)
-    perhaps(crash, trial)
+    perhaps_lose_the_owner(trial, crash=crash)
     trial.resume(at=3.0)
     assert trial.states == {"a": "RETRYING"}
     assert trial.wake_at == 21.0
@@ -88,7 +88,7 @@ def test_a_task_lost_while_paused_is_handed_out_after_the_resume(crash):
     trial = Trial(node("a"))
     trial.pause()
     trial.lose("a", at=5.0)
-    perhaps(crash, trial)
+    perhaps_lose_the_owner(trial, crash=crash)
     assert trial.states == {"a": "RETRYING"}
     assert trial.dispatches == [("a", 1)]
     trial.resume(at=6.0)
@@ -99,7 +99,7 @@ def test_a_task_lost_while_paused_is_handed_out_after_the_resume(crash):
 def test_the_deadline_of_the_execution_runs_while_paused(crash):
     trial = Trial(node("a"), timeout_seconds=60)
     trial.pause(at=1.0)
-    perhaps(crash, trial)
+    perhaps_lose_the_owner(trial, crash=crash)
     trial.timer(at=60.0)
     assert trial.state == "FAILED"
     assert trial.states == {"a": "CANCELLED"}

@@ -19,7 +19,9 @@ policies = st.builds(
 )
 
 
-@pytest.mark.parametrize(("attempt", "least"), [(1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 16.0), (6, 30.0), (7, 30.0)])
+@pytest.mark.parametrize(
+    ("attempt", "least"), [(1, 1.0), (2, 2.0), (3, 4.0), (4, 8.0), (5, 16.0), (6, 30.0), (7, 30.0)]
+)
 def test_by_default_the_wait_doubles_from_one_second_to_thirty(attempt, least):
     assert least <= delay_seconds(Retry(), attempt, "seed") <= least + 0.5
 

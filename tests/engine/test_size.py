@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -102,7 +103,7 @@ def test_events_between_two_commits_find_the_execution_as_it_was_committed():
     assert not trial.last.more
 
 
-def test_a_fan_in_of_ten_thousand_starts_once():
+def test_a_fan_in_of_a_thousand_starts_once():
     trial = Trial(*[node(f"p{i}") for i in range(1_000)], node("join", *[f"p{i}" for i in range(1_000)]))
     finish(trial)
     for i in range(1_000):
@@ -131,13 +132,14 @@ def lines_executed(action: Callable[[], object]) -> int:
 def cost_of_completing(trial: Trial, name: str) -> int:
     event = ev.TaskSucceeded(ID, name, 1, 1, "worker-1", started_at=1.0, output=b"1")
     cost = lines_executed(lambda: trial.execution.handle(event, 1.0))
-    trial.execution.take_commands()
+    trial.committed.commit(trial.execution.take_commands())
     return cost
 
 
 def pairs(count: int) -> Trial:
     trial = Trial(*[node(f"a{i}") for i in range(count)], *[node(f"b{i}", f"a{i}") for i in range(count)])
     finish(trial)
+    trial.timer(at=0.0)
     return trial
 
 
@@ -145,6 +147,24 @@ def test_a_completion_costs_the_same_in_a_workflow_a_hundred_times_larger():
     small, large = pairs(20), pairs(2_000)
     assert cost_of_completing(small, "a7") == cost_of_completing(large, "a7")
     assert cost_of_completing(small, "b7") == cost_of_completing(large, "b7")
+
+
+def memory_taken(action: Callable[[], object]) -> int:
+    """Copies and other loops inside C don't show as lines, but as memory."""
+    tracemalloc.start()
+    try:
+        action()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_completion_copies_nothing_that_grows_with_the_workflow():
+    peaks = []
+    for trial in (pairs(20), pairs(2_000)):
+        event = ev.TaskSucceeded(ID, "a7", 1, 1, "worker-1", started_at=1.0, output=b"1")
+        peaks.append(memory_taken(lambda event=event, trial=trial: trial.execution.handle(event, 1.0)))  # type: ignore[misc]
+    assert peaks[1] < peaks[0] + 4_000
 
 
 def test_a_completion_costs_the_same_after_a_thousand_others():
@@ -173,7 +193,7 @@ def test_the_work_of_a_completion_grows_with_its_children_only_as_fast_as_they_d
         trial = Trial(node("a"), *[node(f"c{i}", "a") for i in range(width)])
         costs[width] = cost_of_completing(trial, "a")
     per_child = (costs[20] - costs[10]) / 10
-    assert costs[400] == costs[10] + 390 * per_child
+    assert costs[400] < 1.05 * (costs[10] + 390 * per_child)
 
 
 def test_a_failed_attempt_costs_the_same_in_a_workflow_a_hundred_times_larger():

@@ -69,27 +69,27 @@ class Trial:
         return self.send(ev.ExecutionStarted(ID), at)
 
     def started(self, name: str, at: float | None = None, **about: int) -> Commands:
-        return self.send(ev.TaskStarted(*self._about(name, **about), started_at=self.now if at is None else at), at)
+        return self.send(ev.TaskStarted(**self._about(name, **about), started_at=self.now if at is None else at), at)
 
     def succeed(self, name: str, output: Any = None, at: float | None = None, **about: int) -> Commands:
         value = output if isinstance(output, Blob) else msgspec.json.encode(output)
-        return self.send(ev.TaskSucceeded(*self._about(name, **about), started_at=self.now, output=value), at)
+        return self.send(ev.TaskSucceeded(**self._about(name, **about), started_at=self.now, output=value), at)
 
     def fail(
         self, name: str, at: float | None = None, *, retryable: bool = False, retry_after: float | None = None,
         **about: int,
     ) -> Commands:  # fmt: skip
         event = ev.TaskFailed(
-            *self._about(name, **about), started_at=self.now, error=TaskError("handler", f"{name} failed"),
+            **self._about(name, **about), started_at=self.now, error=TaskError("handler", f"{name} failed"),
             retryable=retryable, retry_after=retry_after,
         )  # fmt: skip
         return self.send(event, at)
 
     def lose(self, name: str, at: float | None = None, **about: int) -> Commands:
-        return self.send(ev.TaskLost(*self._about(name, **about)), at)
+        return self.send(ev.TaskLost(**self._about(name, **about)), at)
 
     def hand_back(self, name: str, at: float | None = None, **about: int) -> Commands:
-        return self.send(ev.TaskReturned(*self._about(name, **about)), at)
+        return self.send(ev.TaskReturned(**self._about(name, **about)), at)
 
     def timer(self, at: float) -> Commands:
         return self.send(ev.TimerFired(ID), at)
@@ -118,13 +118,11 @@ class Trial:
         self.execution = self.committed.load(self.plan)
         return self.go_on()
 
-    def _about(self, name: str, attempt: int | None = None, generation: int | None = None) -> tuple[Any, ...]:
+    def _about(self, name: str, **other: int) -> dict[str, Any]:
         run = self.execution.runs.get(name)
-        current = run.attempt if run else 1
-        return (
-            ID, name, self.execution.record.generation if generation is None else generation,
-            current if attempt is None else attempt, "worker-1",
-        )  # fmt: skip
+        attempt, generation = run.attempt if run else 1, self.execution.record.generation
+        about = {"execution_id": ID, "node": name, "generation": generation, "attempt": attempt}
+        return {**about, "worker_id": "worker-1", **other}
 
     @property
     def state(self) -> str:

@@ -9,12 +9,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from penstock.definition.plan import Plan, compile_document
-from tests.engine.model import Condition, Model, Node, Reference
+from tests.engine.model import Condition, Kind, Model, Node, Reference, Rule
 
 TASK_OUTPUTS: list[dict[str, Any]] = [{"value": 1}, {"value": 5, "result": True}, {"result": False}, {"other": 0}]
 GIVEN: list[dict[str, Any]] = [{}, {"value": 9}, {"result": True}]
-KINDS = ("task", "task", "task", "task", "decision", "decision", "output", "input")
-RULES = ("all_success", "all_success", "none_failed", "all_done", "one_success", "one_failed")
+KINDS: tuple[Kind, ...] = ("task", "task", "task", "task", "decision", "decision", "output", "input")
+RULES: tuple[Rule, ...] = ("all_success", "all_success", "none_failed", "all_done", "one_success", "one_failed")
 OPERATORS = ("==", "!=", ">", ">=", "<", "<=")
 MOST_NODES = 8
 
@@ -32,7 +32,7 @@ class Workflow:
         workflow = f"fail_fast={self.fail_fast}, timeout={self.timeout}, given={self.given}"
         return "\n".join((f"Workflow({workflow})", *lines))
 
-    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 -- the name and shape that Hypothesis looks for
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 -- Hypothesis calls it
         printer.text(repr(self))
 
     def model(self, backstop: float) -> Model:
@@ -52,7 +52,9 @@ def workflows(draw: st.DrawFn, *, queue_timeouts: bool = False) -> Workflow:
         nodes.append(draw(_nodes(f"n{i}", nodes, queue_timeouts=queue_timeouts)))
     fail_fast = draw(st.booleans())
     timeout = draw(st.sampled_from((None, None, None, 30.0)))
-    return Workflow(tuple(nodes), fail_fast, timeout, draw(st.sampled_from(GIVEN)), _plan(nodes, fail_fast, timeout))
+    return Workflow(
+        tuple(nodes), fail_fast, timeout, draw(st.sampled_from(GIVEN)), _plan(nodes, timeout, fail_fast=fail_fast)
+    )
 
 
 @st.composite
@@ -113,7 +115,7 @@ def _values(draw: st.DrawFn, ancestors: list[str]) -> Any:
     return Reference(draw(st.sampled_from(ancestors)), "value", draw(st.sampled_from((None, 0, 5, "text"))))
 
 
-def _plan(nodes: list[Node], fail_fast: bool, timeout: float | None) -> Plan:  # noqa: FBT001
+def _plan(nodes: list[Node], timeout: float | None, *, fail_fast: bool) -> Plan:
     document = {
         "name": "random",
         "on_failure": "fail_fast" if fail_fast else "continue",

@@ -40,16 +40,19 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
-    no_args_is_help=True,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Example:\n\n\b\n  penstock run workflow.json --input '{\"user_id\": 7}'",
 )
 @click.version_option(__version__, prog_name="penstock", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Run workflows: DAGs of API calls, LLM calls and your own Python, written as JSON or YAML.
 
     `penstock COMMAND --help` tells more about a command.
     """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 def call(arguments: Sequence[str] | None = None) -> int:
@@ -57,9 +60,6 @@ def call(arguments: Sequence[str] | None = None) -> int:
     try:
         code = cli.main(given, prog_name="penstock", standalone_mode=False)
         sys.stdout.flush()
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message())
-        return 0
     except click.ClickException as error:
         return _usage(error)
     except (click.Abort, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Ctrl-C (and SIGTERM): the first asks politely, the second ends the process at once."""
+"""Ctrl-C (and SIGTERM, and a closed terminal): the first asks politely, the second ends the process at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Interrupt:
@@ -32,7 +32,9 @@ class Interrupt:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+            # One that is ignored stays so: that is how `nohup`, and a shell that starts a job in the background, ask for it.
+            heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+            self._before = {number: signal.signal(number, self._on_signal) for number in heard}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import TextIO
 
 from rich.cells import cell_len
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.console import Console, ConsoleDimensions, Group, JustifyMethod, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.progress import Progress, Row, choose_rows
+from penstock.cli.progress import ACTIVE, ENDED, Progress, Row, choose_rows
 from penstock.cli.safe_text import clean, duration, one_line
 from penstock.cli.screens import Spans
 from penstock.engine.states import NodeState
@@ -46,16 +47,19 @@ class LiveScreen:
 
     shows_details = True
 
-    def __init__(
-        self, stream: TextIO, *, no_color: bool = False, clock: Callable[[], float] = time.time,
-        console: Console | None = None,
-    ) -> None:  # fmt: skip
-        self._console = console or Console(file=stream, no_color=no_color or None, highlight=False, soft_wrap=False)
+    def __init__(self, *, no_color: bool = False, clock: Callable[[], float] = time.time) -> None:
+        self._console = Console(no_color=no_color or None, highlight=False)
         self._clock = clock
+        self._size: Callable[[], ConsoleDimensions] = lambda: self._console.size
         self._progress: Progress | None = None
         self._live: Live | None = None
         self._partial = ""
         self._notice = ""
+
+    def open(self, terminal: TextIO) -> None:
+        self._console.file = terminal
+        # Rich would ask standard output, which leads elsewhere now.
+        self._size = lambda: ConsoleDimensions(*os.get_terminal_size(terminal.fileno()))
 
     def begin(self, progress: Progress) -> None:
         self._progress = progress
@@ -74,9 +78,11 @@ class LiveScreen:
 
     def end(self) -> None:
         if self._live is not None:
+            self._notice = ""
             self._live.refresh()
             self._live.stop()
             self._live = None
+            self.stray("\n" if self._partial else "")
             self._console.print()
 
     def show(self, lines: Iterable[Spans]) -> None:
@@ -105,6 +111,7 @@ class LiveScreen:
         if progress is None:
             return Text()
         now = self._clock()
+        self._console.size = self._size()
         rows = choose_rows(progress, max(1, self._console.height - CHROME_LINES))
         parts: list[RenderableType] = [self._title(progress, now), Text(), self._table(rows, now)]
         hidden = len(progress.rows) - len(rows)
@@ -164,13 +171,13 @@ class LiveScreen:
         total, done = len(progress.rows), progress.done
         failed = progress.state in ("FAILED", "CANCELLED") or progress.count(NodeState.FAILED)
         style = "red" if failed else "green"
-        bar = ProgressBar(total=total, completed=done, width=min(40, max(10, self._console.width // 4)),
+        bar = ProgressBar(total=total, completed=done, width=min(30, max(10, self._console.width // 6)),
                           complete_style=style, finished_style=style)  # fmt: skip
         line = Text.assemble(f"{done:,}/{total:,}", (f"  {duration(progress.seconds(now))}", "dim"))
-        for state, rows in progress.by_state.items():
-            if rows and state != NodeState.PENDING:
+        for state in (NodeState.FAILED, *ACTIVE, NodeState.QUEUED, *ENDED):
+            if count := progress.count(state):
                 line.append("  ")
-                line.append(f"{len(rows):,} {state.lower()}", style=STYLES[state][1])
+                line.append(f"{count:,} {state.lower()}", style=STYLES[state][1])
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
         grid.add_column(no_wrap=True, overflow="ellipsis")

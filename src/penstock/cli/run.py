@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,15 +60,12 @@ def run(file: str, timeout: float | None, **options: Any) -> int:
 
 
 def _run_silently(file: str, timeout: float | None, options: dict[str, Any]) -> int:
-    import msgspec
-
     from penstock.cli.safe_text import json_text
     from penstock.cli.screens import SilentScreen
     from penstock.cli.streams import captured, kept_stdout
 
     def show(ending: Ending) -> None:
-        view = {**msgspec.to_builtins(ending.result), "labels": request.labels}
-        stdout.write(json_text(view) + "\n")
+        stdout.write(json_text({**ending.result.view, "labels": request.labels}) + "\n")
         stdout.flush()
 
     screen = SilentScreen()
@@ -83,25 +81,31 @@ def _run_shown(file: str, timeout: float | None, options: dict[str, Any]) -> int
     def show(ending: Ending) -> None:
         screen.show(report(ending, all_logs=options["logs"], debug=options["debug"]))
 
-    screen, live = _screen(plain=options["plain"], no_color=options["no_color"])
-    with captured(screen.stray, screen.stray if live and sys.stderr.isatty() else None):
+    with _screen(plain=options["plain"], no_color=options["no_color"]) as screen, captured(screen.stray):
         return _execute(_request(file, timeout, options), screen, show)
 
 
-def _screen(*, plain: bool, no_color: bool) -> tuple[Screen, bool]:
-    """The screen, and whether it is a live one."""
+@contextmanager
+def _screen(*, plain: bool, no_color: bool) -> Iterator[Screen]:
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
-    if not plain and sys.stdout.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
-        from penstock.cli.live import LiveScreen
+    if plain or not sys.stdout.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
+        from penstock.cli.screens import LineScreen
 
-        return LiveScreen(sys.stdout, no_color=no_color), True
-    from penstock.cli.screens import LineScreen
+        yield LineScreen(sys.stdout)
+        return
+    from penstock.cli.live import LiveScreen
+    from penstock.cli.streams import kept_terminal
 
-    return LineScreen(sys.stdout), False
+    screen = LiveScreen(no_color=no_color)
+    with kept_terminal(screen.stray) as terminal:
+        screen.open(terminal)
+        yield screen
 
 
 def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Request:
     """Everything is read and checked before a store is opened, so that a mistake changes nothing."""
+    from dataclasses import replace
+
     from penstock.cli import reading
     from penstock.cli.session import Request
     from penstock.config import Settings
@@ -121,6 +125,9 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
     )
     reading.check_input(compiled.plan, given)
     _warn(file, compiled.warnings)
+    if options["store"] is None:
+        # nobody else's work is in a private store, so there is nothing to wait for once the execution has ended
+        settings = replace(settings, shutdown_grace_seconds=min(settings.shutdown_grace_seconds, 0.5))
     return Request(document, settings, given, labels, options["store"], timeout)
 
 
@@ -136,7 +143,4 @@ def _execute(request: Request, screen: Screen, show: Callable[[Ending], None]) -
     from penstock.cli.session import Session
     from penstock.embedded import run_loop
 
-    ending = run_loop(Session(request, screen).run(show))
-    if ending.interrupted_by is not None:
-        return int(ending.interrupted_by)
-    return 0 if ending.result.completed else 1
+    return run_loop(Session(request, screen).run(show)).exit_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 import time
@@ -22,6 +23,7 @@ from penstock.errors import Conflict
 from penstock.stores.base import Stored
 
 TICK_SECONDS = 0.1
+CLOSE_SECONDS = 2.0
 MANY_NODES = 1000
 """From here on, details are looked up once a second at most: each look reads the whole execution."""
 
@@ -44,6 +46,12 @@ class Ending:
     """The exit code of the signal that ended it."""
     timed_out: bool
 
+    @property
+    def exit_code(self) -> int:
+        if self.interrupted_by is not None:
+            return self.interrupted_by
+        return 0 if self.result.completed else 1
+
 
 class Session:
     def __init__(self, request: Request, screen: Screen) -> None:
@@ -64,6 +72,7 @@ class Session:
                 stored = await engine.stores.cold.execution(handle.id)
                 ending = Ending(result, stored, interrupt.exit_code, timed_out)
                 show(ending)
+                self._give_up_after(request.settings.shutdown_grace_seconds + CLOSE_SECONDS, ending)
         return ending
 
     async def _watch(self, engine: Engine, handle: ExecutionHandle, progress: Progress, interrupt: Interrupt) -> bool:
@@ -122,6 +131,15 @@ class Session:
         with tempfile.TemporaryDirectory(prefix="penstock-") as directory:
             self._directory = Path(directory)
             yield f"sqlite:///{self._directory / 'run.db'}"
+
+    def _give_up_after(self, seconds: float, ending: Ending) -> None:
+        """A handler that swallows its cancellation can't hold the process: the result is there already."""
+
+        def give_up() -> None:
+            self._at_once()
+            os._exit(ending.exit_code)
+
+        asyncio.get_running_loop().call_later(seconds, give_up)
 
     def _at_once(self) -> None:
         self._screen.restore()

@@ -6,12 +6,16 @@ import io
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TextIO
+from typing import Any, TextIO
 
 from penstock.worker.logs import AttemptLog, current_log
+
+PUMP_SECONDS = 0.2
+"""A program that a handler has left behind may hold the pipe for ever; the run doesn't wait for it."""
 
 _partial: ContextVar[tuple[AttemptLog, str] | None] = ContextVar("penstock_partial_line", default=None)
 
@@ -29,6 +33,9 @@ class HandlerStream(io.TextIOBase):
 
     def fileno(self) -> int:
         return self._original.fileno()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)  # `buffer` and the like: below this, text is out of our hands
 
     def write(self, text: str) -> int:
         log = current_log.get()
@@ -76,12 +83,44 @@ def captured(stray_out: Callable[[str], object], stray_error: Callable[[str], ob
 @contextmanager
 def kept_stdout() -> Iterator[TextIO]:
     """Standard output for one writer; whatever else writes there, such as a handler's subprocess, goes to stderr."""
-    sys.stdout.flush()
-    mine = os.dup(1)
-    os.dup2(2, 1)
+    with _redirected(1, 2) as stream:
+        yield stream
+
+
+@contextmanager
+def kept_terminal(stray: Callable[[str], object]) -> Iterator[TextIO]:
+    """The terminal for one writer; whatever else writes there is given to `stray`, in a thread."""
+    reading, writing = os.pipe()
+    pump = threading.Thread(target=_pump, args=(reading, stray), name="penstock-pump", daemon=True)
+    pump.start()
+    with ExitStack() as stack:
+        # On the way out: both streams as they were, then the rest of what the pipe holds, then the terminal is closed.
+        stack.callback(pump.join, PUMP_SECONDS)
+        if os.isatty(2):
+            stack.enter_context(_redirected(2, writing))
+        stream = stack.enter_context(_redirected(1, writing))
+        os.close(writing)
+        yield stream
+
+
+@contextmanager
+def _redirected(number: int, target: int) -> Iterator[TextIO]:
+    """File descriptor `number` leads to `target`; the stream that is given leads to where it led before."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    original = os.dup(number)
+    os.dup2(target, number)
     try:
-        with os.fdopen(os.dup(mine), "w", encoding="utf-8") as stream:
-            yield stream
+        with os.fdopen(os.dup(original), "w", encoding=sys.stdout.encoding, errors="replace") as kept:
+            yield kept
     finally:
-        os.dup2(mine, 1)
-        os.close(mine)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os.dup2(original, number)
+        os.close(original)
+
+
+def _pump(reading: int, stray: Callable[[str], object]) -> None:
+    with os.fdopen(reading, "r", encoding="utf-8", errors="replace", newline="") as lines:
+        for line in lines:
+            stray(line)

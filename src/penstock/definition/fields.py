@@ -41,12 +41,18 @@ class Reader:
 
     def pick(self, *names: str) -> tuple[str, Any]:
         """The first of these spellings that is there and isn't null."""
-        found = [name for name in names if self.raw.get(name) is not None]
-        for other in found[1:]:
-            if self.raw[other] != self.raw[found[0]]:
-                message = f'"{other}" has no effect, because "{found[0]}" is there too; remove one of them'
-                self.problems.warn("ignored_field", self.place(other), message, self.node_id)
-        return (found[0], self.raw[found[0]]) if found else (names[0], None)
+        for name in names:
+            value = self.raw.get(name)
+            if value is not None:
+                for other in names[names.index(name) + 1 :]:
+                    if self.raw.get(other) not in (None, value):
+                        self.ignored(other, name)
+                return name, value
+        return names[0], None
+
+    def ignored(self, name: str, other: str) -> None:
+        message = f'"{name}" has no effect, because "{other}" is there too; remove one of them'
+        self.problems.warn("ignored_field", self.place(name), message, self.node_id)
 
     def value(self, name: str, kinds: tuple[type, ...]) -> Any:
         value = self.raw.get(name)

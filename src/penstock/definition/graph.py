@@ -81,7 +81,10 @@ def missing_ancestors(
     Three sieves, so that real documents cost next to nothing: a direct dependency; an ancestor in a spanning forest
     (two comparisons); what is left is answered exactly by bit sets over the wanted ancestors, 1,024 at a time.
     """
-    parents = [set(direct) for direct in dependencies]
+    queries = list(queries)
+    if not queries:
+        return []
+    parents = {node: set(dependencies[node]) for node, _ in queries}
     enter, leave = _intervals(dependencies, order)
     hard = [
         (node, other)

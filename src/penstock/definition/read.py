@@ -88,8 +88,7 @@ def _raw_nodes(document: dict[str, Any], problems: Problems) -> tuple[str, list[
         dag = Reader(document["dag"], "dag", problems)
         dag.unknown(DAG_FIELDS)
         if document.get("nodes") is not None:
-            message = '"nodes" has no effect, because "dag" is there too; remove one of them'
-            problems.warn("ignored_field", "nodes", message)
+            Reader(document, "", problems).ignored("nodes", "dag")
         if not isinstance(document["dag"], dict):
             return "dag.nodes", []
         holder, path = dag.raw, "dag.nodes"
@@ -208,8 +207,7 @@ def _count_retries(inner: Reader, found: dict[str, Any]) -> None:
     if "max_attempts" not in found:
         found["max_attempts"] = None if retries is None else retries + 1
     elif retries is not None and found["max_attempts"] not in (None, retries + 1):
-        message = '"max_retries" has no effect, because "max_attempts" is there too; remove one of them'
-        inner.problems.warn("ignored_field", inner.place("max_retries"), message, inner.node_id)
+        inner.ignored("max_retries", "max_attempts")
 
 
 def _retry_value(inner: Reader, spelling: str, field: str) -> Any:

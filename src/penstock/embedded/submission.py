@@ -69,7 +69,9 @@ class Submissions:
             limits = Limits(settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth)
             plan = compile_document(document, handlers=self._handlers(), limits=limits).plan
             text = json.dumps(document, ensure_ascii=False).encode()
-            stored = await self._stores.cold.put_workflow(plan.name, content_hash(document), text, self._stores.hot.now())
+            stored = await self._stores.cold.put_workflow(
+                plan.name, content_hash(document), text, self._stores.hot.now()
+            )
             plan.version = stored.version
             self._plans.put(plan)
             self._compiled[key] = plan

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import secrets
+import sys
 from pathlib import Path
 
 from penstock.engine.events import Blob
@@ -55,10 +57,22 @@ class DirectoryBlobs:
         path = self._path(key)
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_suffix(f".{os.getpid()}.part")
+            partial = path.with_suffix(f".{secrets.token_hex(4)}.part")
             with partial.open("wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())  # a record that points here may be committed next
             partial.rename(path)
+            _sync_directory(path.parent)
         return Blob(key, len(data))
+
+
+def _sync_directory(path: Path) -> None:
+    """The name must be on disk too, not only the content."""
+    if sys.platform == "win32":
+        return  # folders can't be opened there, and needn't
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -89,19 +89,22 @@ class MemoryHotStore:
         if not self._holds(commit.partition, commit.token) or place.commit_number != commit.commit_number:
             self.fenced += 1
             raise Fenced(f"partition {commit.partition} has moved on from commit {commit.commit_number}")
+        # encoded before the first write: a commit that can't be encoded must leave nothing
+        encoded = [codec.encode_change(commands) for commands in commit.changes]
+        letters = [codec.encode(letter) for commands in commit.changes for letter in commands.dead_letters]
         place.commit_number += 1
         place.position = commit.position
         place.inbox.trim(commit.position)
-        for commands in commit.changes:
+        self.letters += letters
+        for commands, change in zip(commit.changes, encoded, strict=True):
             name = commands.execution_id
-            if commands.nodes or commands.history or commands.record:
-                self.changes.setdefault(name, []).append(codec.encode_change(commands))
+            if commands.nodes or commands.history or commands.record or commands.logs:
+                self.changes.setdefault(name, []).append(change)
             if commands.record is not None:
                 self.records[name] = codec.encode(commands.record)
                 place.active.add(name)
             if commands.timer_changed:
                 self._set_timer(place, name, commands.wake_at)
-            self.letters.extend(codec.encode(letter) for letter in commands.dead_letters)
             self.queue.apply(commands)
             if commands.finished:
                 place.active.discard(name)
@@ -168,14 +171,18 @@ class MemoryColdStore:
         return versions[wanted - 1] if 0 < wanted <= len(versions) else None
 
     async def create(self, executions: Sequence[NewExecution]) -> list[str]:
+        keys = dict(self._keys)
+        for new in executions:
+            if new.idempotency_key is not None:
+                made = keys.setdefault(new.idempotency_key, (new.record.execution_id, new.request_hash))
+                if made[1] != new.request_hash:
+                    raise Conflict(f"the idempotency key {new.idempotency_key!r} was used for another request")
         return [self._create(new) for new in executions]
 
     def _create(self, new: NewExecution) -> str:
         name = new.record.execution_id
         if new.idempotency_key is not None:
-            made, request = self._keys.setdefault(new.idempotency_key, (name, new.request_hash))
-            if request != new.request_hash:
-                raise Conflict(f"the idempotency key {new.idempotency_key!r} was used for another request")
+            made, _ = self._keys.setdefault(new.idempotency_key, (name, new.request_hash))
             if made != name:
                 return made
         self._intents.setdefault(name, codec.encode(new))

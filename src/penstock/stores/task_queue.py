@@ -56,7 +56,8 @@ class MemoryTaskQueue:
         for stop in stops:
             key = key_of(stop)
             if key in self._held:
-                self._drop(key)
+                del self._held[key]
+                self.on_stopped(key)
                 held.append(stop)
             elif key in self._queued:
                 self._stopped.add(key)
@@ -123,7 +124,7 @@ class MemoryTaskQueue:
         """A dead worker's tasks (of executions that are `mine`) become `TaskLost`."""
         keys = [key for key, (holder, _) in self._held.items() if holder == worker_id and mine(key[0])]
         for key in keys:
-            self._drop(key)
+            del self._held[key]
         self._append(TaskLost(*key, worker_id) for key in keys)
         if not any(holder == worker_id for holder, _ in self._held.values()):
             self._beats.pop(worker_id, None)
@@ -155,15 +156,11 @@ class MemoryTaskQueue:
                     taken.append(task)
         return taken
 
-    def _drop(self, key: Key) -> None:
-        del self._held[key]
-        self.on_dropped(key)
-
     def on_held(self, key: Key) -> None:
         """A worker is about to get the task."""
 
-    def on_dropped(self, key: Key) -> None:
-        """The task was taken from its worker; what the worker hands in itself passes through the inbox."""
+    def on_stopped(self, key: Key) -> None:
+        """A worker's task was stopped by a commit; everything else that ends one passes through the inbox."""
 
     def _may_run(self, task: Task) -> bool:
         if self._on_hold and task.execution_id in self._on_hold:

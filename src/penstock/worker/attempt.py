@@ -22,6 +22,7 @@ from penstock.worker.registry import Handler
 from penstock.worker.secrets import Secrets, redact
 from penstock.worker.threads import ThreadRunner
 
+
 class Runners(Protocol):
     settings: Settings
     worker_id: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sqlite3
 from pathlib import Path
 
 from penstock.errors import SchemaMismatch, StoreError
@@ -45,20 +46,26 @@ class SqliteStores:
 
 
 def _prepare(path: Path) -> None:
-    import sqlite3  # noqa: PLC0415 -- for the error's name only
-
     try:
         connection = connect(path)
     except sqlite3.Error as error:
         raise StoreError(f"{path} can't be opened as a SQLite file: {error}") from None
     try:
+        found = _schema(connection)
+        if found is not None and found != SCHEMA_VERSION:
+            raise SchemaMismatch(f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}")
         connection.executescript((Path(__file__).parent / "schema.sql").read_text())
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('store_id', ?)", (secrets.token_hex(8),))
-        (found,) = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     except sqlite3.Error as error:
         raise StoreError(f"{path} can't be used: {error}") from None
     finally:
         connection.close()
-    if found != SCHEMA_VERSION:
-        raise SchemaMismatch(f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}")
+
+
+def _schema(connection: sqlite3.Connection) -> str | None:
+    """The schema of a file that has been used before."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+        return None
+    row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    return str(row[0]) if row else None

@@ -29,13 +29,21 @@ class Claims:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         self._slots = max(os.fstat(self._file).st_size // SLOT_BYTES, GROW_SLOTS)
-        os.ftruncate(self._file, self._slots * SLOT_BYTES)
-        self._map = mmap.mmap(self._file, self._slots * SLOT_BYTES)
+        self._map = self._reserve()
         self._taken = self._read()
         self.left_over = set(self._taken)
         """What the last process held when it ended; each stays noted until its loss is recorded."""
         taken = set(self._taken.values())
         self._free = [slot for slot in range(self._slots) if slot not in taken]
+
+    def _reserve(self) -> mmap.mmap:
+        """With room on disk for all of it: writing into a hole of the file on a full disk would end the process."""
+        size = self._slots * SLOT_BYTES
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(self._file, 0, size)
+        else:
+            os.ftruncate(self._file, size)
+        return mmap.mmap(self._file, size)
 
     def _read(self) -> dict[Key, int]:
         found: dict[Key, int] = {}
@@ -67,9 +75,8 @@ class Claims:
 
     def _grow(self) -> None:
         first, self._slots = self._slots, self._slots * 2
-        os.ftruncate(self._file, self._slots * SLOT_BYTES)
         self._map.close()
-        self._map = mmap.mmap(self._file, self._slots * SLOT_BYTES)
+        self._map = self._reserve()
         self._free.extend(range(first, self._slots))
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ from penstock.errors import Conflict
 from penstock.stores import codec
 from penstock.stores.base import NewExecution, Stored, WorkflowVersion
 from penstock.stores.sqlite.hot import SqliteHotStore
-from penstock.stores.sqlite.reader import Reader
+from penstock.stores.sqlite.reader import HAS_CHANGES, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
 SELECT_VERSION = "SELECT name, version, content_hash, document, created_at FROM workflows"
@@ -98,9 +98,12 @@ class SqliteColdStore:
         return NewExecution(codec.decode_record(intent), known, key, request_hash or "", retry_of)
 
     async def executions(self, state: ExecutionState | None = None, limit: int = 100) -> list[ExecutionRecord]:
-        rows = await self._reader.rows(
-            "SELECT id FROM executions WHERE ? IS NULL OR state = ? ORDER BY n DESC LIMIT ?", (state, state, limit)
-        )
+        wanted = {None: "1", ExecutionState.PENDING: f"state = 'RUNNING' AND NOT {HAS_CHANGES}"}.get(state, "state = ?")
+        if state == ExecutionState.RUNNING:
+            wanted += f" AND {HAS_CHANGES}"  # a row is RUNNING from the start: the second write is saved
+        values = (str(state), limit) if "?" in wanted else (limit,)
+        statement = f"SELECT id FROM executions WHERE {wanted} ORDER BY n DESC LIMIT ?"  # noqa: S608 -- our own words
+        rows = await self._reader.rows(statement, values)
         found = [await self.execution(row[0]) for row in rows]
         return [stored.record for stored in found if stored is not None]
 

@@ -6,10 +6,14 @@ be made again from the executions (`orchestrator.recovery`), so a task costs one
 
 from __future__ import annotations
 
+import asyncio
+import secrets
 import sqlite3
 import time
 from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
+
+from msgspec import structs
 
 from penstock.engine.commands import Commands
 from penstock.engine.events import AnyEvent, TaskFailed, TaskLost, TaskReturned, TaskSucceeded
@@ -23,6 +27,9 @@ from penstock.stores.sqlite.reader import CHANGE_BITS, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 from penstock.stores.task_queue import Key, MemoryTaskQueue, key_of
 
+FEW_EXECUTIONS = 4
+SMALL_BYTES = 8192
+
 
 class SqliteHotStore:
     partitions = 1
@@ -32,6 +39,8 @@ class SqliteHotStore:
         self._writer, self._reader = writer, reader
         self._inbox = Inbox()
         self._lease = Lease(0, "", "", 0, 0)
+        self._expires_at = 0.0
+        self._writing: asyncio.Future[None] | None = None
         self._timers: dict[str, float] = {}
         self._timer_heap: list[tuple[float, str]] = []
         self._numbers: dict[str, int] = {}
@@ -43,12 +52,19 @@ class SqliteHotStore:
     def now(self) -> float:
         return time.time()
 
-    async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:  # noqa: ARG002
-        self._lease = Lease(partition, owner, f"{owner}:{id(self)}", self._lease.commit_number, self._lease.position)
-        return Lease(partition, owner, self._lease.token, self._lease.commit_number, self._lease.position)
+    async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
+        lease = self._lease
+        if lease.token and lease.owner != owner and self._expires_at > self.now():
+            return None
+        self._lease = Lease(partition, owner, secrets.token_hex(8), lease.commit_number, lease.position)
+        self._expires_at = self.now() + seconds
+        return structs.replace(self._lease)
 
-    async def renew(self, lease: Lease, seconds: float) -> bool:  # noqa: ARG002
-        return lease.token == self._lease.token
+    async def renew(self, lease: Lease, seconds: float) -> bool:
+        if lease.token != self._lease.token:
+            return False
+        self._expires_at = self.now() + seconds
+        return True
 
     async def release(self, lease: Lease) -> None:
         if lease.token == self._lease.token:
@@ -88,50 +104,74 @@ class SqliteHotStore:
 
     async def commit(self, commit: Commit) -> None:
         self._check(commit)
-        rows: list[tuple[int, bytes]] = []
-        others: list[Commands] = []
-        for commands in commit.changes:
-            name = commands.execution_id
-            if commands.nodes or commands.history or commands.record:
-                row = self._numbers[name]
-                self._numbers[name] = row + 1
-                rows.append((row, codec.encode_change(commands)))
-            if commands.finished or commands.timer_changed or commands.dead_letters or commands.held is not None:
-                others.append(commands)
-        if rows or others:
-            updates = self._updates(others)
-            await self._writer.submit(lambda connection: _write(connection, rows, updates))
+        rows = self._rows(commit.changes)
+        updates = self._updates(commit.changes)
+
+        def job(connection: sqlite3.Connection) -> None:
+            _write(connection, rows, updates)
+
+        if (rows or updates) and not (self._is_small(rows) and self._writer.now(job)):
+            written = self._writing = self._writer.submit(job)
+            written.add_done_callback(lambda done: None if done.exception() else self._show(commit))
+            # once it is on its way it happens, also if the caller is cancelled: its effects must show then too
+            await asyncio.shield(written)
+        else:
+            self._show(commit)
+
+    def _show(self, commit: Commit) -> None:
+        """The effects of a commit, once it is durable."""
         self._lease.commit_number += 1
         self._lease.position = commit.position
         self.queue.settled(self._inbox.trim(commit.position))
         for commands in commit.changes:
             self.queue.apply(commands)
-        for commands in others:
             if commands.timer_changed:
                 self._set_timer(commands.execution_id, commands.wake_at)
             if commands.finished:
                 self._timers.pop(commands.execution_id, None)
                 self._numbers.pop(commands.execution_id, None)
 
+    def _rows(self, changes: Sequence[Commands]) -> list[tuple[int, bytes]]:
+        """Encoded now: by the time the writer gets to it, the execution may have gone on."""
+        rows: list[tuple[int, bytes]] = []
+        for commands in changes:
+            if commands.nodes or commands.history or commands.record or commands.logs:
+                row = self._numbers[commands.execution_id]
+                self._numbers[commands.execution_id] = row + 1
+                rows.append((row, codec.encode_change(commands)))
+        return rows
+
+    def _is_small(self, rows: list[tuple[int, bytes]]) -> bool:
+        return (
+            len(self._numbers) <= FEW_EXECUTIONS and len(rows) <= 1 and sum(len(data) for _, data in rows) < SMALL_BYTES
+        )
+
     def _check(self, commit: Commit) -> None:
-        if commit.token != self._lease.token or commit.commit_number != self._lease.commit_number:
+        self.check(commit.token)
+        under_way = self._writing is not None and not self._writing.done()
+        if under_way or commit.commit_number != self._lease.commit_number:
             raise Fenced(f"the store has moved on from commit {commit.commit_number}")
 
-    def _updates(self, changes: list[Commands]) -> _Updates:
-        """Taken now: by the time the writer gets to it, the execution may have gone on."""
+    def check(self, token: str) -> None:
+        if not token or token != self._lease.token:
+            raise Fenced("the store belongs to another owner now")
+
+    def _updates(self, changes: Sequence[Commands]) -> _Updates:
         updates = _Updates()
         for commands in changes:
-            n = self._numbers[commands.execution_id] >> CHANGE_BITS
+            name = commands.execution_id
             if commands.finished and commands.record is not None:
+                n = self._numbers[name] >> CHANGE_BITS
                 updates.ended.append((commands.record.finished_at, str(commands.record.state), n))
-            elif commands.held is not None:
+                if name in self._timers:
+                    updates.timers.append((n, None))
+            elif commands.timer_changed:
+                updates.timers.append((self._numbers[name] >> CHANGE_BITS, commands.wake_at))
+            if commands.held is not None and not commands.finished:
                 state = ExecutionState.PAUSED if commands.held else ExecutionState.RUNNING
-                updates.states.append((str(state), n))
-            if commands.finished and commands.execution_id in self._timers:
-                updates.timers.append((n, None))
-            elif commands.timer_changed and not commands.finished:
-                updates.timers.append((n, commands.wake_at))
-            updates.letters += [(n, codec.encode(letter)) for letter in commands.dead_letters]
+                updates.states.append((str(state), self._numbers[name] >> CHANGE_BITS))
+            for letter in commands.dead_letters:
+                updates.letters.append((self._numbers[name] >> CHANGE_BITS, codec.encode(letter)))
         return updates
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:  # noqa: ARG002
@@ -150,7 +190,7 @@ class SqliteHotStore:
         return self._timer_heap[0][0] if self._timer_heap else None
 
     async def active(self, partition: int) -> list[str]:  # noqa: ARG002
-        return await self._reader.started()
+        return await self._reader.started(changed=True)
 
     def _set_timer(self, name: str, wake_at: float | None) -> None:
         if wake_at is None:
@@ -166,6 +206,9 @@ class _Updates:
         self.states: list[tuple[str, int]] = []
         self.timers: list[tuple[int, float | None]] = []
         self.letters: list[tuple[int, bytes]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.ended or self.states or self.timers or self.letters)
 
 
 def _write(connection: sqlite3.Connection, rows: list[tuple[int, bytes]], updates: _Updates) -> None:
@@ -199,7 +242,7 @@ class SqliteTaskQueue(MemoryTaskQueue):
 
     def __init__(self, store: SqliteHotStore, claims: Claims) -> None:
         super().__init__(store.append_now)
-        self._claims = claims
+        self._store, self._claims = store, claims
 
     def orphans(self) -> set[Key]:
         return self._claims.left_over
@@ -211,7 +254,7 @@ class SqliteTaskQueue(MemoryTaskQueue):
     def on_held(self, key: Key) -> None:
         self._claims.add(key)
 
-    def on_dropped(self, key: Key) -> None:
+    def on_stopped(self, key: Key) -> None:
         self._claims.remove(key)
 
     def settled(self, events: Iterable[AnyEvent]) -> None:
@@ -221,4 +264,5 @@ class SqliteTaskQueue(MemoryTaskQueue):
                 self._claims.remove(key_of(event))
 
     async def reap(self, partition: int, token: str, worker_id: str) -> int:  # noqa: ARG002
+        self._store.check(token)
         return self.lose(worker_id, lambda _name: True)

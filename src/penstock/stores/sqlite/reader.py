@@ -13,6 +13,7 @@ from penstock.stores.base import Stored
 from penstock.stores.sqlite.writer import connect
 
 CHANGE_BITS = 24
+HAS_CHANGES = "EXISTS (SELECT 1 FROM changes WHERE changes.id = executions.n << 24)"
 
 
 class Reader:
@@ -30,8 +31,11 @@ class Reader:
     def timers(self) -> list[tuple[str, float]]:
         return self.rows_now("SELECT id, wake_at FROM timers JOIN executions USING (n)")
 
-    async def started(self) -> list[str]:
-        return [row[0] for row in await self.rows("SELECT id FROM executions WHERE ended_at IS NULL ORDER BY n")]
+    async def started(self, *, changed: bool = False) -> list[str]:
+        """Executions that haven't ended; with `changed`, only those that have begun."""
+        having = f"AND {HAS_CHANGES}" if changed else ""
+        rows = await self.rows(f"SELECT id FROM executions WHERE ended_at IS NULL {having} ORDER BY n")  # noqa: S608
+        return [row[0] for row in rows]
 
     async def executions(self, execution_ids: Collection[str]) -> dict[str, tuple[Stored, int]]:
         """Each execution that there is, and the id that its next change gets."""

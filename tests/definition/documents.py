@@ -1,0 +1,91 @@
+"""What these tests build and judge documents with."""
+
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from penstock.definition import Problem, compile_document
+from penstock.definition.plan import Compiled, Plan
+from penstock.errors import InvalidWorkflow
+
+
+def node(name: str, *dependencies: str, **fields: Any) -> dict[str, Any]:
+    return {"id": name, "handler": "noop", "dependencies": list(dependencies), **fields}
+
+
+def workflow(*nodes: Any, **fields: Any) -> dict[str, Any]:
+    return {"name": "w", **fields, "nodes": list(nodes)}
+
+
+def compiled(*nodes: Any, strict: bool = False, **fields: Any) -> Compiled:
+    return compile_document(workflow(*nodes, **fields), strict=strict)
+
+
+def plan_of(*nodes: Any, **fields: Any) -> Plan:
+    return compiled(*nodes, **fields).plan
+
+
+def problems_of(document: Any, **options: Any) -> list[Problem]:
+    with pytest.raises(InvalidWorkflow) as refused:
+        compile_document(document, **options)
+    return refused.value.problems
+
+
+def problem_of(*nodes: Any, **fields: Any) -> Problem:
+    """The one problem of a workflow with these nodes."""
+    problems = problems_of(workflow(*nodes, **fields))
+    assert len(problems) == 1, problems
+    return problems[0]
+
+
+class Outputs:
+    """Where references look, in a test."""
+
+    def __init__(
+        self,
+        outputs: Mapping[str, Any],
+        given: Any = None,
+        aliases: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self._outputs, self._given, self._aliases = outputs, given, aliases or {}
+
+    def output(self, node_id: str) -> Any:
+        return self._outputs[node_id]
+
+    def aliases(self, node_id: str) -> Mapping[str, str]:
+        return self._aliases.get(node_id, {})
+
+    @property
+    def input(self) -> Any:
+        return {} if self._given is None else self._given
+
+    @property
+    def execution(self) -> Mapping[str, Any]:
+        return {"id": "the-execution", "workflow": "the-workflow", "version": 3}
+
+
+def work(function: Callable[[], Any]) -> int:
+    """How many lines and calls it runs: a measure that doesn't depend on the machine, unlike time."""
+    steps = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+def assert_linear(task: Callable[[int], Callable[[], Any]], small: int) -> None:
+    """`task(size)` is the work to do at that size; eight times the size may take hardly more than eight times as long."""
+    task(small)()  # imports and caches are paid for once
+    assert work(task(8 * small)) < 10 * work(task(small))

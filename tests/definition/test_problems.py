@@ -1,0 +1,406 @@
+"""What is refused at submission: every problem at once, each with a code, a place and words that help."""
+
+import json
+from typing import Any
+
+import pytest
+
+from penstock.definition import Problem, compile_document, parse
+from penstock.definition.parse import Limits
+from penstock.errors import InvalidWorkflow
+from tests.definition.documents import assert_linear, node, problem_of, problems_of, workflow
+
+A, B, C = node("a"), node("b", "a"), node("c", "b")
+
+# name: (nodes, code, path, node_id, message)
+GRAPH: dict[str, tuple[list[Any], str, str, str | None, str]] = {
+    "nothing": ([], "empty_workflow", "nodes", None, 'a workflow needs at least one node in "nodes"'),
+    "a duplicate id": (
+        [A, B, A],
+        "duplicate_id", "nodes[2].id", "a",
+        "the id 'a' is taken by nodes[0]; ids must differ",
+    ),
+    "an unknown dependency": (
+        [A, node("b", "a", "aa")],
+        "unknown_dependency", "nodes[1].dependencies[1]", "b",
+        "'b' depends on 'aa', which isn't a node; did you mean 'a'?",
+    ),
+    "an unknown dependency that is like no other": (
+        [A, {"id": "b", "handler": "noop", "depends_on": ["zzz"]}],
+        "unknown_dependency", "nodes[1].depends_on[0]", "b",
+        "'b' depends on 'zzz', which isn't a node",
+    ),
+    "a self dependency": (
+        [A, node("b", "a", "b")],
+        "self_dependency", "nodes[1].dependencies[1]", "b",
+        "'b' can't depend on itself; remove it from its dependencies",
+    ),
+    "a cycle": (
+        [A, node("x", "a", "z"), node("y", "x"), node("z", "y"), node("after", "z")],
+        "cycle", "nodes[1].dependencies", "x",
+        "these nodes wait for each other in a cycle: x → y → z → x; remove one of the dependencies",
+    ),
+    "a long cycle": (
+        [node(f"n{i}", f"n{(i - 1) % 40}") for i in range(40)],
+        "cycle", "nodes[0].dependencies", "n0",
+        "these nodes wait for each other in a cycle: "
+        "n0 → n1 → n2 → n3 → n4 → n5 → … → n36 → n37 → n38 → n39 → n0; remove one of the dependencies",
+    ),
+    "a missing handler": (
+        [{"id": "a"}],
+        "missing_handler", "nodes[0].handler", "a",
+        'the node has no "handler"; name what it runs, for example "noop"',
+    ),
+    "an unknown handler": (
+        [node("a", handler="http_requst")],
+        "unknown_handler", "nodes[0].handler", "a",
+        "no handler is called 'http_requst'; did you mean 'http_request'?",
+    ),
+    "an unknown handler that is like no other": (
+        [{"id": "a", "type": "mine"}],
+        "unknown_handler", "nodes[0].type", "a",
+        "no handler is called 'mine'; register it with @penstock.handler, or allow handlers that come later",
+    ),
+    "a node that isn't an object": (
+        ["a"],
+        "bad_value", "nodes[0]", None,
+        'a node is an object with "id" and "handler", not text',
+    ),
+}  # fmt: skip
+
+REFERENCES: dict[str, tuple[list[Any], str, str, str | None, str]] = {
+    "an unknown node": (
+        [node("user"), node("b", "user", config={"deep": [{"x": "Dear {{ usr.name }}"}]})],
+        "unknown_reference", "nodes[1].config.deep[0].x", "b",
+        "{{ usr.name }} refers to 'usr', which isn't a node; did you mean 'user'?",
+    ),
+    "a root that is nearly right": (
+        [node("a", config={"x": "{{ inputs.name }}"})],
+        "unknown_reference", "nodes[0].config.x", "a",
+        "{{ inputs.name }} refers to 'inputs', which isn't a node; did you mean 'input'?",
+    ),
+    "an unknown node by its full name": (
+        [node("a b"), node("b", "a b", config={"x": '{{ nodes["ab"].x }}'})],
+        "unknown_reference", "nodes[1].config.x", "b",
+        "{{ nodes[\"ab\"].x }} refers to 'ab', which isn't a node; did you mean 'a b'?",
+    ),
+    "a node that isn't an ancestor": (
+        [A, node("b", config={"list": ["{{ a.x }}"]})],
+        "not_an_ancestor", "nodes[1].config.list[0]", "b",
+        "'b' refers to 'a', which doesn't come before it; add 'a' to its dependencies",
+    ),
+    "a node that comes later": (
+        [node("a", config={"x": "{{ c }}"}), B, C],
+        "not_an_ancestor", "nodes[0].config.x", "a",
+        "'a' refers to 'c', which only runs after it; refer to a node that comes before",
+    ),
+    "itself": (
+        [node("a", config={"x": "{{ a.y }}"})],
+        "not_an_ancestor", "nodes[0].config.x", "a",
+        "'a' refers to its own output; refer to a node that comes before",
+    ),
+    "a condition on a node that isn't an ancestor": (
+        [A, node("b", condition="a.ok")],
+        "not_an_ancestor", "nodes[1].condition", "b",
+        "'b' refers to 'a', which doesn't come before it; add 'a' to its dependencies",
+    ),
+    "a condition on an unknown node": (
+        [node("vip"), node("b", "vip", condition="vipp.result")],
+        "unknown_reference", "nodes[1].condition", "b",
+        "the condition refers to 'vipp', which isn't a node; did you mean 'vip'?",
+    ),
+    "a malformed template": (
+        [A, node("b", "a", config={"x": "{{ a.x | upper }}"})],
+        "malformed_template", "nodes[1].config.x", "b",
+        "{{ a.x | upper }} can't be read at '| upper'; only .key, [0], [\"key\"] and ?? are possible",
+    ),
+    "a template that isn't closed": (
+        [A, node("b", "a", config={"x": "Dear {{ a.x"})],
+        "malformed_template", "nodes[1].config.x", "b",
+        "'{{ a.x' has no closing }}",
+    ),
+    "a malformed condition": (
+        [A, node("b", "a", condition="a.x ==")],
+        "malformed_condition", "nodes[1].condition", "b",
+        "the condition 'a.x ==' can't be read: the end isn't expected here",
+    ),
+    "a secret where it would be shown": (
+        [node("a", handler="output", config={"x": "{{ secrets.TOKEN }}"})],
+        "secret_in_data_node", "nodes[0].config.x", "a",
+        "{{ secrets.TOKEN }}: the output of this node is kept and shown, so it can't hold secrets; "
+        "use it in the node that needs it",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "code", "path", "node_id", "message"), GRAPH.values(), ids=GRAPH.keys())
+def test_a_graph_that_cannot_run_is_refused(nodes: list[Any], code: str, path: str, node_id: str | None, message: str):
+    assert problem_of(*nodes) == Problem(code, path, message, node_id)
+
+
+@pytest.mark.parametrize(("nodes", "code", "path", "node_id", "message"), REFERENCES.values(), ids=REFERENCES.keys())
+def test_a_reference_that_cannot_be_kept_is_refused(
+    nodes: list[Any], code: str, path: str, node_id: str | None, message: str
+):
+    assert problem_of(*nodes) == Problem(code, path, message, node_id)
+
+
+@pytest.mark.parametrize("document", [{}, {"nodes": []}, {"nodes": None}, {"nodes": {}}])
+def test_an_empty_workflow_is_refused(document: dict[str, Any]):
+    message = 'a workflow needs at least one node in "nodes"'
+    assert problems_of(document) == [Problem("empty_workflow", "nodes", message)]
+    assert problems_of({"dag": document}) == [Problem("empty_workflow", "dag.nodes", message)]
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "message"),
+    [
+        ({"nodes": "a"}, "nodes", '"nodes" must be a list, not text'),
+        ({"dag": {"nodes": 7}}, "dag.nodes", '"nodes" must be a list, not a number'),
+        ({"dag": [A]}, "dag", '"dag" must be an object, not a list'),
+    ],
+)
+def test_nodes_in_another_shape_are_refused(document: dict[str, Any], path: str, message: str):
+    assert problems_of(document) == [Problem("bad_value", path, message)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "message"),
+    [
+        ({"name": 7}, "name", '"name" must be text, not a number'),
+        ({"name": "a\nb"}, "name", '"name" must not contain control characters, such as line breaks'),
+        ({"name": "x" * 257}, "name", '"name" has 257 characters; the limit is 256'),
+        ({"description": []}, "description", '"description" must be text, not a list'),
+        ({"input": [1]}, "input", '"input" must be an object, not a list'),
+        ({"labels": "x"}, "labels", '"labels" must be an object, not text'),
+        ({"input_schema": "x"}, "input_schema", '"input_schema" must be an object or true or false, not text'),
+        (
+            {"on_failure": "fail-fast"},
+            "on_failure",
+            '"on_failure" must be one of fail_fast, continue, not "fail-fast"; did you mean \'fail_fast\'?',
+        ),
+    ],
+)
+def test_a_bad_field_of_the_workflow_is_refused(fields: dict[str, Any], path: str, message: str):
+    assert problem_of(A, **fields) == Problem("bad_value", path, message)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "message"),
+    [
+        ({"handler": 7}, "handler", '"handler" must be text, not a number'),
+        ({"dependencies": [1]}, "dependencies", '"dependencies" must be a list of node ids, as in ["first", "second"]'),
+        ({"config": "x"}, "config", '"config" must be an object, not text'),
+        ({"optional": "yes"}, "optional", '"optional" must be true or false, not text'),
+        ({"queue": ["q"]}, "queue", '"queue" must be text, not a list'),
+        ({"condition": 7}, "condition", '"condition" must be text or true or false, not a number'),
+        (
+            {"trigger_rule": "all_sucess"},
+            "trigger_rule",
+            '"trigger_rule" must be one of all_success, none_failed, all_done, one_success, one_failed, '
+            "not \"all_sucess\"; did you mean 'all_success'?",
+        ),
+        (
+            {"on_dependency_failure": True},
+            "on_dependency_failure",
+            '"on_dependency_failure" must be one of skip, fail, not true',
+        ),
+    ],
+)
+def test_a_bad_field_of_a_node_is_refused(fields: dict[str, Any], field: str, message: str):
+    assert problem_of(node("a", **fields)) == Problem("bad_value", f"nodes[0].{field}", message, "a")
+
+
+BAD_SECONDS = [
+    (0, "must be above 0, not 0"),
+    (-1, "must be above 0, not -1"),
+    ("30s", 'must be a number, not "30s"'),
+    (True, "must be a number, not true"),
+    ([1], "must be a number, not a list"),
+    (10**12, "must be at most 315,360,000, not 1000000000000"),
+]
+
+
+@pytest.mark.parametrize(("value", "message"), BAD_SECONDS)
+@pytest.mark.parametrize("field", ["timeout_seconds", "timeout", "queue_timeout_seconds"])
+def test_a_bad_timeout_of_a_node_is_refused(field: str, value: Any, message: str):
+    expected = Problem("bad_timeout", f"nodes[0].{field}", f'"{field}" {message}', "a")
+    assert problem_of(node("a", **{field: value})) == expected
+
+
+@pytest.mark.parametrize(("value", "message"), BAD_SECONDS)
+def test_a_bad_timeout_of_the_workflow_or_the_defaults_is_refused(value: Any, message: str):
+    assert problem_of(A, timeout=value) == Problem("bad_timeout", "timeout", f'"timeout" {message}')
+    expected = Problem("bad_timeout", "defaults.timeout_seconds", f'"timeout_seconds" {message}')
+    assert problem_of(A, defaults={"timeout_seconds": value}) == expected
+
+
+@pytest.mark.parametrize(
+    ("retry", "field", "message"),
+    [
+        ({"max_attempts": 0}, "max_attempts", "must be a whole number from 1 to 1000, not 0"),
+        ({"max_attempts": 1.5}, "max_attempts", "must be a whole number from 1 to 1000, not 1.5"),
+        ({"max_attempts": True}, "max_attempts", "must be a whole number from 1 to 1000, not true"),
+        ({"max_attempts": 1001}, "max_attempts", "must be a whole number from 1 to 1000, not 1001"),
+        ({"max_retries": -1}, "max_retries", "must be a whole number from 0 to 999, not -1"),
+        ({"max_retries": "3"}, "max_retries", 'must be a whole number from 0 to 999, not "3"'),
+        ({"initial_delay": -0.5}, "initial_delay", "must be at least 0, not -0.5"),
+        ({"delay_seconds": "1"}, "delay_seconds", 'must be a number, not "1"'),
+        ({"max_delay_seconds": 10**12}, "max_delay_seconds", "must be at most 315,360,000, not 1000000000000"),
+        ({"multiplier": 0.5}, "multiplier", "must be at least 1, not 0.5"),
+        ({"exponential_base": 1e6}, "exponential_base", "must be at most 1,000, not 1000000.0"),
+        ({"jitter": "yes"}, "jitter", 'must be a number, not "yes"'),
+    ],
+)
+def test_bad_retry_values_are_refused_wherever_they_stand(retry: dict[str, Any], field: str, message: str):
+    for name in ("retry", "retry_policy", "retry_config"):
+        expected = Problem("bad_retry", f"nodes[0].{name}.{field}", f'"{field}" {message}', "a")
+        assert problem_of(node("a", **{name: retry})) == expected
+    expected = Problem("bad_retry", f"defaults.retry.{field}", f'"{field}" {message}')
+    assert problem_of(A, defaults={"retry": retry}) == expected
+
+
+@pytest.mark.parametrize("value", [3, [], "always", True])
+def test_a_retry_that_is_not_an_object_is_refused(value: Any):
+    problem = problem_of(node("a", retry_policy=value))
+    assert (problem.code, problem.path, problem.node_id) == ("bad_retry", "nodes[0].retry_policy", "a")
+    assert problem.message.startswith('"retry_policy" must be an object, not ')
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ({"type": "text"}, "\"text\" is not valid under any of the schemas listed in the 'anyOf' keyword"),
+        ({"pattern": "("}, '"(" is not a "regex"'),
+        (
+            {"$ref": "https://example.com/schema"},
+            "a schema may not refer to another place (https://example.com/schema); put it under $defs",
+        ),
+    ],
+)
+def test_a_bad_input_schema_is_refused(schema: dict[str, Any], reason: str):
+    message = f'"input_schema" isn\'t a JSON Schema: {reason}'
+    assert problem_of(A, input_schema=schema) == Problem("bad_schema", "input_schema", message)
+
+
+def test_too_many_nodes_are_refused():
+    problems = problems_of(workflow(A, B, C), limits=Limits(max_nodes=2))
+    assert problems == [Problem("too_large", "nodes", "the workflow has 3 nodes; the limit is 2")]
+
+
+def test_too_deep_a_config_is_refused_with_its_place():
+    value: Any = 1
+    for _ in range(70):
+        value = [value]
+    (problem,) = problems_of(workflow(node("a", config={"x": value})))
+    assert (problem.code, problem.message) == ("too_deep", "nested deeper than 64 levels")
+    assert problem.path.startswith("nodes[0].config.x[0][0]")
+
+
+@pytest.mark.parametrize(
+    ("value", "code"),
+    [("NaN", "not_finite"), ('{"k": 1, "k": 1}', "duplicate_key"), (r'"\u0000"', "null_character")],
+)
+def test_what_json_cannot_hold_is_refused_with_its_place(value: str, code: str):
+    with pytest.raises(InvalidWorkflow) as refused:
+        parse(f'{{"nodes": [{{"id": "a", "handler": "noop", "config": {{"x": {value}}}}}]}}')
+    (problem,) = refused.value.problems
+    assert problem.code == code
+    assert problem.path == "nodes[0].config.x" + (".k" if code == "duplicate_key" else "")
+
+
+def test_every_problem_is_reported_at_once():
+    document = {
+        "on_failure": "stop",
+        "timeout": -1,
+        "dag": {
+            "nodes": [
+                node("a", handler="nop"),
+                node("a"),
+                node("b", "a", "b", "zzz", timeout=0),
+                node("c", "d", config={"x": "{{ zzz }}", "y": ["{{", "{{ a ?? }}"]}),
+                node("d", "c", condition="a.x ==", retry={"max_attempts": 0, "jitter": -1}),
+                {"handler": "noop"},
+                7,
+            ]
+        },
+    }
+    found = {(problem.code, problem.path, problem.node_id) for problem in problems_of(document)}
+    assert found == {
+        ("bad_value", "on_failure", None),
+        ("bad_timeout", "timeout", None),
+        ("unknown_handler", "dag.nodes[0].handler", "a"),
+        ("duplicate_id", "dag.nodes[1].id", "a"),
+        ("bad_timeout", "dag.nodes[2].timeout", "b"),
+        ("self_dependency", "dag.nodes[2].dependencies[1]", "b"),
+        ("unknown_dependency", "dag.nodes[2].dependencies[2]", "b"),
+        ("unknown_reference", "dag.nodes[3].config.x", "c"),
+        ("malformed_template", "dag.nodes[3].config.y[0]", "c"),
+        ("malformed_template", "dag.nodes[3].config.y[1]", "c"),
+        ("cycle", "dag.nodes[3].dependencies", "c"),
+        ("malformed_condition", "dag.nodes[4].condition", "d"),
+        ("bad_retry", "dag.nodes[4].retry.max_attempts", "d"),
+        ("bad_retry", "dag.nodes[4].retry.jitter", "d"),
+        ("bad_id", "dag.nodes[5].id", None),
+        ("bad_value", "dag.nodes[6]", None),
+    }
+
+
+def test_every_cycle_is_reported_also_one_behind_another():
+    problems = problems_of(
+        workflow(node("a", "b"), node("b", "a"), node("c", "b", "d"), node("d", "c"), node("x", "y"), node("y", "x"))
+    )
+    assert [problem.message.partition(": ")[2].partition(";")[0] for problem in problems] == [
+        "a → b → a",
+        "c → d → c",
+        "x → y → x",
+    ]
+
+
+def test_references_to_several_nodes_that_are_not_ancestors_are_all_reported():
+    problems = problems_of(
+        workflow(A, node("b"), node("c", config={"x": "{{ a }} {{ b }}", "y": "{{ a.z }}"}, condition="b.ok"))
+    )
+    assert [(problem.path, problem.message.partition(",")[0]) for problem in problems] == [
+        ("nodes[2].config.x", "'c' refers to 'a'"),
+        ("nodes[2].config.x", "'c' refers to 'b'"),
+    ]
+
+
+def test_the_text_of_the_error_has_a_line_for_each_problem():
+    with pytest.raises(InvalidWorkflow) as refused:
+        compile_document(workflow(A, node("b", "c", "b")))
+    assert str(refused.value) == (
+        "nodes[1].dependencies[0]: 'b' depends on 'c', which isn't a node [unknown_dependency]\n"
+        "nodes[1].dependencies[1]: 'b' can't depend on itself; remove it from its dependencies [self_dependency]"
+    )
+
+
+def test_a_cycle_of_100_000_nodes_is_found_without_recursion():
+    size = 100_000
+    document = {
+        "nodes": [{"id": f"n{i}", "handler": "noop", "depends_on": [f"n{(i - 1) % size}"]} for i in range(size)]
+    }
+    (problem,) = problems_of(document)
+    assert (problem.code, problem.node_id, problem.path) == ("cycle", "n0", "nodes[0].depends_on")
+    assert "n0 → n1 → n2 → n3 → n4 → n5 → … → n99996" in problem.message
+
+
+def test_a_document_with_nothing_but_mistakes_is_refused_in_linear_work():
+    """A hint looks at every name, so only the first mistakes get one."""
+
+    def refuse(size: int) -> Any:
+        nodes = [node(f"n{i}", f"m{i}", handler=f"noop{i}", config={"x": f"{{{{ o{i} }}}}"}) for i in range(size)]
+        return lambda: problems_of(workflow(*nodes))
+
+    assert len(refuse(1000)()) == 3000
+    assert_linear(refuse, 100)
+
+
+def test_problems_can_always_be_sent():
+    names = ["\u2028", "é" * 200, "x" * 200]
+    for name in names:
+        document = workflow(node(name, name, config={name: "{{ zz }}"}), **{name: 1})
+        for problem in problems_of(document, strict=True):
+            json.dumps([problem.code, problem.path, problem.message, problem.node_id]).encode()
+            assert len(problem.path) < 200

@@ -1,0 +1,358 @@
+"""Slots, stops, heartbeats and outages: what a worker does with its tasks, whatever their handlers do."""
+
+import asyncio
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from penstock.engine.commands import Commands, Stop
+from penstock.engine.events import TaskFailed, TaskLost, TaskReturned, TaskStarted, TaskSucceeded
+from penstock.errors import StoreUnavailable
+from penstock.stores.memory import MemoryStores
+from penstock.stores.task_queue import key_of
+from penstock.worker import runtime
+from penstock.worker.context import Context
+from tests.contract.facts import stop
+from tests.contract.workplace import EXECUTION, Workplace, error_of, idle, output_of
+from tests.waiting import PATIENCE_SECONDS, STEP, let_others_run, until
+
+HOUR = 3600.0
+FAST_SECONDS = 0.01
+
+
+async def hangs() -> None:
+    await asyncio.Event().wait()
+
+
+class Queue:
+    """The store's queue, with faults: each named call fails as often as it says, before it does anything."""
+
+    def __init__(self, stores: MemoryStores, **failures: int) -> None:
+        self._stores, self.failures = stores, failures
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._stores.queue, name)
+
+        async def call(*arguments: Any) -> Any:
+            if self.failures.get(name, 0) > 0:
+                self.failures[name] -= 1
+                raise StoreUnavailable("away")
+            return await real(*arguments)
+
+        return call
+
+
+def test_no_more_handlers_run_at_once_than_there_are_slots() -> None:
+    running = most = 0
+
+    async def counts() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await let_others_run(5)
+        running -= 1
+
+    async def scenario() -> None:
+        async with Workplace(counts, worker_concurrency=3) as place:
+            tasks = await place.give_all(["counts"] * 20)
+            for each in tasks:
+                output_of(await place.outcome(each))
+
+    asyncio.run(scenario())
+    assert most == 3
+
+
+def test_a_busy_worker_leaves_the_rest_of_the_tasks_to_others() -> None:
+    async def scenario() -> None:
+        async with Workplace(hangs, worker_concurrency=2) as place:
+            tasks = await place.give_all(["hangs"] * 5)
+            await until(lambda: place.worker.attempts == 2)
+            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10) == tasks[2:]
+            await place.stop(0)
+
+    asyncio.run(scenario())
+
+
+def test_a_slow_handler_does_not_hold_up_the_others_of_its_fetch() -> None:
+    async def scenario() -> None:
+        async with Workplace(hangs, idle, worker_concurrency=8) as place:
+            tasks = await place.give_all(["hangs", "idle", "hangs", "idle", "idle"])
+            for each in tasks:
+                if each.handler == "idle":
+                    output_of(await place.outcome(each))
+            await place.stop(0)
+
+    asyncio.run(scenario())
+
+
+def test_only_a_long_task_says_that_it_has_started() -> None:
+    async def scenario() -> None:
+        async with Workplace(hangs, idle) as place:
+            long, short = await place.give_all(["hangs", "idle"])
+            begun = await place.started(long)
+            assert begun.worker_id == "worker-1"
+            assert time.time() - PATIENCE_SECONDS < begun.started_at <= time.time()
+            assert [type(event) for event in await place.events(short)] == [TaskSucceeded]
+            await place.stop(0)
+
+    asyncio.run(scenario())
+
+
+def test_a_stopped_async_handler_is_cancelled_its_slot_is_free_and_nothing_is_reported() -> None:
+    seen = []
+
+    async def notices() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    async def scenario() -> None:
+        async with Workplace(notices, idle, worker_concurrency=1) as place:
+            given = await place.give("notices")
+            await until(lambda: place.worker.attempts == 1)
+            place.worker.stop_tasks([stop(given)])
+            output_of(await place.run("idle"))
+            assert seen == ["cancelled"]
+            assert [event for event in await place.events(given) if not isinstance(event, TaskStarted)] == []
+
+    asyncio.run(scenario())
+
+
+def test_a_stopped_sync_handler_sees_that_nobody_waits_for_it() -> None:
+    saw = threading.Event()
+
+    def looks(_config: Any, ctx: Context) -> None:
+        pause = threading.Event()
+        while not ctx.cancelled:
+            pause.wait(STEP)
+        saw.set()
+
+    async def scenario() -> None:
+        async with Workplace(looks, idle, worker_concurrency=1) as place:
+            given = await place.give("looks")
+            await until(lambda: place.worker.attempts == 1)
+            place.worker.stop_tasks([stop(given)])
+            output_of(await place.run("idle"))
+            await until(saw.is_set)
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_was_stopped_before_it_started_is_not_run() -> None:
+    ran = []
+
+    async def scenario() -> None:
+        async def first() -> None:
+            ran.append("first")
+            place.worker.stop_tasks([Stop(EXECUTION, "n2", 1, 1)])
+
+        async def second() -> None:
+            ran.append("second")
+
+        async with Workplace(first, second, idle) as place:
+            await place.give_all(["first", "second"])
+            await until(lambda: ran)
+            output_of(await place.run("idle"))
+
+    asyncio.run(scenario())
+    assert ran == ["first"]
+
+
+def test_a_task_that_was_cancelled_at_the_owner_is_stopped_by_the_next_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
+
+    async def scenario() -> None:
+        async with Workplace(hangs, idle, worker_concurrency=1) as place:
+            given = await place.give("hangs")
+            await until(lambda: place.worker.attempts == 1)
+            await place.owner.commit(Commands(EXECUTION, stops=[stop(given)]))
+            output_of(await place.run("idle"))
+            assert not any(isinstance(event, TaskFailed) for event in await place.events(given))
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
+
+    async def scenario() -> None:
+        async with Workplace(hangs, idle, worker_concurrency=1) as place:
+            given = await place.give("hangs")
+            await until(lambda: place.worker.attempts == 1)
+            assert await place.stores.queue.reap(0, place.owner.lease.token, "worker-1") == 1
+            output_of(await place.run("idle"))
+            kinds = [type(event) for event in await place.events(given)]
+            assert kinds in ([TaskLost], [TaskStarted, TaskLost])
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_says_that_it_lives_while_its_handlers_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
+
+    async def scenario() -> None:
+        async with Workplace(hangs) as place:
+            await place.give("hangs")
+
+            async def beats() -> bool:
+                return (await place.stores.queue.workers()).get("worker-1", 0) > 3
+
+            await until(beats)
+            await place.stop(0)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("call", ["fetch", "report", "heartbeat", "started"])
+def test_a_store_that_is_away_for_a_while_costs_no_outcome(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "REPORT_RETRY_SECONDS", FAST_SECONDS)
+    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
+    monkeypatch.setattr(runtime, "LONG_SECONDS", FAST_SECONDS)
+    stores = MemoryStores(time.time)
+    queue = Queue(stores, **{call: 3})
+
+    async def scenario() -> None:
+        async with Workplace(pauses, stores=stores, queue=queue) as place:
+            tasks = await place.give_all(["pauses"] * 3)
+            assert [output_of(await place.outcome(each)) for each in tasks] == ["paused"] * 3
+            await until(lambda: queue.failures[call] == 0)
+
+    asyncio.run(scenario())
+
+
+async def pauses() -> str:
+    """Long enough to be worth a word that it has started, when that takes 10 ms."""
+    finished = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(5 * FAST_SECONDS, finished.set_result, "paused")
+    return str(await finished)
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_jump_of_the_clock_neither_fails_a_task_nor_keeps_it_from_timing_out(jump: float) -> None:
+    offset = 0.0
+
+    async def jumps() -> str:
+        nonlocal offset
+        offset += jump
+        return await pauses()
+
+    async def jumps_and_waits() -> str:
+        nonlocal offset
+        offset += jump
+        finished = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(3 * runtime.LONG_SECONDS, finished.set_result, "in time")
+        return str(await finished)
+
+    async def jumps_and_hangs() -> None:
+        nonlocal offset
+        offset += jump
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        async with Workplace(
+            jumps, jumps_and_waits, jumps_and_hangs, clock=lambda: time.time() + offset
+        ) as place:
+            assert output_of(await place.run("jumps", timeout_seconds=60.0)) == "paused"
+            assert output_of(await place.run("jumps_and_waits", timeout_seconds=60.0)) == "in time"
+            event = await place.outcome(await place.give("jumps_and_hangs", timeout_seconds=0.3), seconds=5)
+            assert error_of(event).category == "timeout"
+
+    asyncio.run(scenario())
+
+
+class StopsAtFetch:
+    """The worker is told to stop in the very moment in which it gets tasks."""
+
+    def __init__(self, stores: MemoryStores) -> None:
+        self._queue = stores.queue
+        self.worker: Any = None
+        self.stopping: asyncio.Task[None] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+    async def fetch(self, *arguments: Any) -> Any:
+        tasks = await self._queue.fetch(*arguments)
+        self.stopping = asyncio.create_task(self.worker.stop())
+        return tasks
+
+
+def test_a_worker_that_stops_hands_back_what_it_has_not_started() -> None:
+    ran = []
+
+    async def notes() -> None:
+        ran.append(1)
+
+    async def scenario() -> None:
+        stores = MemoryStores(time.time)
+        queue = StopsAtFetch(stores)
+        place = Workplace(notes, stores=stores, queue=queue)
+        queue.worker = place.worker
+        async with place:
+            place._stopped = True
+            tasks = await place.give_all(["notes"] * 3)
+            await until(lambda: queue.stopping is not None)
+            assert queue.stopping is not None
+            await queue.stopping
+            assert await place.owner.inbox() == [TaskReturned(*key_of(each), "worker-1") for each in tasks]
+            assert "worker-1" not in await stores.queue.workers()
+
+    asyncio.run(scenario())
+    assert ran == []
+
+
+def test_a_worker_that_stops_lets_its_handlers_finish_and_reports_them() -> None:
+    async def scenario() -> None:
+        release = asyncio.Event()
+
+        async def finishes() -> str:
+            await release.wait()
+            return "finished"
+
+        async with Workplace(finishes, idle, worker_concurrency=1) as place:
+            given = await place.give("finishes")
+            await until(lambda: place.worker.attempts == 1)
+            stopping = asyncio.create_task(place.stop(PATIENCE_SECONDS))
+            await let_others_run()
+            later = await place.give("idle")
+            assert not stopping.done()
+            release.set()
+            await stopping
+            assert output_of(await place.outcome(given)) == "finished"
+            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10) == [later]
+
+    asyncio.run(scenario())
+
+
+def test_what_runs_past_the_grace_period_is_cancelled_and_handed_back_at_once() -> None:
+    async def scenario() -> None:
+        async with Workplace(hangs) as place:
+            given = await place.give("hangs")
+            await until(lambda: place.worker.attempts == 1)
+            async with asyncio.timeout(5):
+                await place.stop(FAST_SECONDS)
+            kinds = [type(event) for event in await place.events(given)]
+            assert kinds[-1:] in ([TaskLost], [TaskReturned]), "another worker must not have to wait for the reaper"
+
+    asyncio.run(scenario())
+
+
+def test_an_outcome_that_the_store_did_not_take_is_reported_on_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "REPORT_RETRY_SECONDS", HOUR)
+    stores = MemoryStores(time.time)
+    queue = Queue(stores, report=1)
+
+    async def scenario() -> None:
+        async with Workplace(idle, stores=stores, queue=queue) as place:
+            given = await place.give("idle")
+            await until(lambda: queue.failures["report"] == 0)
+            await place.stop()
+            assert output_of(await place.outcome(given)) == "went on"
+
+    asyncio.run(scenario())
