@@ -32,7 +32,7 @@ class Interrupt:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            # One that is ignored stays so: that is how `nohup`, and a shell that starts a job in the background, ask for it.
+            # One that is ignored stays so: that is how `nohup`, and a shell that starts a background job, ask for it.
             heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
             self._before = {number: signal.signal(number, self._on_signal) for number in heard}
         return self

@@ -51,6 +51,7 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     first_execution_id: str = ""
     """The first of a chain of retries: what idempotency keys are made of."""
     added: list[AddedNode] = []
+    paused_at: float | None = None
 
 
 class Transition(msgspec.Struct, array_like=True, gc=False):

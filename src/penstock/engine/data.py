@@ -46,8 +46,17 @@ def _shown(value: Any) -> str:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    """JSON equality: true isn't 1."""
-    return isinstance(a, bool) == isinstance(b, bool) and bool(a == b)
+    """JSON equality at any depth: true isn't 1."""
+    pairs = [(a, b)]
+    while pairs:
+        a, b = pairs.pop()
+        if isinstance(a, dict) and isinstance(b, dict) and a.keys() == b.keys():
+            pairs += [(a[key], b[key]) for key in a]
+        elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+            pairs += zip(a, b, strict=True)
+        elif isinstance(a, (dict, list)) or isinstance(a, bool) != isinstance(b, bool) or a != b:
+            return False
+    return True
 
 
 def _ordered(a: Any, b: Any) -> None:

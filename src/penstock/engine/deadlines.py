@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 Deadline = tuple[float, int, int, str]
 """When, which node, which attempt of it, what for."""
+WAIT_WHILE_PAUSED = ("retry", "queue")
 
 
 def fire(execution: Execution) -> None:
     """Everything that is due. A deadline whose attempt is over has no effect; it was never taken off."""
-    kept: list[Deadline] = []
     deadlines = execution.deadlines
     while deadlines and deadlines[0][0] <= execution.now:
         deadline = heappop(deadlines)
@@ -31,12 +31,24 @@ def fire(execution: Execution) -> None:
         run = execution.runs.get(execution.nodes[number].address)
         if run is None or run.attempt != attempt:
             continue
-        if kind == "retry" and execution.record.state == ExecutionState.PAUSED:
-            kept.append(deadline)
+        if kind in WAIT_WHILE_PAUSED and execution.record.state == ExecutionState.PAUSED:
+            execution.held_back.append(deadline)
         else:
             _FIRE[kind](execution, number, run)
-    for deadline in kept:
-        heappush(deadlines, deadline)
+
+
+def resume(execution: Execution, paused_at: float) -> None:
+    """What waited during the pause goes on; a task that nobody could take has lost no time in its queue."""
+    for run in execution.runs.values():
+        if run.state is NodeState.QUEUED and execution.node_of(run).queue_timeout_seconds:
+            run.queued_at = (run.queued_at or 0.0) + execution.now - max(paused_at, run.queued_at or 0.0)
+            execution.commands.nodes[run.address] = run
+            execution.arm_queue(run)
+    for deadline in execution.held_back:
+        if deadline[3] != "queue":  # those were armed anew
+            heappush(execution.deadlines, deadline)
+    execution.held_back.clear()
+    fire(execution)
 
 
 def _retry(execution: Execution, number: int, run: NodeRun) -> None:
@@ -53,9 +65,10 @@ def _attempt(execution: Execution, _number: int, run: NodeRun) -> None:
 
 
 def _queue(execution: Execution, number: int, run: NodeRun) -> None:
-    if run.state is NodeState.QUEUED:
+    seconds = execution.node_of(run).queue_timeout_seconds or 0.0
+    # a pause may have moved the moment: then a later deadline stands beside this one
+    if run.state is NodeState.QUEUED and (run.queued_at or 0.0) + seconds <= execution.now:
         ending.stop_task(execution, run)
-        seconds = execution.node_of(run).queue_timeout_seconds or 0.0
         message = f"no worker took the task within {seconds:g} s; is one serving its queue?"
         execution.fail(number, run, TaskError("queue_timeout", message))
 

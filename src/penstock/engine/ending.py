@@ -27,11 +27,14 @@ def fail(execution: Execution, error: TaskError, address: str) -> None:
 
 def _sweep(execution: Execution) -> None:
     """Stop what runs and skip what waits; nodes for clean-up and notification may still start."""
-    kept = [n for n in execution.ready if _is_cleanup(execution, n)]
-    dropped = [n for n in execution.ready if not _is_cleanup(execution, n)]
-    execution.ready.clear()
-    execution.ready.extend(kept)
-    for number in [*execution.plan.order, *range(len(execution.plan.nodes), len(execution.nodes))]:
+    dropped: list[int] = []
+    for waiting in (execution.ready, execution.blocked):
+        dropped += [number for number in waiting if not _is_cleanup(execution, number)]
+        kept = [number for number in waiting if _is_cleanup(execution, number)]
+        waiting.clear()
+        waiting.extend(kept)
+    execution.considered.clear()  # all are looked at again below, parents before children
+    for number in execution.in_order():
         run = execution.runs.get(execution.nodes[number].address)
         if run is None:
             execution.considered.append(number)
@@ -50,8 +53,8 @@ def _is_cleanup(execution: Execution, number: int) -> bool:
 
 def stop_everything(execution: Execution, reason: str, pending: NodeState = NodeState.SKIPPED) -> None:
     """End every node that hasn't ended, without a look at rules: nothing starts any more."""
-    execution.ready.clear()
-    execution.considered.clear()
+    for waiting in (execution.ready, execution.blocked, execution.considered, execution.wanted):
+        waiting.clear()
     for number, node in enumerate(execution.nodes):
         run = execution.runs.get(node.address)
         if run is None:
@@ -67,9 +70,14 @@ def stop_task(execution: Execution, run: NodeRun) -> None:
         execution.commands.stops.append(Stop(record.execution_id, run.address, record.generation, run.attempt))
 
 
+def blame(execution: Execution, error: TaskError) -> None:
+    """The execution as a whole failed, not one of its nodes."""
+    execution.record.error, execution.record.error_node = error, None
+
+
 def time_out(execution: Execution) -> None:
     seconds = execution.plan.timeout_seconds or 0.0
-    execution.record.error = TaskError("timeout", f"the execution didn't end within {seconds:g} s")
+    blame(execution, TaskError("timeout", f"the execution didn't end within {seconds:g} s"))
     stop_everything(execution, "execution_timeout")
     finish(execution, ExecutionState.FAILED)
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heappush
+from itertools import chain
 from typing import Any
 
-from msgspec import structs
-
 from penstock.definition.plan import Plan, PlanNode
-from penstock.engine import deadlines, ending
+from penstock.engine import deadlines, derived, ending
 from penstock.engine import events as ev
 from penstock.engine.commands import AttemptFailure, Commands, DeadLetter, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import Blob, TaskError, Value
-from penstock.engine.readiness import CLEANUP_RULES, UPSTREAM_FAILED, Outcome, Tally, Verdict, outcome_of
+from penstock.engine.readiness import CLEANUP_RULES, UPSTREAM_FAILED, Outcome, Tally, Verdict
 from penstock.engine.retry import delay_seconds
 from penstock.engine.start import start
 from penstock.engine.states import (
@@ -35,6 +34,7 @@ from penstock.engine.states import (
 PENDING, QUEUED, RUNNING, RETRYING = NodeState.PENDING, NodeState.QUEUED, NodeState.RUNNING, NodeState.RETRYING
 COMPLETED, FAILED, SKIPPED, CANCELLED = NodeState.COMPLETED, NodeState.FAILED, NodeState.SKIPPED, NodeState.CANCELLED
 
+RETURNED = "returned"
 _NOTHING = Commands("")
 """Stands where no event has been handled since the last commit."""
 COMMIT_WEIGHT = 1000
@@ -61,19 +61,21 @@ class Execution:
         self.open = len(plan.nodes)
         self.ready: deque[int] = deque()
         self.tally = Tally(plan)
-        self.deadlines: list[tuple[float, int, int, str]] = []
+        self.deadlines: list[deadlines.Deadline] = []
         self.wake_at: float | None = None
         self.loaded: dict[str, bytes] = {}
         self.values: dict[str, Any] = {}
         self.wanted: dict[str, Blob] = {}
         self.blocked: list[int] = []
         self.considered: deque[int] = deque()
+        self.held_back: list[deadlines.Deadline] = []
         self._readied: set[int] = set()
+        self._returned: set[tuple[str, int]] = set()
         self.commands = _NOTHING
         if record.added:
-            self._append_nodes(record.added)
+            derived.append_nodes(self, record.added)
         if record.state != ExecutionState.PENDING:
-            self._restore(runs)
+            derived.restore(self, runs)
 
     def handle(self, event: ev.AnyEvent, now: float) -> Commands:
         """Let `event` have its effect. Events that come too late change nothing."""
@@ -105,9 +107,10 @@ class Execution:
             return
         self.record.started_at = self.now
         self.move_execution(ExecutionState.RUNNING)
-        self._arm_execution()
+        self.arm_execution()
         for number in self.plan.roots:
             self._make_ready(number)
+        self.considered.extend(range(len(self.plan.nodes), len(self.nodes)))
 
     def _on_task_started(self, event: ev.TaskStarted) -> None:
         run = self._current(event)
@@ -141,7 +144,14 @@ class Execution:
 
     def _on_task_returned(self, event: ev.TaskReturned) -> None:
         run = self._current(event)
-        if run is not None and run.state is QUEUED:
+        key = (event.node, event.attempt)
+        if run is None or run.state is not QUEUED or key in self._returned:
+            return
+        self._returned.add(key)  # in memory only: the same message again has no effect, a new loss of the queue has
+        if self.record.state == ExecutionState.PAUSED:
+            run.reason = RETURNED
+            self.commands.nodes[run.address] = run
+        else:
             self.ready.append(self.numbers[event.node])
 
     def _on_timer(self, _event: ev.TimerFired) -> None:
@@ -155,6 +165,7 @@ class Execution:
 
     def _on_pause(self, _event: ev.PauseRequested) -> None:
         if self.record.state == ExecutionState.RUNNING:
+            self.record.paused_at = self.now
             self.move_execution(ExecutionState.PAUSED)
             self.commands.held = True
 
@@ -162,21 +173,29 @@ class Execution:
         if self.record.state == ExecutionState.PAUSED:
             self.move_execution(ExecutionState.RUNNING)
             self.commands.held = False
-            deadlines.fire(self)
+            for run in self.runs.values():
+                if run.state is QUEUED and run.reason == RETURNED:
+                    run.reason = None
+                    self.commands.nodes[run.address] = run
+                    self.ready.append(self.numbers[run.address])
+            deadlines.resume(self, self.record.paused_at or self.now)
 
     def _on_continued(self, _event: ev.Continued) -> None:
         """Nothing happened; there is more to do."""
 
     def _on_broke(self, event: ev.ExecutionBroke) -> None:
-        self.record.error = TaskError("internal_error", event.message)
+        ending.blame(self, TaskError("internal_error", event.message))
         ending.stop_everything(self, "internal_error")
         ending.finish(self, ExecutionState.FAILED)
 
     def _on_nodes_added(self, event: ev.NodesAdded) -> None:
-        fresh = [node for node in event.nodes if node.address not in self.numbers]
+        unknown = {node.address: node for node in event.nodes if node.address not in self.numbers}
+        fresh = list(unknown.values())
         self.record.added = [*self.record.added, *fresh]
         self.commands.record = self.record
-        self.considered.extend(self._append_nodes(fresh))
+        numbers = derived.append_nodes(self, fresh)
+        if self.record.state != ExecutionState.PENDING:
+            self.considered.extend(numbers)
 
     def _current(self, event: ev.TaskEvent) -> NodeRun | None:
         """The node's record, if the event speaks of its current attempt and that hasn't ended."""
@@ -243,7 +262,7 @@ class Execution:
         run.worker_id = worker_id
         self.move(run, RUNNING, at=run.started_at)
         if arm:
-            self.arm(run.started_at + self.node_of(run).timeout_seconds + BACKSTOP_SECONDS, run, "attempt")
+            self.arm_backstop(run)
 
     def attempt_failed(self, run: NodeRun, error: TaskError, *, retryable: bool, asked: float | None) -> None:
         number = self.numbers[run.address]
@@ -296,16 +315,16 @@ class Execution:
     def _drain(self) -> None:
         """Follow every consequence, as far as one commit goes. Worklists, not recursion: a DAG may be 10,000 deep."""
         commands = self.commands
-        while True:
-            while self.considered:
-                self._consider(self.considered.popleft())
-            if not self.ready or self.record.state != ExecutionState.RUNNING:
-                break
+        running = ExecutionState.RUNNING
+        while self.considered or (self.ready and self.record.state == running):
             if len(commands.history) >= COMMIT_WEIGHT:
                 commands.more = True
                 self._wake(self.now)
                 break
-            start(self, self.ready.popleft())
+            if self.considered:
+                self._consider(self.considered.popleft())
+            else:
+                start(self, self.ready.popleft())
         self.values.clear()
         if not self.wanted:
             self.loaded.clear()
@@ -317,7 +336,15 @@ class Execution:
     def arm(self, due_at: float, run: NodeRun, kind: str) -> None:
         heappush(self.deadlines, (due_at, self.numbers[run.address], run.attempt, kind))
 
-    def _arm_execution(self) -> None:
+    def arm_backstop(self, run: NodeRun) -> None:
+        self.arm((run.started_at or 0.0) + self.node_of(run).timeout_seconds + BACKSTOP_SECONDS, run, "attempt")
+
+    def arm_queue(self, run: NodeRun) -> None:
+        seconds = self.node_of(run).queue_timeout_seconds
+        if seconds:
+            self.arm((run.queued_at or 0.0) + seconds, run, "queue")
+
+    def arm_execution(self) -> None:
         if self.plan.timeout_seconds is not None:
             started_at = self.record.started_at or self.now
             heappush(self.deadlines, (started_at + self.plan.timeout_seconds, -1, 0, "execution"))
@@ -336,42 +363,9 @@ class Execution:
         self.last_seq += 1
         self.commands.history.append(Transition(self.last_seq, self.now, "", before, state, 0, reason))
 
-    def _append_nodes(self, added: Iterable[ev.AddedNode]) -> list[int]:
-        """Nodes beside the plan's: the plan is shared by all executions of the version, so it is copied first."""
-        if self.nodes is self.plan.nodes:
-            self.nodes, self.numbers = self.plan.nodes.copy(), self.plan.numbers.copy()
-        fresh: list[int] = []
-        for node in added:
-            number = self.numbers[node.address] = len(self.nodes)
-            parents = tuple(self.numbers[name] for name in node.dependencies)
-            like = self.plan.nodes[self.plan.numbers[node.like]]
-            self.nodes.append(structs.replace(like, address=node.address, dependencies=parents, children=()))
-            self.open += 1
-            self.tally.append(number, parents)
-            for parent in parents:
-                run = self.runs.get(self.nodes[parent].address)
-                if run is not None and run.state in NODE_ENDS:
-                    self.tally.count(number, outcome_of(self.nodes[parent], run))
-            fresh.append(number)
-        return fresh
-
-    def _restore(self, runs: Iterable[NodeRun]) -> None:
-        """Everything that isn't stored, from what is."""
-        self._arm_execution()
-        for run in runs:
-            number = self.numbers[run.address]
-            node = self.nodes[number]
-            self.runs[run.address] = run
-            if run.state in NODE_ENDS:
-                self.open -= 1
-                self.tally.settle(node, number, outcome_of(node, run))
-            elif run.state is RETRYING and run.due_at is not None:
-                self.arm(run.due_at, run, "retry")
-            elif run.state is RUNNING:
-                self.arm((run.started_at or 0.0) + node.timeout_seconds + BACKSTOP_SECONDS, run, "attempt")
-            elif run.state is QUEUED and node.queue_timeout_seconds:
-                self.arm((run.queued_at or 0.0) + node.queue_timeout_seconds, run, "queue")
-        self.considered.extend(i for i, node in enumerate(self.nodes) if node.address not in self.runs)
+    def in_order(self) -> Iterable[int]:
+        """Every node after its parents."""
+        return chain(self.plan.order, range(len(self.plan.nodes), len(self.nodes)))
 
 
 _HANDLERS: dict[type, Callable[[Execution, Any], None]] = {

@@ -11,8 +11,10 @@ def delay_seconds(retry: Retry, failed_attempt: int, seed: str, *, asked: float 
     """The wait after `failed_attempt` (1 is the first). What the service asked for (`Retry-After`) is obeyed."""
     if asked is not None:
         return max(0.0, asked)
-    # the exponent is bounded: 2.0 ** 1100 would overflow long after max_delay has decided
-    grown = retry.initial_delay_seconds * retry.multiplier ** min(failed_attempt - 1, 64)
+    try:
+        grown = retry.initial_delay_seconds * retry.multiplier ** (failed_attempt - 1)
+    except OverflowError:  # long past any largest delay
+        grown = retry.max_delay_seconds if retry.initial_delay_seconds else 0.0
     return min(grown, retry.max_delay_seconds) + retry.jitter_seconds * _fraction(f"{seed}:{failed_attempt}")
 
 

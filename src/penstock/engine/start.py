@@ -138,5 +138,4 @@ def _dispatch(execution: Execution, number: int, run: NodeRun, scope: Outputs) -
     if again:
         return
     execution.move(run, NodeState.QUEUED)
-    if node.queue_timeout_seconds:
-        execution.arm(execution.now + node.queue_timeout_seconds, run, "queue")
+    execution.arm_queue(run)

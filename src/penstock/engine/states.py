@@ -53,7 +53,7 @@ NODE_TRANSITIONS: dict[NodeState, frozenset[NodeState]] = {
 }
 
 EXECUTION_TRANSITIONS: dict[ExecutionState, frozenset[ExecutionState]] = {
-    _E.PENDING: frozenset({_E.RUNNING, _E.CANCELLED}),
+    _E.PENDING: frozenset({_E.RUNNING, _E.FAILED, _E.CANCELLED}),
     _E.RUNNING: frozenset({_E.PAUSED, _E.COMPLETED, _E.FAILED, _E.CANCELLED}),
     _E.PAUSED: frozenset({_E.RUNNING, _E.COMPLETED, _E.FAILED, _E.CANCELLED}),
     _E.COMPLETED: frozenset(),

@@ -120,7 +120,6 @@ class PartitionOwner:
         self._cache.pop(event.execution_id, None)
         await self._load([event.execution_id], [ExecutionStarted(event.execution_id)])
         execution = self._cache[event.execution_id]
-        execution.handle(ExecutionStarted(event.execution_id), now)
         execution.handle(ExecutionBroke(event.execution_id, f"{type(error).__name__}: {error}"), now)
         return execution
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from penstock.engine.commands import Commands, Stop, Task
-from penstock.engine.events import AnyEvent, TaskEvent, TaskLost, TaskReturned
+from penstock.engine.events import AnyEvent, TaskEvent, TaskLost
 
 Key = tuple[str, str, int, int]
 
@@ -44,8 +44,11 @@ class MemoryTaskQueue:
     def enqueue(self, tasks: Iterable[Task]) -> None:
         names: set[str] = set()
         for task in tasks:
+            key = key_of(task)
+            if key in self._queued or key in self._held:
+                continue  # a task that is handed out again may be here already
             self._waiting.setdefault(task.queue, deque()).append(task)
-            self._queued.add(key_of(task))
+            self._queued.add(key)
             names.add(task.queue)
         if names:
             self._wake(names)
@@ -57,7 +60,7 @@ class MemoryTaskQueue:
             key = key_of(stop)
             if key in self._held:
                 del self._held[key]
-                self.on_stopped(key)
+                self.on_given_up(key)
                 held.append(stop)
             elif key in self._queued:
                 self._stopped.add(key)
@@ -67,7 +70,9 @@ class MemoryTaskQueue:
         self._on_hold.setdefault(execution_id, [])
 
     def release(self, execution_id: str) -> None:
-        self.enqueue(self._on_hold.pop(execution_id, ()))
+        tasks = self._on_hold.pop(execution_id, [])
+        self._queued.difference_update(map(key_of, tasks))
+        self.enqueue(tasks)
 
     def forget(self, execution_id: str) -> None:
         """The execution has ended."""
@@ -116,7 +121,8 @@ class MemoryTaskQueue:
         back = [task for task in unstarted if self._is_held(worker_id, task)]
         for task in back:
             del self._held[key_of(task)]
-        self._append(_returned(task, worker_id) for task in back)
+            self.on_given_up(key_of(task))
+        self.enqueue(back)
         if not any(holder == worker_id for holder, _ in self._held.values()):
             self._beats.pop(worker_id, None)
 
@@ -159,8 +165,8 @@ class MemoryTaskQueue:
     def on_held(self, key: Key) -> None:
         """A worker is about to get the task."""
 
-    def on_stopped(self, key: Key) -> None:
-        """A worker's task was stopped by a commit; everything else that ends one passes through the inbox."""
+    def on_given_up(self, key: Key) -> None:
+        """A worker no longer has the task, and no event will say so: it was stopped, or handed back."""
 
     def _may_run(self, task: Task) -> bool:
         if self._on_hold and task.execution_id in self._on_hold:
@@ -177,7 +183,3 @@ class MemoryTaskQueue:
         for waiter, queues in list(self._waiters.values()):
             if not waiter.done() and not names.isdisjoint(queues):
                 waiter.set_result(None)
-
-
-def _returned(task: Task, worker_id: str) -> TaskReturned:
-    return TaskReturned(*key_of(task), worker_id)

@@ -254,7 +254,7 @@ class SqliteTaskQueue(MemoryTaskQueue):
     def on_held(self, key: Key) -> None:
         self._claims.add(key)
 
-    def on_stopped(self, key: Key) -> None:
+    def on_given_up(self, key: Key) -> None:
         self._claims.remove(key)
 
     def settled(self, events: Iterable[AnyEvent]) -> None:
