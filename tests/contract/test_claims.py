@@ -54,7 +54,7 @@ def test_an_outcome_is_struck_off_when_it_is_committed_and_not_before(tmp_path: 
         await stores.queue.report("worker-1", [success(tasks[1], "worker-1")])
         await stores.queue.leave("worker-1", [tasks[4]])
 
-    assert _orphans_after(tmp_path, report) == {key_of(task("e1", node)) for node in ("reported", "held", "returned")}
+    assert _orphans_after(tmp_path, report) == {key_of(task("e1", node)) for node in ("reported", "held")}
 
 
 def test_a_task_that_was_taken_back_stays_noted_until_its_loss_is_committed(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 import pytest
 
 from penstock.engine.commands import Commands, Task
-from penstock.engine.events import TaskLost, TaskReturned, TaskStarted
+from penstock.engine.events import TaskLost, TaskStarted
 from penstock.errors import Fenced
 from penstock.stores.base import Stores, partition_of
 from penstock.stores.task_queue import key_of
@@ -309,10 +309,11 @@ async def test_a_worker_that_leaves_hands_back_what_it_never_started(stores: Sto
     owner, (a, b) = await _held(stores, "a", "b")
     await stores.queue.report("worker-1", [success(a, "worker-1")])
     await stores.queue.leave("worker-1", [b])
-    assert await owner.inbox() == [success(a, "worker-1"), TaskReturned(*key_of(b), "worker-1")]
     assert "worker-1" not in await stores.queue.workers()
     await stores.queue.report("worker-1", [success(b, "worker-1")])
-    assert len(await owner.inbox()) == 2
+    assert await owner.inbox() == [success(a, "worker-1")]
+    async with asyncio.timeout(5):
+        assert await stores.queue.fetch("worker-2", ECHO, 10) == [b]
 
 
 @on_every_store
@@ -321,18 +322,54 @@ async def test_a_worker_that_leaves_hands_back_only_its_own(stores: Stores) -> N
     await stores.queue.fetch("worker-1", ECHO, 1)
     await stores.queue.fetch("worker-2", ECHO, 1)
     await stores.queue.leave("worker-1", [a, b])
-    assert await owner.inbox() == [TaskReturned(*key_of(a), "worker-1")]
+    assert await stores.queue.fetch("worker-3", ECHO, 10) == [a]
+    await _assert_nothing_left(stores)
     await stores.queue.report("worker-2", [success(b, "worker-2")])
-    assert len(await owner.inbox()) == 2
+    assert await owner.inbox() == [success(b, "worker-2")]
+
+
+@on_every_store
+async def test_what_was_handed_back_by_an_execution_that_is_on_hold_waits_for_its_release(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    await owner.commit(Commands(given.execution_id, held=True))
+    await stores.queue.leave("worker-1", [given])
+    await _assert_nothing_left(stores)
+    await owner.commit(Commands(given.execution_id, held=False))
+    async with asyncio.timeout(5):
+        assert await stores.queue.fetch("worker-2", ECHO, 10) == [given]
 
 
 @on_every_store
 async def test_what_a_leaving_worker_still_runs_can_be_taken_back(stores: Stores) -> None:
-    owner, (a, _) = await _held(stores, "a", "b")
+    owner, (a, b) = await _held(stores, "a", "b")
     await stores.queue.leave("worker-1", [a])
     assert "worker-1" in await stores.queue.workers()
     assert await _reap(owner) == 1
-    assert [type(event) for event in await owner.inbox()] == [TaskReturned, TaskLost]
+    assert await owner.inbox() == [TaskLost(*key_of(b), "worker-1")]
+    assert "worker-1" not in await stores.queue.workers()
+
+
+@on_every_store
+async def test_a_worker_can_ask_what_is_on_its_list(stores: Stores) -> None:
+    """A fetch whose answer got lost took tasks that nobody else will run."""
+    _, (a, b, c) = await hand_out(stores, *"abc")
+    assert await stores.queue.held("worker-1") == []
+    await stores.queue.fetch("worker-1", ECHO, 2)
+    await stores.queue.fetch("worker-2", ECHO, 1)
+    assert await stores.queue.held("worker-1") == [a, b]
+    await stores.queue.report("worker-1", [success(a, "worker-1")])
+    assert await stores.queue.held("worker-1") == [b]
+    assert await stores.queue.held("worker-2") == [c]
+
+
+@on_every_store
+async def test_a_task_that_is_handed_out_again_while_it_is_here_is_here_once(stores: Stores) -> None:
+    """An owner that starts again in the same process hands out what the file says is queued."""
+    owner, (waiting, held) = await hand_out(stores, "a", "b")
+    assert await stores.queue.fetch("worker-1", ECHO, 1) == [waiting]
+    await owner.commit(Commands(held.execution_id, tasks=[waiting, held]))
+    assert await stores.queue.fetch("worker-2", ECHO, 10) == [held]
+    await _assert_nothing_left(stores)
 
 
 async def _held(stores: Stores, *nodes: str) -> tuple[Owner, list[Task]]:

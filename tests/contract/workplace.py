@@ -12,7 +12,7 @@ import msgspec
 
 from penstock.config import Settings
 from penstock.engine.commands import Task
-from penstock.engine.events import TaskError, TaskFailed, TaskReturned, TaskStarted, TaskSucceeded
+from penstock.engine.events import Blob, TaskError, TaskFailed, TaskStarted, TaskSucceeded
 from penstock.stores.memory import MemoryStores
 from penstock.stores.task_queue import key_of
 from penstock.worker.registry import Handler, Registry
@@ -64,8 +64,7 @@ class Workplace:
 
     async def give_all(self, handlers: list[str], config: Any = None, **fields: Any) -> list[Task]:
         """In one commit, so that they are fetched together."""
-        if "config" not in fields:
-            fields["config"] = msgspec.json.encode(config or {})
+        fields["config"] = config if isinstance(config, Blob) else msgspec.json.encode(config or {})
         tasks = [task(EXECUTION, f"n{next(self._numbers)}", handler=handler, **fields) for handler in handlers]
         await self.owner.commit(queued(*tasks))
         return tasks
@@ -77,7 +76,7 @@ class Workplace:
         """What the worker reported of it in the end."""
 
         async def look() -> Any:
-            kinds = (TaskSucceeded, TaskFailed, TaskReturned)
+            kinds = (TaskSucceeded, TaskFailed)
             return next((event for event in await self.events(given) if isinstance(event, kinds)), None)
 
         return await until(look, f"an outcome of {given.handler}", seconds=seconds)

@@ -86,6 +86,6 @@ def work(function: Callable[[], Any]) -> int:
 
 
 def assert_linear(task: Callable[[int], Callable[[], Any]], small: int) -> None:
-    """`task(size)` is the work to do at that size; eight times the size may take hardly more than eight times as long."""
+    """`task(size)` is what to do at that size; eight times the size may hardly be more than eight times the work."""
     task(small)()  # imports and caches are paid for once
     assert work(task(8 * small)) < 10 * work(task(small))

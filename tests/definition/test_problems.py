@@ -12,7 +12,7 @@ from tests.definition.documents import assert_linear, node, problem_of, problems
 
 A, B, C = node("a"), node("b", "a"), node("c", "b")
 
-# name: (nodes, code, path, node_id, message)
+# For each mistake: the nodes, and the problem's code, path, node and message.
 GRAPH: dict[str, tuple[list[Any], str, str, str | None, str]] = {
     "nothing": ([], "empty_workflow", "nodes", None, 'a workflow needs at least one node in "nodes"'),
     "a duplicate id": (
@@ -43,8 +43,8 @@ GRAPH: dict[str, tuple[list[Any], str, str, str | None, str]] = {
     "a long cycle": (
         [node(f"n{i}", f"n{(i - 1) % 40}") for i in range(40)],
         "cycle", "nodes[0].dependencies", "n0",
-        "these nodes wait for each other in a cycle: "
-        "n0 → n1 → n2 → n3 → n4 → n5 → … → n36 → n37 → n38 → n39 → n0; remove one of the dependencies",
+        ("these nodes wait for each other in a cycle: "
+        "n0 → n1 → n2 → n3 → n4 → n5 → … → n36 → n37 → n38 → n39 → n0; remove one of the dependencies"),
     ),
     "a missing handler": (
         [{"id": "a"}],
@@ -122,13 +122,13 @@ REFERENCES: dict[str, tuple[list[Any], str, str, str | None, str]] = {
     "a malformed condition": (
         [A, node("b", "a", condition="a.x ==")],
         "malformed_condition", "nodes[1].condition", "b",
-        "the condition 'a.x ==' can't be read: the end isn't expected here",
+        "the condition 'a.x ==' can't be read: the end isn't expected here (column 7)",
     ),
     "a secret where it would be shown": (
         [node("a", handler="output", config={"x": "{{ secrets.TOKEN }}"})],
         "secret_in_data_node", "nodes[0].config.x", "a",
-        "{{ secrets.TOKEN }}: the output of this node is kept and shown, so it can't hold secrets; "
-        "use it in the node that needs it",
+        ("{{ secrets.TOKEN }}: the output of this node is kept and shown, so it can't hold secrets; "
+        "use it in the node that needs it"),
     ),
 }  # fmt: skip
 
@@ -197,8 +197,10 @@ def test_a_bad_field_of_the_workflow_is_refused(fields: dict[str, Any], path: st
         (
             {"trigger_rule": "all_sucess"},
             "trigger_rule",
-            '"trigger_rule" must be one of all_success, none_failed, all_done, one_success, one_failed, '
-            "not \"all_sucess\"; did you mean 'all_success'?",
+            (
+                '"trigger_rule" must be one of all_success, none_failed, all_done, one_success, one_failed, '
+                "not \"all_sucess\"; did you mean 'all_success'?"
+            ),
         ),
         (
             {"on_dependency_failure": True},

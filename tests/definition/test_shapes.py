@@ -234,7 +234,8 @@ class TestDefaults:
 
     def test_null_is_none_and_what_is_no_object_is_refused(self):
         assert plan_of(node("a"), defaults=None).nodes[0].retry == Retry()
-        for value in ([], 0, "x", False):
+        refused: list[Any] = [[], 0, "x", False]
+        for value in refused:
             assert problem_of(node("a"), defaults=value).path == "defaults"
 
     def test_unknown_ones_give_a_warning(self):
@@ -244,7 +245,7 @@ class TestDefaults:
 
 
 class TestRetry:
-    DIALECTS = (
+    DIALECTS: tuple[tuple[str, dict[str, Any], Retry], ...] = (
         ("retry", {"max_attempts": 3, "delay_seconds": 2}, Retry(max_attempts=3, initial_delay_seconds=2)),
         (
             "retry",
@@ -347,10 +348,14 @@ class TestFieldsWithoutEffect:
         assert [str(problem) for problem in result.warnings] == [
             "time_out: the field \"time_out\" isn't known and has no effect; did you mean 'timeout'? [unknown_field]",
             'zzz: the field "zzz" isn\'t known and has no effect [unknown_field]',
-            'nodes[0].dependancies: the field "dependancies" isn\'t known and has no effect; '
-            "did you mean 'dependencies'? [unknown_field]",
-            'nodes[0].condtion: the field "condtion" isn\'t known and has no effect; '
-            "did you mean 'condition'? [unknown_field]",
+            (
+                'nodes[0].dependancies: the field "dependancies" isn\'t known and has no effect; '
+                "did you mean 'dependencies'? [unknown_field]"
+            ),
+            (
+                'nodes[0].condtion: the field "condtion" isn\'t known and has no effect; '
+                "did you mean 'condition'? [unknown_field]"
+            ),
         ]
         assert [problem.node_id for problem in result.warnings] == [None, None, "a", "a"]
         assert result.definition.document["zzz"] == 1

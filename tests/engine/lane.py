@@ -93,10 +93,11 @@ class Lane:
         raise AssertionError("it never ends")
 
     def summary(self) -> Any:
-        """What the model doesn't know: reasons and errors."""
+        """What the model doesn't know. Texts and reasons of skips are left out: they may tell of the order of starts."""
         runs, record = self.execution.runs.values(), self.execution.record
-        errors = {run.address: [(failure.attempt, failure.error) for failure in run.failures] for run in runs}
-        return {run.address: run.reason for run in runs}, errors, record.failing, record.error, record.error_node
+        errors = {run.address: [(failure.attempt, failure.error.category) for failure in run.failures] for run in runs}
+        reasons = {run.address: run.reason for run in runs if run.state != "SKIPPED"}
+        return reasons, errors, record.failing, record.error is None
 
     def _commit(self, commands: Commands, event: ev.AnyEvent) -> None:
         self.committed.commit(commands)

@@ -147,6 +147,9 @@ class Model:
         if node.name not in self.nodes:
             self.nodes[node.name], self.state[node.name], self.attempt[node.name] = node, "PENDING", 0
 
+    def situation(self) -> tuple[object, ...]:
+        return self.state.copy(), self.attempt.copy(), self.because_of_a_failure.copy()
+
     def forget_waits(self) -> None:
         """A new owner knows when a retry is due, but not that its timer has fired already."""
         self.waited.clear()

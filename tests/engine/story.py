@@ -1,16 +1,16 @@
-"""What happens to one execution, drawn by Hypothesis and told to every lane."""
+"""What happens to one execution, chosen at random and told to every lane."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
 from hypothesis import note
-from hypothesis import strategies as st
 
 from penstock.engine import events as ev
 from penstock.engine.events import AddedNode, Blob, TaskError
+from tests.engine.choices import Choices
 from tests.engine.lane import EXECUTION_ID, Lane
 from tests.engine.workflows import TASK_OUTPUTS, Workflow
 
@@ -24,14 +24,14 @@ SIMPLE: dict[str, Callable[[str], ev.AnyEvent]] = {
 
 
 class Story:
-    """Three lanes: an owner that is never lost; a new one after every event; small commits, with owners lost at times."""
+    """Three lanes: an owner that is never lost; a new one after every event; small commits and owners lost at times."""
 
-    def __init__(self, data: st.DataObject, workflow: Workflow, extras: tuple[str, ...]) -> None:
-        self.data, self.extras, self.workflow = data, extras, workflow
+    def __init__(self, choose: Choices, workflow: Workflow, extras: Collection[str]) -> None:
+        self.choose, self.extras, self.workflow = choose, extras, workflow
         self.blobs: dict[str, bytes] = {}
         self.steady = Lane(workflow, self.blobs)
         self.reborn = Lane(workflow, self.blobs)
-        self.split = Lane(workflow, self.blobs, weight=data.draw(st.integers(1, 4)))
+        self.split = Lane(workflow, self.blobs, weight=choose.any_of(1, 2, 3, 4))
         self.lanes = (self.steady, self.reborn, self.split)
         self.now = 0.0
         self.sent: list[ev.AnyEvent] = []
@@ -43,50 +43,42 @@ class Story:
             lane.diverged |= lane.unfinished
             lane.handle(event, self.now)
         self.reborn.lose_the_owner(self.now)
-        if self.one_in(4):
+        if self.choose.one_in(4):
             self.split.lose_the_owner(self.now)
-        if not self.one_in(3):
+        if not self.choose.one_in(3):
             for lane in self.lanes:
                 lane.finish_commits(self.now)
         self.assert_lanes_agree()
 
     def assert_lanes_agree(self) -> None:
         """As long as the order of starts made no difference, nothing else may differ either."""
-        model = self.steady.model
         for lane in (self.reborn, self.split):
             if self.steady.unfinished or lane.unfinished:
                 continue
-            lane.diverged |= self.steady.diverged
-            lane.diverged |= lane.model.state != model.state or lane.model.attempt != model.attempt
+            lane.diverged |= self.steady.diverged or lane.model.situation() != self.steady.model.situation()
             assert lane.diverged or lane.summary() == self.steady.summary()
-
-    def one_in(self, n: int) -> bool:
-        return self.data.draw(st.integers(0, n - 1)) == n - 1
-
-    def any_of(self, *choices: Any) -> Any:
-        return self.data.draw(st.sampled_from(choices))
 
     def go_on(self) -> None:
         model = self.steady.model
         held = [name for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}]
         kinds = ["timer"] * 4 + ["again"] * 2 + ["stale", "start", *(set(self.extras) - {"blobs"})]
         if held:
-            kinds += ["succeeded"] * 8 + ["failed"] * 5 + ["lost"] * 2 + ["started"] * 4
+            kinds += ["succeeded"] * 8 + ["failed"] * 6 + ["lost"] * 2 + ["started"] * 4
         if model.execution == "PAUSED":
             kinds += ["resume"] * 4
-        self.now += self.any_of(0.0, 0.0, 0.5, 1.0, 4.0)
-        kind = self.any_of(*sorted(kinds))
-        self.tell(self.task_event(kind, self.any_of(*held)) if kind in TASK_KINDS else self.other_event(kind))
+        self.now += self.choose.any_of(0.0, 0.0, 0.5, 1.0, 4.0)
+        kind = self.choose.any_of(*sorted(kinds))
+        self.tell(self.task_event(kind, self.choose.any_of(*held)) if kind in TASK_KINDS else self.other_event(kind))
 
     def task_event(self, kind: str, name: str, off: int = 0, generation: int = 1) -> ev.AnyEvent:
         about: Any = {"execution_id": EXECUTION_ID, "node": name, "generation": generation, "worker_id": "worker"}
         about["attempt"] = self.steady.model.attempt[name] + off
         if kind == "started":
-            return ev.TaskStarted(**about, started_at=self.now - self.any_of(0.0, 1.0, -1.0))
+            return ev.TaskStarted(**about, started_at=self.now - self.choose.any_of(0.0, 1.0, -1.0))
         if kind == "succeeded":
             return ev.TaskSucceeded(**about, started_at=self.now, output=self.output())
         if kind == "failed":
-            about |= {"retryable": not self.one_in(4), "retry_after": self.any_of(None, None, 0.0, 7.0)}
+            about |= {"retryable": not self.choose.one_in(3), "retry_after": self.choose.any_of(None, None, 0.0, 7.0)}
             return ev.TaskFailed(**about, started_at=self.now, error=TaskError("handler", "no luck"))
         return ev.TaskLost(**about)
 
@@ -94,10 +86,12 @@ class Story:
         if kind == "timer":
             return self.timer()
         if kind == "stale":
-            off, generation = self.any_of((-1, 1), (1, 1), (0, 0), (0, 2))
-            return self.task_event(self.any_of(*TASK_KINDS), self.any_of(*self.steady.model.nodes), off, generation)
+            off, generation = self.choose.any_of((-1, 1), (1, 1), (0, 0), (0, 2))
+            return self.task_event(
+                self.choose.any_of(*TASK_KINDS), self.choose.any_of(*self.steady.model.nodes), off, generation
+            )
         if kind == "again":
-            again: ev.AnyEvent = self.any_of(*self.sent)
+            again: ev.AnyEvent = self.choose.any_of(*self.sent)
             return again
         return self.node_added() if kind == "add" else SIMPLE[kind](EXECUTION_ID)
 
@@ -105,12 +99,12 @@ class Story:
         """On time, too early, or so late that several are due at once."""
         timer = self.steady.committed.timer
         if timer is not None:
-            self.now = max(self.now, timer + self.any_of(0.0, 0.0, -0.5, 4.0))
+            self.now = max(self.now, timer + self.choose.any_of(0.0, 0.0, -0.5, 4.0))
         return ev.TimerFired(EXECUTION_ID)
 
     def output(self) -> bytes | Blob:
-        text = msgspec.json.encode(self.any_of(*TASK_OUTPUTS))
-        if "blobs" not in self.extras or self.one_in(4):
+        text = msgspec.json.encode(self.choose.any_of(*TASK_OUTPUTS))
+        if "blobs" not in self.extras or self.choose.one_in(4):
             return text
         key = f"blob-{len(self.blobs)}"
         self.blobs[key] = text
@@ -118,8 +112,8 @@ class Story:
 
     def node_added(self) -> ev.NodesAdded:
         known = list(self.steady.model.nodes)
-        parents = self.data.draw(st.lists(st.sampled_from(known), unique=True, min_size=1, max_size=2))
-        like = self.any_of(*(node.name for node in self.workflow.nodes))
+        parents = self.choose.some_of(known, self.choose.any_of(1, 2))
+        like = self.choose.any_of(*(node.name for node in self.workflow.nodes))
         return ev.NodesAdded(EXECUTION_ID, (AddedNode(f"{like}[{len(self.sent)}]", like, tuple(parents)),))
 
 

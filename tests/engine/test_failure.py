@@ -149,6 +149,20 @@ def test_failing_fast_decides_parents_before_children_so_the_alarm_hears_of_the_
     assert trial.states["alarm"] == "QUEUED"
 
 
+def test_a_node_that_was_told_to_stop_does_not_hurry_its_children_past_their_other_parents():
+    trial = Trial(
+        once("bad"),
+        node("running"),
+        node("child", "bad"),
+        node("pick", "running", "child", trigger_rule="one_success"),
+        node("alarm", "pick", trigger_rule="one_failed"),
+    )
+    trial.fail("bad")
+    assert trial.run("child").reason == "upstream_failed"
+    assert trial.run("pick").reason == "upstream_failed"
+    assert trial.states["alarm"] == "QUEUED"
+
+
 def test_failing_fast_while_a_large_output_is_fetched_starts_nothing():
     trial = Trial(node("big"), once("bad"), node("use", "big", config={"x": "{{ big.value }}"}))
     trial.succeed("big", ev.Blob("key", 1_000_000))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.engine.trial import Trial, node
+from penstock.engine import events as ev
+from tests.engine.lane import commit_weight
+from tests.engine.trial import ID, Trial, node
 
 
 def newly_handed_out(trial: Trial, before: int) -> list[str]:
@@ -47,6 +49,30 @@ def test_a_return_that_is_reported_twice_hands_the_task_out_once_more():
     trial.hand_back("a", attempt=1)
     trial.hand_back("a", attempt=1)
     assert newly_handed_out(trial, 1) == ["a"]
+
+
+def test_a_task_that_one_worker_after_the_other_returns_is_handed_out_each_time():
+    """Workers that are replaced one by one all give back what they have just taken."""
+    trial = Trial(node("a"))
+    for returns in range(1, 4):
+        trial.send(ev.TaskReturned(ID, "a", 1, trial.run("a").attempt, f"worker-{returns}"))
+        assert len(newly_handed_out(trial, 1)) == returns
+    trial.succeed("a")
+    assert trial.state == "COMPLETED"
+
+
+def test_a_task_returned_in_a_full_commit_is_not_forgotten_with_its_owner():
+    trial = Trial(node("a"), node("b"), *[node(f"c{i}", "b") for i in range(5)])
+    with commit_weight(3):
+        trial.succeed("b")
+        assert trial.last.more
+        trial.hand_back("a")
+        assert trial.last.more
+        trial.lose_the_owner()
+        while trial.last.more:
+            trial.go_on()
+        trial.timer(at=trial.now)
+    assert newly_handed_out(trial, 2).count("a") == 1
 
 
 def test_a_task_that_has_started_is_not_returned():

@@ -6,17 +6,20 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import strategies as st
-
 from penstock.definition.plan import Plan, compile_document
+from tests.engine.choices import Choices
 from tests.engine.model import Condition, Kind, Model, Node, Reference, Rule
 
-TASK_OUTPUTS: list[dict[str, Any]] = [{"value": 1}, {"value": 5, "result": True}, {"result": False}, {"other": 0}]
+TASK_OUTPUTS: list[dict[str, Any]] = [
+    {"value": 1, "result": True}, {"value": 5, "result": False}, {"value": 5}, {"other": 0},
+]  # fmt: skip
 GIVEN: list[dict[str, Any]] = [{}, {"value": 9}, {"result": True}]
-KINDS: tuple[Kind, ...] = ("task", "task", "task", "task", "decision", "decision", "output", "input")
-RULES: tuple[Rule, ...] = ("all_success", "all_success", "none_failed", "all_done", "one_success", "one_failed")
+KINDS: tuple[Kind, ...] = ("task", "task", "task", "task", "task", "decision", "decision", "output", "input")
+RULES: tuple[Rule, ...] = (
+    "all_success", "all_success", "none_failed", "all_done", "one_success", "one_success", "one_failed", "one_failed",
+)  # fmt: skip
+BOTH = (True, False)
 OPERATORS = ("==", "!=", ">", ">=", "<", "<=")
-MOST_NODES = 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,43 +48,31 @@ def _unusual(node: Node) -> dict[str, Any]:
     return {name: getattr(node, name) for name in names}
 
 
-@st.composite
-def workflows(draw: st.DrawFn, *, queue_timeouts: bool = False) -> Workflow:
+def random_workflow(choose: Choices, most_nodes: int, *, queue_timeouts: bool = False) -> Workflow:
     nodes: list[Node] = []
-    for i in range(draw(st.integers(1, MOST_NODES))):
-        nodes.append(draw(_nodes(f"n{i}", nodes, queue_timeouts=queue_timeouts)))
-    fail_fast = draw(st.booleans())
-    timeout = draw(st.sampled_from((None, None, None, 30.0)))
-    return Workflow(
-        tuple(nodes), fail_fast, timeout, draw(st.sampled_from(GIVEN)), _plan(nodes, timeout, fail_fast=fail_fast)
-    )
+    for i in range(1 + choose.below(most_nodes)):
+        nodes.append(_random_node(f"n{i}", nodes, choose, queue_timeouts=queue_timeouts))
+    fail_fast, timeout = choose.any_of(*BOTH, *BOTH[:1]), choose.any_of(None, None, None, 30.0)
+    return Workflow(tuple(nodes), fail_fast, timeout, choose.any_of(*GIVEN), _plan(nodes, timeout, fail_fast=fail_fast))
 
 
-@st.composite
-def _nodes(draw: st.DrawFn, name: str, before: list[Node], *, queue_timeouts: bool) -> Node:
-    names = [node.name for node in before]
-    parents = draw(_some_of(names))
+def _random_node(name: str, before: list[Node], choose: Choices, *, queue_timeouts: bool) -> Node:
+    parents = choose.some_of([node.name for node in before], choose.any_of(1, 2, 0, 3))
     ancestors = _ancestors(parents, before)
-    kind = draw(st.sampled_from(KINDS))
+    kind = choose.any_of(*KINDS)
     return Node(
         name=name,
         kind=kind,
         parents=tuple(parents),
-        rule=draw(st.sampled_from(RULES)),
-        optional=draw(st.sampled_from((False, False, False, True))),
-        fails_with_dependency=draw(st.sampled_from((False, False, True))),
-        condition=draw(_conditions(ancestors)),
-        config=draw(_configs(kind, ancestors)),
-        max_attempts=draw(st.integers(1, 3)),
-        initial_delay=draw(st.sampled_from((0.0, 1.0, 2.0))),
-        queue_timeout=draw(st.sampled_from((None, 3.0))) if queue_timeouts else None,
+        rule=choose.any_of(*RULES),
+        optional=choose.one_in(6),
+        fails_with_dependency=choose.one_in(3),
+        condition=_random_condition(ancestors, choose),
+        config=_random_config(kind, ancestors, choose),
+        max_attempts=choose.any_of(1, 2, 3),
+        initial_delay=choose.any_of(1.0, 2.0, 0.0),
+        queue_timeout=choose.any_of(None, 3.0) if queue_timeouts else None,
     )
-
-
-@st.composite
-def _some_of(draw: st.DrawFn, names: list[str]) -> list[str]:
-    count = min(len(names), draw(st.sampled_from((1, 2, 0, 3))))
-    return draw(st.lists(st.sampled_from(names), unique=True, min_size=count, max_size=count)) if count else []
 
 
 def _ancestors(parents: list[str], before: list[Node]) -> list[str]:
@@ -92,27 +83,24 @@ def _ancestors(parents: list[str], before: list[Node]) -> list[str]:
     return sorted(found)
 
 
-@st.composite
-def _conditions(draw: st.DrawFn, ancestors: list[str]) -> Condition | None:
-    if not ancestors or draw(st.integers(0, 2)):
+def _random_condition(ancestors: list[str], choose: Choices) -> Condition | None:
+    if not ancestors or not choose.one_in(4):
         return None
-    fallback = draw(st.sampled_from((None, True, False)))
-    return Condition(Reference(draw(st.sampled_from(ancestors)), "result", fallback), draw(st.booleans()))
+    reference = Reference(choose.any_of(*ancestors), "result", choose.any_of(*BOTH, *BOTH, None))
+    return Condition(reference, choose.any_of(*BOTH))
 
 
-@st.composite
-def _configs(draw: st.DrawFn, kind: str, ancestors: list[str]) -> dict[str, Any]:
+def _random_config(kind: str, ancestors: list[str], choose: Choices) -> dict[str, Any]:
     if kind == "decision":
-        b = draw(st.sampled_from((1, 5, "text")))
-        return {"value_a": draw(_values(ancestors)), "operator": draw(st.sampled_from(OPERATORS)), "value_b": b}
-    return {"value": draw(_values(ancestors))} if draw(st.booleans()) else {}
+        value_a, operator = _random_value(ancestors, choose), choose.any_of(*OPERATORS)
+        return {"value_a": value_a, "operator": operator, "value_b": choose.any_of(1, 5, 5, 5, "text")}
+    return {"value": _random_value(ancestors, choose)} if choose.one_in(2) else {}
 
 
-@st.composite
-def _values(draw: st.DrawFn, ancestors: list[str]) -> Any:
-    if not ancestors or not draw(st.integers(0, 2)):
-        return draw(st.sampled_from((1, 5, "text")))
-    return Reference(draw(st.sampled_from(ancestors)), "value", draw(st.sampled_from((None, 0, 5, "text"))))
+def _random_value(ancestors: list[str], choose: Choices) -> Any:
+    if not ancestors or choose.one_in(3):
+        return choose.any_of(1, 5)
+    return Reference(choose.any_of(*ancestors), "value", choose.any_of(0, 5, 1, 5, "text", None))
 
 
 def _plan(nodes: list[Node], timeout: float | None, *, fail_fast: bool) -> Plan:

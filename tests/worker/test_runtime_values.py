@@ -103,13 +103,13 @@ def test_large_inputs_and_configs_are_fetched_before_the_handler_runs() -> None:
     async def scenario() -> None:
         async with Workplace(sees) as place:
             config, large = [await place.stores.blobs.put(text) for text in (b'{"text":"c"}', b'"i"')]
-            assert output_of(await place.run("sees", config=config, inputs=[("big", large)])) == ["c", "i"]
+            assert output_of(await place.run("sees", config, inputs=[("big", large)])) == ["c", "i"]
 
     asyncio.run(scenario())
 
 
 def test_a_config_that_is_gone_fails_the_attempt() -> None:
-    event = outcome_of(idle, **{"config": Blob("abcdef", 1)})
+    event = outcome_of(idle, Blob("abcdef", 1))
     assert "abcdef" in error_of(event).message
 
 
@@ -175,7 +175,9 @@ def test_a_log_is_bounded_in_bytes_and_says_what_was_dropped(letter: str) -> Non
     assert text.endswith("more lines dropped: the log is full)")
 
 
-def test_a_log_with_half_a_character_can_be_stored() -> None:
+def test_a_log_with_half_a_character_can_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own can't take it
+
     async def logs(_config: Any, ctx: Context) -> str:
         ctx.log.info("half \ud800")
         return "fine"
@@ -185,7 +187,9 @@ def test_a_log_with_half_a_character_can_be_stored() -> None:
     assert "half" in event.logs
 
 
-def test_a_log_call_with_the_wrong_arguments_fails_no_node(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_call_with_the_wrong_arguments_fails_no_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # pytest's own would raise
+
     async def logs(_config: Any, ctx: Context) -> str:
         ctx.log.info("%d files", "three")
         return "fine"

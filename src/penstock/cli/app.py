@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -93,4 +94,5 @@ def _failed(given: list[str], error: Exception) -> int:
 
 def say(path: str, message: str, *more: str) -> None:
     lines = [f"{path}: {message}", *more]
-    print("\n".join(clean(line) for line in lines), file=sys.stderr)
+    with suppress(OSError):  # a closed terminal
+        print("\n".join(clean(line) for line in lines), file=sys.stderr)

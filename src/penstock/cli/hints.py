@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 REASONS = {
-    "condition_false": "its condition is false",
-    "branch_not_taken": "its branch was not taken",
+    "condition_false": "condition is false",
+    "branch_not_taken": "branch not taken",
     "upstream_failed": "something before it failed",
     "execution_failed": "the execution failed",
     "execution_timeout": "the execution ran out of time",

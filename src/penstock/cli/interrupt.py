@@ -23,7 +23,7 @@ class Interrupt:
         self._at_once = at_once
         self.requested = asyncio.Event()
         self.signal: int | None = None
-        self._loop = asyncio.get_running_loop()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._before: dict[int, Any] = {}
 
     @property
@@ -31,6 +31,7 @@ class Interrupt:
         return None if self.signal is None else 128 + self.signal
 
     def __enter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
             # One that is ignored stays so: that is how `nohup`, and a shell that starts a background job, ask for it.
             heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
@@ -41,9 +42,15 @@ class Interrupt:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
+    def request(self, number: int) -> None:
+        """As if this signal had come, if none has."""
+        if self.signal is None:
+            self.signal = number
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self.requested.set)
+
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.signal is not None:
             self._at_once()
             os._exit(128 + number)
-        self.signal = number
-        self._loop.call_soon_threadsafe(self.requested.set)
+        self.request(number)

@@ -37,7 +37,8 @@ STYLES = {
     "CANCELLED": ("■", "magenta"),
     "PAUSED": ("‖", "yellow"),
 }
-STATE_WIDTH, TRY_WIDTH, TIME_WIDTH = 11, 3, 8
+COLUMNS = {"state": 11, "node": 4, "handler": 7, "try": 3, "time": 8, "note": 0}
+"""And how wide each is at least, so that the table doesn't jump when a value comes."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_A_SECOND = 10
 
@@ -47,8 +48,10 @@ class LiveScreen:
 
     shows_details = True
 
-    def __init__(self, *, no_color: bool = False, clock: Callable[[], float] = time.time) -> None:
-        self._console = Console(no_color=no_color or None, highlight=False)
+    def __init__(
+        self, *, no_color: bool = False, clock: Callable[[], float] = time.time, console: Console | None = None
+    ) -> None:
+        self._console = console or Console(no_color=no_color or None, highlight=False)
         self._clock = clock
         self._size: Callable[[], ConsoleDimensions] = lambda: self._console.size
         self._progress: Progress | None = None
@@ -61,8 +64,11 @@ class LiveScreen:
         # Rich would ask standard output, which leads elsewhere now.
         self._size = lambda: ConsoleDimensions(*os.get_terminal_size(terminal.fileno()))
 
-    def begin(self, progress: Progress) -> None:
+    def watch(self, progress: Progress) -> None:
         self._progress = progress
+
+    def begin(self, progress: Progress) -> None:
+        self.watch(progress)
         self._live = Live(
             get_renderable=self.render, console=self._console, auto_refresh=False, vertical_overflow="crop",
             redirect_stdout=False, redirect_stderr=False,
@@ -132,40 +138,42 @@ class LiveScreen:
 
     def _table(self, rows: list[Row], now: float) -> Table:
         width = self._console.width
-        wide = width >= HANDLER_COLUMN_FROM
+        columns = [column for column in COLUMNS if column != "handler" or width >= HANDLER_COLUMN_FROM]
+        lines = [self._cells(row, now) for row in rows]
         # Rich would narrow all columns alike for a long note; here the note gets what the others leave.
-        names = min(max(_widest(row.name for row in rows), len("node")), max(12, width // 3))
-        handlers = min(max(_widest(row.handler for row in rows), len("handler")), 24) if wide else 0
-        widths = [STATE_WIDTH, names, *([handlers] if wide else []), TRY_WIDTH, TIME_WIDTH]
-        note = max(1, width - sum(widths) - 2 * len(widths))
+        most = {"node": max(12, width // 3), "handler": 24}
+        widths = {
+            name: min(max([COLUMNS[name], *(cells[name].cell_len for cells in lines)]), most.get(name, width))
+            for name in columns
+            if name != "note"
+        }
+        widths["note"] = max(1, width - sum(widths.values()) - 2 * len(columns))
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        heads = ["state", "node", *(["handler"] if wide else []), "try", "time", ""]
-        for head, columns in zip(heads, [*widths, note], strict=True):
-            justify: JustifyMethod = "right" if head in ("try", "time") else "left"
-            table.add_column(head, width=columns, no_wrap=True, overflow="ellipsis", justify=justify)
-        for row in rows:
-            cells = self._cells(row, now, note)
-            if wide:
-                cells.insert(2, Text(one_line(row.handler), style="dim"))
-            table.add_row(*cells)
+        for name in columns:
+            justify: JustifyMethod = "right" if name in ("try", "time") else "left"
+            head = "" if name == "note" else name
+            table.add_column(head, width=widths[name], no_wrap=True, overflow="ellipsis", justify=justify)
+        for cells in lines:
+            cells["note"].plain = _middle_out(cells["note"].plain, widths["note"])
+            table.add_row(*(cells[name] for name in columns))
         return table
 
-    def _cells(self, row: Row, now: float, note_width: int) -> list[Text]:
+    def _cells(self, row: Row, now: float) -> dict[str, Text]:
         glyph, style = STYLES[row.state]
         if row.state == NodeState.RUNNING:
             glyph = _spinner(now)
         quiet = "dim" if row.state in (NodeState.PENDING, NodeState.SKIPPED) else ""
         seconds = row.seconds(now)
         again = row.attempt > 1 or row.state == NodeState.RETRYING
-        tries = f"{row.attempt}/{row.attempts_max}" if again else ""
         note_style = style if row.state in (NodeState.FAILED, NodeState.RETRYING) else "dim"
-        return [
-            Text(f"{glyph} {row.state.lower()}", style=style),
-            Text(one_line(row.name), style=quiet),
-            Text(tries, style="yellow"),
-            Text("" if seconds is None else duration(seconds), style="dim"),
-            Text(_middle_out(row.note(now), note_width), style=note_style),
-        ]
+        return {
+            "state": Text(f"{glyph} {row.state.lower()}", style=style),
+            "node": Text(one_line(row.name), style=quiet),
+            "handler": Text(one_line(row.handler), style="dim"),
+            "try": Text(f"{row.attempt}/{row.attempts_max}" if again else "", style="yellow"),
+            "time": Text("" if seconds is None else duration(seconds), style="dim"),
+            "note": Text(row.note(now), style=note_style),
+        }
 
     def _bar(self, progress: Progress, now: float) -> Table:
         total, done = len(progress.rows), progress.done
@@ -183,10 +191,6 @@ class LiveScreen:
         grid.add_column(no_wrap=True, overflow="ellipsis")
         grid.add_row(bar, line)
         return grid
-
-
-def _widest(texts: Iterable[str]) -> int:
-    return max((cell_len(one_line(text)) for text in texts), default=0)
 
 
 def _middle_out(text: str, width: int) -> str:

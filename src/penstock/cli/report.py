@@ -124,7 +124,7 @@ def _closing(ending: Ending) -> Iterator[Spans]:
     yield [(result.state, STATE_STYLES.get(result.state, "bold")), (f" in {duration(_seconds(ending))}: {listed}", "")]
     if ending.timed_out:
         yield [("  → ", "yellow"), ("It was cancelled because the time of --timeout was over.", "")]
-    elif ending.interrupted_by is not None:
+    elif ending.interrupted:
         yield [("  → ", "yellow"), ("It was interrupted.", "")]
 
 

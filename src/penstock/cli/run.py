@@ -143,4 +143,4 @@ def _execute(request: Request, screen: Screen, show: Callable[[Ending], None]) -
     from penstock.cli.session import Session
     from penstock.embedded import run_loop
 
-    return run_loop(Session(request, screen).run(show)).exit_code
+    return run_loop(Session(request, screen).run(show))

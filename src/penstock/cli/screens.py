@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol, TextIO
 
 from penstock.cli.progress import Progress, Row
-from penstock.cli.safe_text import clean, counted, duration, one_line
+from penstock.cli.safe_text import clean, counted, one_line
 
 Spans = Sequence[tuple[str, str]]
 """A line for people: pieces of text, each with its style (as rich has them; may be empty)."""
@@ -60,7 +60,7 @@ class SilentScreen:
     def notice(self, text: str) -> None: ...
 
     def stray(self, text: str) -> None:
-        sys.__stderr__.write(text) if sys.__stderr__ else None
+        print(text, end="", file=sys.__stderr__)
 
     def restore(self) -> None: ...
 
@@ -118,9 +118,3 @@ class LineScreen:
 
     def _line(self, text: str) -> None:
         self._stream.write(clean(text).rstrip() + "\n")
-
-
-def summary(progress: Progress, now: float) -> str:
-    """`8 completed, 1 skipped` and the like, and the time."""
-    counts = [f"{len(rows):,} {state.lower()}" for state, rows in progress.by_state.items() if rows]
-    return f"{', '.join(counts)} in {duration(progress.seconds(now))}"

@@ -23,7 +23,10 @@ from penstock.errors import Conflict
 from penstock.stores.base import Stored
 
 TICK_SECONDS = 0.1
-CLOSE_SECONDS = 2.0
+CLOSE_SECONDS = 1.0
+INTERNAL_ERROR = 70
+SIGPIPE = 13
+"""By number, because Windows has no name for it."""
 MANY_NODES = 1000
 """From here on, details are looked up once a second at most: each look reads the whole execution."""
 
@@ -42,44 +45,42 @@ class Request:
 class Ending:
     result: Result
     stored: Stored | None
-    interrupted_by: int | None
-    """The exit code of the signal that ended it."""
+    interrupted: bool
     timed_out: bool
-
-    @property
-    def exit_code(self) -> int:
-        if self.interrupted_by is not None:
-            return self.interrupted_by
-        return 0 if self.result.completed else 1
 
 
 class Session:
     def __init__(self, request: Request, screen: Screen) -> None:
         self._request, self._screen = request, screen
+        self._interrupt = Interrupt(self._at_once)
         self._directory: Path | None = None
         self._learned_at = 0.0
+        self._exit_code = INTERNAL_ERROR
 
-    async def run(self, show: Callable[[Ending], None]) -> Ending:
-        """`show` is called before the engine closes: a handler that won't stop can't hold back the result."""
+    async def run(self, show: Callable[[Ending], None]) -> int:
+        """Answers the exit code. `show` is called before the engine closes: no handler can hold back the result."""
         request = self._request
-        with Interrupt(self._at_once) as interrupt, self._store() as address:
+        with self._interrupt, self._store() as address:
             async with Engine(address, settings=request.settings) as engine:
-                plan = await engine.plan_for(request.document)
-                handle = await engine.start(request.document, request.input, labels=request.labels)
-                progress = Progress(plan, handle.id, time.time())
-                timed_out = await self._watch(engine, handle, progress, interrupt)
-                result = await handle.result()
-                stored = await engine.stores.cold.execution(handle.id)
-                ending = Ending(result, stored, interrupt.exit_code, timed_out)
-                show(ending)
-                self._give_up_after(request.settings.shutdown_grace_seconds + CLOSE_SECONDS, ending)
-        return ending
+                try:
+                    plan = await engine.plan_for(request.document)
+                    handle = await engine.start(request.document, request.input, labels=request.labels)
+                    progress = Progress(plan, handle.id, time.time())
+                    timed_out = await self._watch(engine, handle, progress)
+                    result = await handle.result()
+                    stored = await engine.stores.cold.execution(handle.id)
+                    ending = Ending(result, stored, self._interrupt.exit_code is not None, timed_out)
+                    self._tell(show, ending)
+                    self._exit_code = self._interrupt.exit_code or int(not result.completed)
+                finally:
+                    self._give_up_after(request.settings.shutdown_grace_seconds + CLOSE_SECONDS)
+        return self._exit_code
 
-    async def _watch(self, engine: Engine, handle: ExecutionHandle, progress: Progress, interrupt: Interrupt) -> bool:
+    async def _watch(self, engine: Engine, handle: ExecutionHandle, progress: Progress) -> bool:
         """Until the execution has ended; True if that was because its time was up."""
-        self._screen.begin(progress)
+        self._tell(self._screen.begin, progress)
         following = asyncio.create_task(self._follow(engine, handle, progress))
-        stopping = asyncio.create_task(interrupt.requested.wait())
+        stopping = asyncio.create_task(self._interrupt.requested.wait())
         ticking = asyncio.create_task(self._tick())
         timeout = self._request.timeout_seconds
         timed_out = False
@@ -87,15 +88,22 @@ class Session:
             await asyncio.wait({following, stopping}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             if not following.done():
                 timed_out = not stopping.done()
-                self._screen.notice(self._why(timed_out=timed_out))
+                self._tell(self._screen.notice, self._why(timed_out=timed_out))
                 with suppress(Conflict):  # it has just ended by itself
                     await handle.cancel()
             await following
         finally:
             for task in (following, stopping, ticking):
                 task.cancel()
-            self._screen.end()
+            self._tell(self._screen.end)
         return timed_out
+
+    def _tell(self, say: Callable[..., None], *arguments: Any) -> None:
+        """Nobody may be listening any more (`| head`, a closed terminal): then it is stopped as by a signal."""
+        try:
+            say(*arguments)
+        except OSError:
+            self._interrupt.request(SIGPIPE)
 
     def _why(self, *, timed_out: bool) -> str:
         if timed_out:
@@ -107,7 +115,7 @@ class Session:
             row = progress.apply(event)
             if row is not None and self._screen.shows_details and progress.lacks(row):
                 await self._learn(engine, progress)
-            self._screen.changed(row)
+            self._tell(self._screen.changed, row)
 
     async def _learn(self, engine: Engine, progress: Progress) -> None:
         now = time.monotonic()
@@ -121,7 +129,7 @@ class Session:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            self._screen.tick()
+            self._tell(self._screen.tick)
 
     @contextmanager
     def _store(self) -> Iterator[str]:
@@ -132,16 +140,17 @@ class Session:
             self._directory = Path(directory)
             yield f"sqlite:///{self._directory / 'run.db'}"
 
-    def _give_up_after(self, seconds: float, ending: Ending) -> None:
-        """A handler that swallows its cancellation can't hold the process: the result is there already."""
+    def _give_up_after(self, seconds: float) -> None:
+        """A handler that swallows its cancellation can't hold the process: the result has been shown already."""
 
         def give_up() -> None:
             self._at_once()
-            os._exit(ending.exit_code)
+            os._exit(self._exit_code)
 
         asyncio.get_running_loop().call_later(seconds, give_up)
 
     def _at_once(self) -> None:
-        self._screen.restore()
+        with suppress(OSError):
+            self._screen.restore()
         if self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)

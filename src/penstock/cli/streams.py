@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TextIO
 
@@ -110,10 +110,12 @@ def _redirected(number: int, target: int) -> Iterator[TextIO]:
         stream.flush()
     original = os.dup(number)
     os.dup2(target, number)
+    kept = os.fdopen(os.dup(original), "w", encoding=sys.stdout.encoding, errors="replace")
     try:
-        with os.fdopen(os.dup(original), "w", encoding=sys.stdout.encoding, errors="replace") as kept:
-            yield kept
+        yield kept
     finally:
+        with suppress(OSError):  # nobody reads it any more
+            kept.close()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os.dup2(original, number)

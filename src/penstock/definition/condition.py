@@ -50,6 +50,7 @@ PLAIN_WORDS = (
     (r"^found no matching overload for '_?([^_']+).*?' applied to '(\(.*\))'$", r"\1 can't be used with \2"),
     (r"^No matching overloads found : _?([^_(]+)[^(]*(\(.*\))$", r"\1 can't be used with \2"),
     (r"^Exceeded max recursion depth of (\d+).*$", r"it is nested deeper than \1 levels"),
+    (r"^Expression recursion limit exceeded. limit: (\d+)$", r"it is nested deeper than \1 levels"),
     (r"^Iteration budget exceeded$", "it looks at more than 10,000 items"),
     (r"^Key not found in map : ", "there is no key "),
     (r"^Index error: index=(-?\d+) size=(\d+)$", r"there is no item \1 in a list of \2"),
@@ -114,7 +115,7 @@ def compile_condition(source: str, known: Collection[str]) -> Condition:
     try:
         kind = _type_name(cel_program(program, VARIABLES).return_type())
     except ValueError as error:
-        raise _explain(str(error), source, plain) from None
+        raise _explain(_syntax_error(plain) or str(error), source, plain) from None
     if kind not in ("BOOL", "DYN"):
         message = f"{_shown(source)} gives {KINDS.get(kind, kind.lower())}; it must give true or false"
         raise TemplateError("malformed_condition", message)
@@ -200,6 +201,15 @@ def _shown(source: str) -> str:
     return f"the condition {source if len(source) <= 80 else source[:79] + '…'!r}"  # noqa: PLR2004 -- fits on a line
 
 
+def _syntax_error(program: str) -> str:
+    """What is wrong with the grammar, in the words and columns of what was written."""
+    try:
+        cel_program(program, VARIABLES)
+    except ValueError as error:
+        return str(error) if "Syntax error" in str(error) else ""
+    return ""
+
+
 def _explain(error: str, source: str, program: str) -> TemplateError:
     """CEL's own texts are about its grammar; these are about the condition."""
     for token in TOKEN.finditer(program):
@@ -213,15 +223,17 @@ def _explain(error: str, source: str, program: str) -> TemplateError:
     if undeclared:
         name = undeclared[1]
         return TemplateError("unknown_reference", f"the condition refers to {name!r}, which isn't a node", name)
-    found = re.search(r"ERROR: <input>:-?\d+:-?\d+: (.*?)(?:\n|$)", error)
-    text = _plain_words(found[1]) if found else error.split("\n", maxsplit=1)[0]
-    return TemplateError("malformed_condition", f"{_shown(source)} can't be read: {text[:300]}")
+    found = re.search(r"ERROR: <input>:-?\d+:(-?\d+): (.*?)(?:\n|$)", error)
+    place = f" (column {found[1]})" if found and source == program and "Syntax error" in error else ""
+    text = _plain_words(found[2] if found else error)
+    return TemplateError("malformed_condition", f"{_shown(source)} can't be read: {text}{place}")
 
 
-def _plain_words(text: str) -> str:
+def _plain_words(error: str) -> str:
+    text = re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", error.split("\n", maxsplit=1)[0])
     for pattern, replacement in PLAIN_WORDS:
         text = re.sub(pattern, replacement, text)
-    return text
+    return text[:300]
 
 
 @lru_cache(maxsize=1024)
@@ -277,7 +289,7 @@ def _type_name(kind: Any) -> str:
 
 
 def _reason(error: object, program: str, values: dict[str, Any]) -> str:
-    text = _plain_words(re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", str(error).split("\n", maxsplit=1)[0]))[:300]
+    text = _plain_words(str(error))
     missing = re.match(r'there is no key "(.*)"$', text)
     return text + (_keys_there(missing[1], program, values) if missing else "")
 

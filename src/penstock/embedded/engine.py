@@ -49,7 +49,10 @@ class Engine:
         self.stores = open_stores(self._address, self.settings) if isinstance(self._address, str) else self._address
         built_in = builtin(self.settings) if self._built_in else {}
         self.registry = Registry([*(Handler(name, function) for name, function in built_in.items()), *self._registry])
-        self.plans = Plans(self.stores.cold, self._defaults)
+        # the only worker serves whatever queue a workflow names
+        self.plans = Plans(
+            self.stores.cold, self._defaults, lambda plan: self.worker.serve(n.queue for n in plan.nodes)
+        )
         self._submissions = Submissions(self.stores, self.plans, self.settings, self._defaults)
         self.worker = Worker(self.stores.queue, self.stores.blobs, self.registry, self.settings, clock=self._clock)
         self.orchestrator = Orchestrator(
@@ -181,9 +184,6 @@ class Engine:
         for commands in changes:
             if commands.stops:
                 self.worker.stop_tasks(commands.stops)
-            for task in commands.tasks:
-                if task.queue not in self.worker.queues:
-                    self.worker.serve(task.queue)
             for queue in self._subscribers.get(commands.execution_id, ()):
                 queue.put_nowait(commands.history)
         for execution in ended:

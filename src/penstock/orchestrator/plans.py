@@ -11,12 +11,19 @@ from penstock.stores.base import ColdStore
 
 
 class Plans:
-    def __init__(self, cold: ColdStore, handlers: Callable[[], Mapping[str, HandlerDefaults]]) -> None:
-        self._cold, self._handlers = cold, handlers
+    def __init__(
+        self,
+        cold: ColdStore,
+        handlers: Callable[[], Mapping[str, HandlerDefaults]],
+        on_new: Callable[[Plan], None] | None = None,
+    ) -> None:
+        self._cold, self._handlers, self._on_new = cold, handlers, on_new
         self._plans: dict[tuple[str, int], Plan] = {}
 
     def put(self, plan: Plan) -> None:
         self._plans[plan.name, plan.version] = plan
+        if self._on_new is not None:
+            self._on_new(plan)
 
     def known(self, name: str, version: int) -> Plan | None:
         return self._plans.get((name, version))

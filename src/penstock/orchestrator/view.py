@@ -74,8 +74,8 @@ def error_view(error: TaskError | None, node_id: str | None = None) -> dict[str,
 def history_view(history: Iterable[Transition]) -> list[dict[str, Any]]:
     return [
         {
-            "seq": line.seq, "at": time_text(line.at), "node_id": line.node or None, "from": line.before,
-            "to": line.after, "attempt": line.attempt, "reason": line.reason,
+            "seq": line.seq, "at": time_text(line.at), "node_id": line.node or None, "from": str(line.before),
+            "to": str(line.after), "attempt": line.attempt, "reason": line.reason,
         }
         for line in history
     ]  # fmt: skip

@@ -29,7 +29,7 @@ class MemoryTaskQueue:
         self._on_hold: dict[str, list[Task]] = {}
         self._stopped: set[Key] = set()
         self._queued: set[Key] = set()
-        self._waiters: dict[str, tuple[asyncio.Future[None], frozenset[str]]] = {}
+        self._waiters: dict[str, tuple[asyncio.Future[None], Collection[str]]] = {}
 
     def apply(self, commands: Commands) -> list[Stop]:
         """What a commit decided about tasks, after it is durable. Answers the stopped ones that a worker holds."""
@@ -86,7 +86,7 @@ class MemoryTaskQueue:
             if tasks:
                 return tasks
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters[worker_id] = (waiter, frozenset(queues))
+            self._waiters[worker_id] = (waiter, queues)  # not a copy: a worker may begin to serve more
             try:
                 await waiter
             finally:
@@ -123,8 +123,7 @@ class MemoryTaskQueue:
             del self._held[key_of(task)]
             self.on_given_up(key_of(task))
         self.enqueue(back)
-        if not any(holder == worker_id for holder, _ in self._held.values()):
-            self._beats.pop(worker_id, None)
+        self.lose(worker_id, lambda _name: True)  # what it stopped in the middle
 
     def lose(self, worker_id: str, mine: Callable[[str], bool]) -> int:
         """A dead worker's tasks (of executions that are `mine`) become `TaskLost`."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -10,17 +12,23 @@ import msgspec
 from penstock.config import Settings
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, Value
-from penstock.errors import Retryable, Terminal
+from penstock.errors import Retryable, StoreError, Terminal
 from penstock.stores.base import BlobStore
-from penstock.worker.child import Request
 from penstock.worker.context import Context
 from penstock.worker.loading import origin_of
-from penstock.worker.logs import AttemptLog, current_log
+from penstock.worker.logs import AttemptLog, current_log, note_heartbeat
 from penstock.worker.outcome import describe, encode_output, is_retryable, retry_after
 from penstock.worker.processes import ProcessRunner
+from penstock.worker.protocol import Request
 from penstock.worker.registry import Handler
 from penstock.worker.secrets import Secrets, redact
 from penstock.worker.threads import ThreadRunner
+
+log = logging.getLogger("penstock.worker")
+
+RETRY_SECONDS = 0.2
+SHORT_SECONDS = 0.2
+"""An attempt that may only take this long gets its timer at once; for others the watcher is early enough."""
 
 
 class Runners(Protocol):
@@ -33,19 +41,52 @@ class Runners(Protocol):
 
 
 class Attempt:
-    """`stopped` says why nobody waits for it any more: `timeout` or `cancelled`."""
+    """`stopped` says why nobody waits for it any more: `timeout` or `cancelled`.
 
-    __slots__ = ("context", "deadline", "log", "reported", "secrets", "slot", "started_at", "stopped", "task")
+    Its time is measured on the loop's clock; the times that people see are the host's, which may jump.
+    """
 
-    def __init__(self, task: Task, slot: asyncio.Task[Any] | None, log_bytes: int, now: float) -> None:
-        self.task, self.slot = task, slot
-        self.started_at = now
-        self.deadline = self.started_at + task.timeout_seconds
+    __slots__ = ("_clock", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "log", "reported",
+                 "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
+
+    def __init__(
+        self,
+        task: Task,
+        slot: asyncio.Task[Any] | None,
+        log_bytes: int,
+        clock: Callable[[], float],
+        on_stop: Callable[[Attempt], None],
+    ) -> None:
+        self.task, self.slot, self._clock, self._on_stop = task, slot, clock, on_stop
+        self.abandoned = False
         self.log = AttemptLog(log_bytes)
         self.context: Context | None = None
         self.stopped: str | None = None
         self.reported = False
         self.secrets: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """The handler's time starts now (again, for one that had to wait for a process)."""
+        self.started_at = self._clock()
+        self.deadline = self.started_at + self.task.timeout_seconds
+        loop = asyncio.get_running_loop()
+        self.began = loop.time()
+        if self.task.timeout_seconds < SHORT_SECONDS or self.reported:
+            self.limit(loop)
+
+    def limit(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop it when its time is up. Only what runs long, or may only run shortly, gets a timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        left = self.began + self.task.timeout_seconds - loop.time()
+        self._timer = loop.call_later(max(0.0, left), self.stop, "timeout")
+
+    def end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     @property
     def identity(self) -> Stop:
@@ -60,6 +101,12 @@ class Attempt:
                 self.context.cancel()
             if self.slot is not None:
                 self.slot.cancel()
+            self._on_stop(self)
+
+    def wait(self) -> None:
+        """It needs a thread or a process first, and has no time to lose meanwhile."""
+        self.end()
+        self.began = float("inf")
 
 
 async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runners) -> TaskSucceeded | TaskFailed | None:
@@ -69,15 +116,17 @@ async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runner
         output = await _call(attempt, handler, runners)
         if attempt.stopped is None:
             return await _succeeded(attempt, output, runners)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         if attempt.stopped is None:
-            raise
+            if attempt.slot is not None and attempt.slot.cancelling():
+                raise  # the worker stops
+            return _failed(attempt, error, runners.worker_id)  # the handler's own, or of something it waited for
     except BaseException as error:  # noqa: BLE001 -- SystemExit and its like are the handler's failure, not ours
         if attempt.stopped is None:
             return _failed(attempt, error, runners.worker_id)
     finally:
         current_log.set(None)
-    return _stopped(attempt, runners.worker_id)
+    return stopped_event(attempt, runners.worker_id)
 
 
 async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> Any:
@@ -89,23 +138,35 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
     config = msgspec.json.decode(raw)
     for secret in task.secrets:
         _fill(config, secret.path, _spell_out(secret.pieces, runners.secrets, attempt.secrets))
-    fields: dict[str, Any] = {
-        "execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt,
-        "idempotency_key": task.idempotency_key, "deadline": attempt.deadline, "workflow": task.workflow,
-    }  # fmt: skip
     if handler.runs_in == "process":
-        limit = runners.settings.log_max_bytes
-        request = Request(task.handler, msgspec.json.encode(config), fields, inputs, limit)
-        return await _call_process(attempt, handler, request, runners)
-    attempt.context = context = Context(**fields, inputs=inputs, on_heartbeat=_note_heartbeat(attempt.log))
+        return await _call_process(attempt, handler, config, inputs, runners)
+    attempt.context = context = Context(**_fields(attempt), inputs=inputs, on_heartbeat=note_heartbeat(attempt.log))
     arguments = handler.arguments(config, context)
     if handler.runs_in == "thread":
-        return await runners.threads.run(handler.function, *arguments)
+        if not runners.threads.has_room:
+            attempt.wait()
+        return await runners.threads.run(attempt.begin, handler.function, *arguments)
     return await handler.function(*arguments)
 
 
-async def _call_process(attempt: Attempt, handler: Handler, request: Request, runners: Runners) -> Any:
-    reply = await runners.processes.run(origin_of(handler), request)
+def _fields(attempt: Attempt) -> dict[str, Any]:
+    task = attempt.task
+    return {
+        "execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt,
+        "idempotency_key": task.idempotency_key, "deadline": attempt.deadline, "workflow": task.workflow,
+    }  # fmt: skip
+
+
+async def _call_process(
+    attempt: Attempt, handler: Handler, config: Any, inputs: dict[str, bytes], runners: Runners
+) -> Any:
+    def begin() -> Request:
+        attempt.begin()
+        data, limit = msgspec.json.encode(config), runners.settings.log_max_bytes
+        return Request(handler.name, data, _fields(attempt), inputs, limit, attempt.secrets)
+
+    attempt.wait()
+    reply = await runners.processes.run(origin_of(handler), begin)
     if reply.logs:
         attempt.log.write(reply.logs)
     if reply.error is not None:
@@ -119,10 +180,6 @@ class RemoteFailure(Exception):
     def __init__(self, error: TaskError, *, retryable: bool, after: float | None) -> None:
         super().__init__(error.message)
         self.error, self.retryable, self.after = error, retryable, after
-
-
-def _note_heartbeat(log: AttemptLog) -> Any:
-    return lambda detail: log.write(f"heartbeat {msgspec.json.encode(detail).decode()}")
 
 
 async def _inputs(inputs: list[tuple[str, Value]], blobs: BlobStore) -> dict[str, bytes]:
@@ -159,11 +216,21 @@ async def _succeeded(attempt: Attempt, output: Any, runners: Runners) -> TaskSuc
         message = f"the output has {len(data):,} bytes; the limit is {settings.output_max_bytes:,}"
         return _failed(attempt, Terminal(message, category="too_large"), runners.worker_id)
     if len(data) > settings.inline_max_bytes:
-        value = await runners.blobs.put(data)
+        value = await _put(data, runners.blobs)
     return TaskSucceeded(
         task.execution_id, task.node, task.generation, task.attempt, runners.worker_id, attempt.started_at, value,
         _logs(attempt),
     )  # fmt: skip
+
+
+async def _put(data: bytes, blobs: BlobStore) -> Blob:
+    """The handler has done its work: its outcome waits until there is room for it."""
+    while True:
+        try:
+            return await blobs.put(data)
+        except StoreError as error:
+            log.warning("can't store an output, trying again: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)
 
 
 def _failed(attempt: Attempt, error: BaseException, worker_id: str) -> TaskFailed:
@@ -171,7 +238,7 @@ def _failed(attempt: Attempt, error: BaseException, worker_id: str) -> TaskFaile
     if isinstance(error, RemoteFailure):
         described, retryable, after = error.error, error.retryable, error.after
     else:
-        described, retryable, after = describe(error), is_retryable(error), retry_after(error)
+        described, retryable, after = describe(error, attempt.secrets), is_retryable(error), retry_after(error)
     if attempt.secrets:
         described = msgspec.convert(redact(msgspec.to_builtins(described), attempt.secrets), TaskError)
     return TaskFailed(
@@ -180,7 +247,7 @@ def _failed(attempt: Attempt, error: BaseException, worker_id: str) -> TaskFaile
     )  # fmt: skip
 
 
-def _stopped(attempt: Attempt, worker_id: str) -> TaskFailed | None:
+def stopped_event(attempt: Attempt, worker_id: str) -> TaskFailed | None:
     if attempt.stopped != "timeout":
         return None
     seconds = attempt.task.timeout_seconds

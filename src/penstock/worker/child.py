@@ -7,37 +7,18 @@ come on standard input, replies go to what was standard output; what a handler p
 from __future__ import annotations
 
 import os
-import struct
 import sys
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
-from penstock.engine.events import TaskError
 from penstock.errors import Terminal
 from penstock.worker.context import Context
 from penstock.worker.loading import load_handlers
-from penstock.worker.logs import AttemptLog, capture_logging, current_log
+from penstock.worker.logs import AttemptLog, capture_logging, current_log, note_heartbeat
 from penstock.worker.outcome import describe, encode_output, is_retryable, retry_after
+from penstock.worker.protocol import LENGTH, READY, Reply, Request
 from penstock.worker.registry import Handler, registered
-
-LENGTH = struct.Struct("<I")
-
-
-class Request(msgspec.Struct, array_like=True):
-    handler: str
-    config: bytes
-    context: dict[str, Any]
-    inputs: dict[str, bytes]
-    log_bytes: int
-
-
-class Reply(msgspec.Struct, array_like=True):
-    output: bytes | None
-    error: TaskError | None
-    retryable: bool
-    retry_after: float | None
-    logs: str
 
 
 def main() -> None:
@@ -45,6 +26,8 @@ def main() -> None:
     os.dup2(2, 1)
     capture_logging()
     load_handlers(sys.argv[1:])
+    replies.write(READY)
+    replies.flush()
     requests = sys.stdin.buffer
     while (request := _read(requests)) is not None:
         data = msgspec.msgpack.encode(_run(request))
@@ -71,11 +54,11 @@ def _run(request: Request) -> Reply:
     current_log.set(log)
     try:
         handler = _find(request.handler)
-        context = Context(**request.context, inputs=request.inputs)
+        context = Context(**request.context, inputs=request.inputs, on_heartbeat=note_heartbeat(log))
         value = handler.function(*handler.arguments(msgspec.json.decode(request.config), context))
         return Reply(encode_output(value), None, False, None, log.text())  # noqa: FBT003 -- a record
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it is the handler's failure
-        return Reply(None, describe(error), is_retryable(error), retry_after(error), log.text())
+        return Reply(None, describe(error, request.secrets), is_retryable(error), retry_after(error), log.text())
 
 
 if __name__ == "__main__":

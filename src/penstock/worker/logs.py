@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Callable
 from contextvars import ContextVar
+from typing import Any
 
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s", datefmt="%Y-%m-%dT%H:%M:%S%z")
 
@@ -16,7 +19,9 @@ class AttemptLog:
         self._lines: list[str] = []
 
     def write(self, line: str) -> None:
-        size = len(line) + 1
+        if not line.isascii():
+            line = line.encode("utf-8", "backslashreplace").decode()  # half a character couldn't be stored
+        size = len(line.encode()) + 1
         if self._bytes + size > self._limit:
             self._dropped += 1
         else:
@@ -32,13 +37,23 @@ class AttemptLog:
 current_log: ContextVar[AttemptLog | None] = ContextVar("penstock_attempt_log", default=None)
 
 
+def note_heartbeat(log: AttemptLog) -> Callable[[Any], None]:
+    """What `ctx.heartbeat(detail)` does: a line in the log."""
+    return lambda detail: log.write(f"heartbeat {json.dumps(detail, default=str, separators=(',', ':'))}")
+
+
 class CaptureHandler(logging.Handler):
     """On the root logger: sends what is logged inside a handler to its attempt."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log = current_log.get()
-        if log is not None:
-            log.write(_FORMAT.format(record).replace("\r", "\\r"))
+        if log is None:
+            return
+        try:
+            line = _FORMAT.format(record)
+        except Exception:  # noqa: BLE001 -- a log call with the wrong arguments fails no node
+            line = f"{record.levelname} {record.msg!r} {record.args!r}"
+        log.write(line.replace("\r", "\\r"))
 
 
 _capture = CaptureHandler()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import dataclasses
 import json
 import traceback
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
 from penstock.engine.events import TaskError
 from penstock.errors import HandlerError, Retryable, Terminal
+from penstock.worker.secrets import redact
 
 MAX_TRACEBACK = 8000
 MAX_MESSAGE = 4000
+MAX_CATEGORY = 100
+MAX_DETAIL = 16 * 1024
 
 
 def _default(value: Any) -> Any:
@@ -42,22 +46,45 @@ def encode_output(value: Any) -> bytes:
         raise Terminal(message, category="not_json") from None
 
 
-def describe(error: BaseException) -> TaskError:
-    """The error as it is kept and shown."""
+def describe(error: BaseException, secrets: Collection[str] = ()) -> TaskError:
+    """The error as it is kept and shown. Nothing that a handler raises may be impossible to store."""
+    kind = type(error).__name__
+    text = _clean(_text(error), secrets, MAX_MESSAGE)
     if isinstance(error, HandlerError):
-        detail = error.detail
-        kind = None if type(error) in (Terminal, Retryable) else type(error).__name__
-        return TaskError(error.category, _cut(str(error)) or type(error).__name__, kind, detail)
-    text = _cut(str(error))
-    shown = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    trace = "".join(traceback.format_exception(error))[-MAX_TRACEBACK:]
-    return TaskError("handler", shown, type(error).__name__, None, trace)
+        shown = None if type(error) in (Terminal, Retryable) else kind
+        category = _clean(str(error.category), secrets, MAX_CATEGORY)
+        return TaskError(category, text or kind, shown, _detail(error.detail, secrets))
+    trace = _clean("".join(traceback.format_exception(error)), secrets, MAX_TRACEBACK, keep_end=True)
+    return TaskError("handler", f"{kind}: {text}" if text else kind, kind, None, trace)
 
 
-def _cut(text: str) -> str:
-    """Texts come from anywhere: half characters become visible, long ones end."""
-    safe = text.encode("utf-8", "backslashreplace").decode()
-    return safe if len(safe) <= MAX_MESSAGE else safe[:MAX_MESSAGE] + "…"
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 -- an error that can't even say what it is
+        return "(its text can't be shown)"
+
+
+def _clean(text: str, secrets: Collection[str], most: int, *, keep_end: bool = False) -> str:
+    """Secrets go before the text is cut, or a half of one could stay; half characters become visible."""
+    if secrets:
+        text = str(redact(text, secrets))
+    text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) <= most:
+        return text
+    return text[-most:] if keep_end else text[:most] + "…"
+
+
+def _detail(detail: Any, secrets: Collection[str]) -> Any:
+    if detail is None:
+        return None
+    try:
+        plain = msgspec.json.decode(encode_output(redact(detail, secrets) if secrets else detail))
+        if len(msgspec.msgpack.encode(plain)) <= MAX_DETAIL:
+            return plain
+    except (Terminal, OverflowError, RecursionError, TypeError):
+        return "(the detail isn't JSON)"
+    return "(the detail is too large to keep)"
 
 
 def is_retryable(error: BaseException) -> bool:
@@ -65,4 +92,7 @@ def is_retryable(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException) -> float | None:
-    return error.after if isinstance(error, Retryable) else None
+    """The delay that the handler asked for, if it is one."""
+    after = error.after if isinstance(error, Retryable) else None
+    usable = isinstance(after, (int, float)) and 0 <= after < float("inf")
+    return after if usable else None

@@ -6,12 +6,13 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from penstock.errors import Retryable
-from penstock.worker.child import LENGTH, Reply, Request
+from penstock.worker.protocol import LENGTH, READY, Reply, Request
 
 MAX_REPLY = 256 * 1024 * 1024
 
@@ -29,36 +30,49 @@ class ProcessRunner:
     def __init__(self, most: int) -> None:
         self._slots = asyncio.Semaphore(most)
         self._idle: dict[str, list[asyncio.subprocess.Process]] = {}
+        self._killed: list[asyncio.subprocess.Process] = []
 
-    async def run(self, origin: str, request: Request) -> Reply:
+    async def run(self, origin: str, begin: Callable[[], Request]) -> Reply:
+        """`begin` is asked for the request when a process is there: waiting for one isn't the handler's time."""
         async with self._slots:
             child = await self._take(origin)
             try:
-                reply = await _ask(child, request)
+                reply = await _ask(child, begin())
             except BaseException:
                 _kill(child)  # cancelled or broken: what it would answer next is anybody's guess
+                self._killed.append(child)
                 raise
             self._idle.setdefault(origin, []).append(child)
             return reply
 
     async def _take(self, origin: str) -> asyncio.subprocess.Process:
+        self._killed = [child for child in self._killed if child.returncode is None]
         idle = self._idle.get(origin, [])
         while idle:
             child = idle.pop()
             if child.returncode is None:
                 return child
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        return await asyncio.create_subprocess_exec(
+        child = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "penstock.worker.child", *filter(None, [origin]),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment, start_new_session=True,
         )  # fmt: skip
+        try:
+            await _pipes(child)[1].readexactly(len(READY))
+        except asyncio.IncompleteReadError:
+            raise ProcessDied(await child.wait()) from None
+        except BaseException:
+            _kill(child)
+            self._killed.append(child)
+            raise
+        return child
 
     async def close(self) -> None:
-        for children in self._idle.values():
-            for child in children:
-                _kill(child)
-                await child.wait()
+        for child in [child for children in self._idle.values() for child in children] + self._killed:
+            _kill(child)
+            await child.wait()
         self._idle.clear()
+        self._killed.clear()
 
 
 async def _ask(child: asyncio.subprocess.Process, request: Request) -> Reply:

@@ -23,7 +23,7 @@ from penstock.engine.events import TaskEvent, TaskStarted
 from penstock.errors import StoreError
 from penstock.stores.base import BlobStore, TaskQueue
 from penstock.stores.task_queue import Key, key_of
-from penstock.worker.attempt import Attempt, run_attempt
+from penstock.worker.attempt import Attempt, run_attempt, stopped_event
 from penstock.worker.logs import capture_logging
 from penstock.worker.processes import ProcessRunner
 from penstock.worker.registry import Registry
@@ -38,6 +38,7 @@ LONG_SECONDS = 0.1
 BREATHER = 64
 """Attempts that a slot runs before it lets the loop look at other things."""
 RETRY_SECONDS = 0.2
+ABANDON_SECONDS = 1.0
 
 
 class Worker:
@@ -58,7 +59,7 @@ class Worker:
         self.threads = ThreadRunner(settings.worker_threads)
         self.processes = ProcessRunner(settings.worker_processes)
         self._queue, self._clock = queue, clock
-        self.queues = frozenset(queues) or frozenset(h.defaults.queue or h.name for h in registry)
+        self.queues = set(queues) or {h.defaults.queue or h.name for h in registry}
         self._pending: deque[Task] = deque()
         self._idle: list[asyncio.Future[None]] = []
         self._running: dict[Key, Attempt] = {}
@@ -72,9 +73,9 @@ class Worker:
         self._all_done: asyncio.Event | None = None
         self.attempts = 0
 
-    def serve(self, queue: str) -> None:
-        """Take tasks of this queue too, from the next fetch on."""
-        self.queues = self.queues | {queue}
+    def serve(self, queues: Iterable[str]) -> None:
+        """Take tasks of these queues too, from now on."""
+        self.queues.update(queues)
 
     def start(self) -> None:
         capture_logging()
@@ -93,7 +94,7 @@ class Worker:
             attempt.stop("cancelled")
         for task in [reporter, *others, *self._slots]:
             task.cancel()
-        await asyncio.gather(fetcher, reporter, *others, *self._slots, return_exceptions=True)
+        await asyncio.wait([fetcher, reporter, *others, *self._slots], timeout=2 * ABANDON_SECONDS)
         await self._queue.report(self.worker_id, self._reporting + self._outbox)
         await self._queue.leave(self.worker_id, unstarted)
         await self._close()
@@ -115,8 +116,13 @@ class Worker:
 
     def stop_tasks(self, stops: Iterable[Stop]) -> None:
         """Nobody waits for these any more."""
-        for stop in stops:
-            attempt = self._running.get(key_of(stop))
+        keys = set(map(key_of, stops))
+        if keys and self._pending:
+            kept = [task for task in self._pending if key_of(task) not in keys]
+            self._pending.clear()  # in place: the fetcher is about to add to it
+            self._pending.extend(kept)
+        for key in keys:
+            attempt = self._running.get(key)
             if attempt is not None:
                 attempt.stop("cancelled")
 
@@ -177,28 +183,44 @@ class Worker:
                 await asyncio.sleep(0)
 
     async def _serve(self, task: Task, slot: asyncio.Task[Any] | None) -> None:
-        attempt = Attempt(task, slot, self.settings.log_max_bytes, self._clock())
+        attempt = Attempt(task, slot, self.settings.log_max_bytes, self._clock, self._give_time)
         key = key_of(task)
         self._running[key] = attempt
         _wake(self._wake_watcher)
         self.attempts += 1
-        timer = None
-        if task.timeout_seconds < 2 * LONG_SECONDS:
-            timer = asyncio.get_running_loop().call_later(task.timeout_seconds, attempt.stop, "timeout")
         try:
             event = await run_attempt(attempt, self.registry.get(task.handler), self)
         finally:
-            del self._running[key]
-            if timer is not None:
-                timer.cancel()
-        if attempt.stopped is not None and slot is not None:
-            slot.uncancel()
+            attempt.end()
+            if not attempt.abandoned:
+                del self._running[key]
+        if attempt.abandoned or (attempt.stopped is not None and slot is not None and slot.uncancel()):
+            raise asyncio.CancelledError  # another slot has taken its place, or the worker stops
+        self._tell(event)
+
+    def _tell(self, event: TaskEvent | None) -> None:
         if event is not None:
             self._outbox.append(event)
             _wake(self._wake_reporter)
         _wake(self._wake_fetcher)
         if self._all_done is not None and not self._running:
             self._all_done.set()
+
+    def _give_time(self, attempt: Attempt) -> None:
+        """A stopped handler may clean up; one that doesn't come back loses its slot."""
+        asyncio.get_running_loop().call_later(ABANDON_SECONDS, self._abandon, attempt)
+
+    def _abandon(self, attempt: Attempt) -> None:
+        key = key_of(attempt.task)
+        if self._running.get(key) is not attempt:
+            return
+        attempt.abandoned = True
+        del self._running[key]
+        if attempt.slot is not None:
+            self._slots.discard(attempt.slot)
+        log.warning("the handler of %s ignores that it was stopped; its slot is replaced", attempt.task.node)
+        self._tell(stopped_event(attempt, self.worker_id))
+        self._wake_slot()
 
     async def _report(self) -> None:
         """One report for all that finished meanwhile; kept until the store has taken it."""
@@ -224,20 +246,16 @@ class Worker:
                 self._wake_watcher = loop.create_future()
                 await self._wake_watcher
             await asyncio.sleep(LONG_SECONDS)
-            now = self._clock()
+            long_ago = loop.time() - LONG_SECONDS
             started: list[TaskEvent] = []
             for attempt in self._running.values():
-                if attempt.reported or now - attempt.started_at < LONG_SECONDS:
+                if attempt.reported or attempt.began > long_ago:
                     continue
                 attempt.reported = True
                 started.append(self._started(attempt))
-                loop.call_later(max(0.0, attempt.deadline - now), self._time_out, attempt)
+                attempt.limit(loop)
             if started:
                 await self._tell_started(started)
-
-    def _time_out(self, attempt: Attempt) -> None:
-        if self._running.get(key_of(attempt.task)) is attempt:
-            attempt.stop("timeout")
 
     def _started(self, attempt: Attempt) -> TaskStarted:
         return TaskStarted(*key_of(attempt.task), self.worker_id, attempt.started_at)

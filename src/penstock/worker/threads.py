@@ -11,9 +11,9 @@ from typing import Any
 
 
 class _Call:
-    def __init__(self, function: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> None:
-        self.function, self.loop = function, loop
-        self.future: asyncio.Future[Any] = loop.create_future()
+    def __init__(self, function: Callable[[], Any], begin: Callable[[], None] | None) -> None:
+        self.function, self.begin, self.loop = function, begin, asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
         self.taken = False
 
 
@@ -26,9 +26,15 @@ class ThreadRunner:
         self._alive = 0
         self._busy = 0
 
-    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    @property
+    def has_room(self) -> bool:
+        """Whether a call would be run at once."""
+        return self._busy < self._most
+
+    async def run(self, begin: Callable[[], None], function: Callable[..., Any], *arguments: Any) -> Any:
+        """`begin` is called on the loop when a thread takes a call that had to wait for one."""
         context = contextvars.copy_context()
-        call = _Call(lambda: context.run(function, *arguments), asyncio.get_running_loop())
+        call = _Call(lambda: context.run(function, *arguments), None if self.has_room else begin)
         self._busy += 1
         if self._alive < min(self._busy, self._most):
             self._alive += 1
@@ -51,6 +57,8 @@ class ThreadRunner:
             if call.future.cancelled():
                 continue
             call.taken = True
+            if call.begin is not None:
+                call.loop.call_soon_threadsafe(call.begin)
             result, error = _attempt(call.function)
             if call.loop.is_closed():
                 return
@@ -66,6 +74,9 @@ class ThreadRunner:
 def _attempt(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     try:
         return function(), None
+    except (asyncio.CancelledError, GeneratorExit, StopIteration) as error:
+        # these mean something to whoever awaits; here they are just what a handler raised
+        return None, RuntimeError(f"the handler raised {type(error).__name__}: {error}")
     except BaseException as error:  # noqa: BLE001 -- SystemExit in a handler is that handler's failure
         return None, error
 
@@ -75,7 +86,5 @@ def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | Non
         return
     if error is None:
         future.set_result(result)
-    elif isinstance(error, StopIteration):
-        future.set_exception(RuntimeError(f"the handler raised StopIteration: {error}"))
     else:
         future.set_exception(error)

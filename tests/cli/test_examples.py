@@ -1,0 +1,58 @@
+"""Every example runs as its own text says."""
+
+import json
+import sys
+
+from tests.cli.commands import ROOT, Terminal, call, penstock, visible
+
+EXAMPLES = ROOT / "examples"
+
+
+def run(*command: str):
+    return call([sys.executable, *command])
+
+
+def test_hello():
+    done = penstock("run", "examples/hello/hello.json", "--input", '{"name": "Ada"}', "--json")
+    assert json.loads(done.stdout)["output"] == {"text": "Hello, Ada!", "length": 11}
+    assert len((EXAMPLES / "hello/hello.json").read_text(encoding="utf-8").splitlines()) == 10
+
+
+def test_quickstart_for_somebody_else():
+    done = run("examples/quickstart/run.py", "--customer", "2", "--plain", "--logs")
+    assert done.returncode == 0
+    assert "RETRYING   again in " in done.stdout
+    assert "letter      SKIPPED    condition is false: vip.result" in done.stdout
+    assert "  adding up 3 prices\n" in done.stdout
+    assert '"receipt": "Receipt for Grace: 64.40 €, plus shipping."' in done.stdout
+
+
+def test_quickstart_for_a_vip_on_a_terminal():
+    terminal = Terminal(cwd=ROOT, command=[sys.executable, "examples/quickstart/run.py"])
+    assert terminal.close() == 0
+    shown = visible(terminal.screen)
+    for text in ("↻ retrying   stock", "– skipped    receipt", "✓ completed  letter", "Dear Ada", "COMPLETED in"):
+        assert text in shown
+
+
+def test_python():
+    done = run("examples/python/report.py")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("COMPLETED: north leads\n")
+    assert "sales_west   COMPLETED  attempt 2" in done.stdout
+
+
+def test_llm_with_stand_ins():
+    done = penstock("run", "examples/llm/summary.yaml", "--mock", "--json")
+    output = json.loads(done.stdout)["output"]
+    assert done.returncode == 0
+    assert output["topic"] == "engineering"
+    assert output["glossary"].startswith("Mock answer to: Explain")
+
+
+def test_engine_charges_once_however_often_it_is_asked(tmp_path):
+    for lines in (12 * 2 + 3 * 3, 12 * 2 + 3 * 3):
+        done = run("examples/engine/service.py", str(tmp_path / "orders.db"))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.count("\n") <= lines
+        assert done.stdout.endswith("order-3: COMPLETED {'charged': 300, 'packed': 'order-3'}\n")

@@ -1,0 +1,130 @@
+"""`penstock graph`: for people, for Mermaid, for Graphviz."""
+
+import json
+import re
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.cli.commands import chain, nodes, penstock, write
+
+FLOW = nodes(
+    {"id": "input", "handler": "input"},
+    {"id": "user", "handler": "call_external_service", "dependencies": ["input"]},
+    {"id": "stock", "handler": "my_own", "dependencies": ["input"], "optional": True},
+    {"id": "vip", "handler": "decision", "dependencies": ["user"]},
+    {"id": "letter", "handler": "llm", "dependencies": ["vip", "user"], "condition": "vip.result"},
+    {"id": "output", "handler": "output", "dependencies": ["letter", "stock"], "trigger_rule": "all_done"},
+)
+HOSTILE = ['a"b', "c]d", "<script>", "e\\", "#35;", "`x`", "{{", "--> n0", "&lt;", "%% c", "end", 'q\\"']
+
+
+def draw(path: Path, document: object, form: str) -> str:
+    write(path, {"flow.json": json.dumps(document)})
+    done = penstock("graph", "flow.json", "--format", form, cwd=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_text_shows_levels(tmp_path):
+    assert draw(tmp_path, FLOW, "text") == dedent("""\
+        test: 6 nodes, 7 edges, 5 levels
+
+             1   input   input
+                 ↓
+             2 ┌ user    call_external_service  ← input
+               └ stock   my_own                 ← input  (optional)
+                 ↓
+             3   vip     decision               ← user
+                 ↓
+             4   letter  llm_service            ← vip, user  (if vip.result)
+                 ↓
+             5   output  output                 ← letter, stock  (all_done)
+        """)
+
+
+def test_mermaid(tmp_path):
+    assert draw(tmp_path, FLOW, "mermaid") == dedent("""\
+        flowchart TD
+            n0(["input<br>input"])
+            n1["user<br>call_external_service"]
+            n2["stock<br>my_own"]
+            n3{"vip<br>decision"}
+            n4["letter<br>llm_service<br>if vip.result"]
+            n5(["output<br>output"])
+            n0 --> n1
+            n0 --> n2
+            n1 --> n3
+            n3 -.-> n4
+            n1 -.-> n4
+            n4 --> n5
+            n2 --> n5
+        """)
+
+
+def test_dot(tmp_path):
+    assert draw(tmp_path, FLOW, "dot") == dedent("""\
+        digraph "test" {
+            node [shape=box, style=rounded, fontname="sans-serif"];
+            n0 [label="input\\ninput"];
+            n1 [label="user\\ncall_external_service"];
+            n2 [label="stock\\nmy_own"];
+            n3 [label="vip\\ndecision", shape=diamond];
+            n4 [label="letter\\nllm_service\\nif vip.result"];
+            n5 [label="output\\noutput"];
+            n0 -> n1;
+            n0 -> n2;
+            n1 -> n3;
+            n3 -> n4 [style=dashed];
+            n1 -> n4 [style=dashed];
+            n4 -> n5;
+            n2 -> n5;
+        }
+        """)
+
+
+def test_hostile_ids_stay_inside_their_labels_in_mermaid(tmp_path):
+    lines = draw(tmp_path, chain(HOSTILE), "mermaid").splitlines()[1:]
+    for line in lines[: len(HOSTILE)]:
+        label = re.fullmatch(r'    n\d+\["([^"]*)"\]', line)
+        assert label, line
+        assert not set(label[1].replace("<br>", "")) & set('"[]<>{}&`%\\')
+    assert lines[len(HOSTILE) :] == [f"    n{i} --> n{i + 1}" for i in range(len(HOSTILE) - 1)]
+
+
+def test_hostile_ids_stay_inside_their_labels_in_dot(tmp_path):
+    lines = draw(tmp_path, chain(HOSTILE), "dot").splitlines()
+    found = []
+    for line in lines[2 : 2 + len(HOSTILE)]:
+        label = re.fullmatch(r'    n\d+ \[label="((?:[^"\\]|\\.)*)\\nnoop"\];', line)
+        assert label, line
+        found.append(re.sub(r"\\(.)", r"\1", label[1]).replace("&amp;", "&"))
+    assert found == HOSTILE
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        chain(f"n{i}" for i in range(10_000)),
+        nodes(
+            {"id": "root", "handler": "noop"},
+            *({"id": f"n{i}", "handler": "noop", "dependencies": ["root"]} for i in range(9_999)),
+        ),
+    ],
+    ids=["deep", "wide"],
+)
+def test_10000_nodes_are_summed_up(tmp_path, document):
+    drawn = draw(tmp_path, document, "text").splitlines()
+    assert drawn[0].startswith("test: 10,000 nodes, 9,999 edges, ")
+    assert len(drawn) < 60
+    deep = "         9,980 levels with 9,980 nodes"
+    wide = "       └ … and 9,996 more: 9,996 × noop"
+    assert deep in drawn or wide in drawn
+
+
+def test_a_bad_document_is_refused(tmp_path):
+    write(tmp_path, {"flow.json": '{"nodes": []}'})
+    done = penstock("graph", "flow.json", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("penstock graph: flow.json: nodes: ")

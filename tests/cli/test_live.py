@@ -1,0 +1,146 @@
+"""The live table on a console of a fixed size."""
+
+import io
+from textwrap import dedent
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from penstock.cli.live import LiveScreen
+from penstock.cli.progress import Progress, choose_rows
+from penstock.definition.plan import compile_document
+from penstock.engine.commands import AttemptFailure, NodeRun
+from penstock.engine.events import TaskError
+from penstock.engine.states import NodeState
+from penstock.orchestrator.view import time_text
+from tests.cli.commands import chain, nodes
+
+START = 1_700_000_000.0
+
+
+class Story:
+    """A progress and what happens to it, at times in seconds after the start."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        plan = compile_document(document, allow_unknown_handlers=True).plan
+        self.progress = Progress(plan, "0190", START)
+        self.happens(0, None, "RUNNING")
+
+    def happens(self, at: float, node: str | None, state: str, attempt: int = 0, reason: str | None = None) -> None:
+        event = {"at": time_text(START + at), "node_id": node, "to": state, "attempt": attempt, "reason": reason}
+        self.progress.apply(event)
+
+    def runs(self, at: float, *names: str) -> None:
+        for name in names:
+            self.happens(at, name, "RUNNING", 1)
+
+    def completes(self, at: float, *names: str) -> None:
+        for name in names:
+            self.happens(at, name, "COMPLETED", 1)
+
+
+def picture(story: Story, at: float, columns: int = 80, rows: int = 24) -> str:
+    console = Console(file=io.StringIO(), width=columns, height=rows, force_terminal=True, color_system=None)
+    screen = LiveScreen(clock=lambda: START + at, console=console)
+    screen.watch(story.progress)
+    with console.capture() as capture:
+        console.print(screen.render())
+    lines = [line.rstrip() for line in capture.get().splitlines()]
+    assert max(len(line) for line in lines) <= columns
+    assert len(lines) <= rows
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture
+def story() -> Story:
+    document = nodes(
+        {"id": "input", "handler": "input"},
+        {"id": "fetch [bold]all[/bold]", "handler": "call_external_service", "dependencies": ["input"]},
+        {"id": "flaky", "handler": "fail", "dependencies": ["input"]},
+        {"id": "broken", "handler": "fail", "dependencies": ["input"], "retry": {"max_attempts": 1}},
+        {"id": "letter", "handler": "noop", "dependencies": ["input"], "condition": "input.vip"},
+        {"id": "output", "handler": "output", "dependencies": ["flaky"]},
+    )
+    told = Story(document)
+    told.completes(0, "input")
+    told.runs(0.1, "fetch [bold]all[/bold]", "flaky", "broken")
+    told.happens(0.5, "flaky", "RETRYING", 1, "handler")
+    told.happens(0.6, "broken", "FAILED", 1, "handler")
+    told.happens(0.6, "letter", "SKIPPED", 0, "condition_false")
+    message = "GET https://api.example.com/a/very/long/address/that/goes/on answered 503"
+    told.progress.learn(
+        {
+            "flaky": run_of("flaky", NodeState.RETRYING, message, START + 2.5),
+            "broken": run_of("broken", NodeState.FAILED, "broken [red]beyond[/red] repair", None),
+        }
+    )
+    return told
+
+
+def run_of(name: str, state: NodeState, message: str, due_at: float | None) -> NodeRun:
+    failure = AttemptFailure(1, START, TaskError("handler", message))
+    return NodeRun(name, state, attempt=1, due_at=due_at, failures=[failure])
+
+
+def test_80_columns(story: Story):
+    assert picture(story, at=1.3) == dedent("""\
+        ⠸ test  0190
+
+        state        node                    try      time
+        ✓ completed  input
+        ⠸ running    fetch [bold]all[/bold]          1.2 s
+        ↻ retrying   flaky                   1/4     1.2 s  again in 1.2 …answered 503
+        ✗ failed     broken                         500 ms  broken [red]b…/red] repair
+        – skipped    letter                                 condition is …e: input.vip
+        · pending    output
+
+        ━━━━━━        3/6  1.3 s  1 failed  1 running  1 retrying  1 completed  1 skipp…
+        """)
+
+
+def test_200_columns_have_room_for_handlers_and_whole_messages(story: Story):
+    drawn = picture(story, at=1.3, columns=200, rows=50)
+    assert "flaky                   fail                   1/4     1.2 s  again in 1.2 s: GET https://api." in drawn
+    assert "goes/on answered 503\n" in drawn
+
+
+def test_a_workflow_higher_than_the_screen_shows_what_matters_and_counts_the_rest():
+    told = Story(chain(f"n{i}" for i in range(10_000)))
+    told.runs(0.1, *(f"n{i}" for i in range(5000)))
+    told.completes(1, *(f"n{i}" for i in range(4000)))
+    told.happens(1.5, "n4000", "FAILED", 1, "handler")
+    told.completes(2, *(f"n{i}" for i in range(4001, 4995)))
+    lines = picture(told, at=3).splitlines()
+    assert len(lines) == 23
+    assert [line.split()[1:3] for line in lines[3:9]] == [
+        ["failed", "n4000"], *(["running", f"n{i}"] for i in range(4995, 5000)),
+    ]  # fmt: skip
+    assert all(line.startswith("✓ completed  n49") for line in lines[9:20])
+    assert lines[20] == "  and 9,983 more"
+    assert lines[22].strip("━╸╺ ").split("  ") == ["4,995/10,000", "3.0 s", "1 failed", "5 running", "4,994 completed"]
+
+
+def test_a_large_workflow_that_has_not_begun_has_no_rows_yet():
+    drawn = picture(Story(chain(f"n{i}" for i in range(100))), at=0.1)
+    assert "  and 100 more\n" in drawn
+    assert "0/100  100 ms" in drawn
+
+
+def test_failures_never_take_more_than_a_third_of_the_screen():
+    told = Story(chain(f"n{i}" for i in range(100)))
+    told.runs(0.1, *(f"n{i}" for i in range(60)))
+    for i in range(50):
+        told.happens(1, f"n{i}", "FAILED", 1, "handler")
+    states = [row.state for row in choose_rows(told.progress, 15)]
+    assert states == ["FAILED"] * 5 + ["RUNNING"] * 10
+
+
+def test_a_small_terminal_is_not_overrun(story: Story):
+    picture(story, at=1.3, columns=40, rows=10)
+
+
+def test_a_node_that_an_execution_gains_gets_a_row():
+    told = Story(nodes({"id": "each", "handler": "noop"}))
+    told.runs(0.1, "each[3]")
+    assert "⠏ running    each[3]" in picture(told, at=0.9)

@@ -1,0 +1,116 @@
+"""Runs what a page shows, and compares what comes out with what the page shows of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import copytree
+
+from tests.docs.pages import ROOT, Block, files_before
+
+PATIENCE_SECONDS = 30
+ANYTHING = "…"
+"""A line of its own on a page: lines that aren't shown."""
+EXIT_CODE = "echo $?"
+ASSIGNMENT = re.compile(r"([A-Z_][A-Z0-9_]*)=(.*)", re.DOTALL)
+
+VARIABLE_PARTS = (
+    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"), "TIME"),
+    (re.compile(r"^ *\d+\.\d{3}s(?=  )", re.MULTILINE), "AT"),
+    (re.compile(r"<?\b\d+(?:\.\d+)? (?:ms|s|min)\b"), "DURATION"),
+    (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), r"\1:PORT"),
+    (re.compile(r"\bport \d+"), "port PORT"),
+    (re.compile(r"\bprocess \d+"), "process PID"),
+    (re.compile(r"\bworker-\d+-[0-9a-f]+"), "WORKER"),
+    (re.compile(r"(?<![\w/:.])/(?:[\w.-]+/)+"), "FOLDER/"),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    command: str
+    shown: str
+
+
+def steps(block: Block) -> list[Step]:
+    """Each `$ command` with the lines below it. A command that ends in a backslash goes on in the next line."""
+    found: list[Step] = []
+    for line in block.text.replace("\\\n", "").splitlines():
+        if line.startswith("$ "):
+            found.append(Step(line[2:].strip(), ""))
+        else:
+            assert found, f"{block.place}: a console block begins with a command"
+            found[-1] = Step(found[-1].command, found[-1].shown + line + "\n")
+    return found
+
+
+def prepare(block: Block, directory: Path) -> None:
+    """The examples, and the files that the page has shown so far."""
+    copytree(ROOT / "examples", directory / "examples")
+    for name, text in files_before(block).items():
+        (directory / name).write_text(text, encoding="utf-8")
+
+
+def run_block(block: Block, directory: Path) -> None:
+    prepare(block, directory)
+    code, output = 0, ""
+    for step in steps(block):
+        if step.command == EXIT_CODE:
+            output, code = f"{code}\n", 0
+        else:
+            assert not code, f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`"
+            ended = _run(step.command, directory)
+            output, code = ended.stdout, ended.returncode
+        if step.shown.strip():
+            assert_same(output, step.shown, f"{block.place}: {step.command}")
+    assert not code, f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+
+
+def _run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
+    words = shlex.split(command)
+    given: dict[str, str] = {}
+    while assignment := ASSIGNMENT.fullmatch(words[0]):
+        given[assignment[1]] = assignment[2]
+        words.pop(0)
+    programs = {"penstock": [sys.executable, "-m", "penstock"], "python": [sys.executable]}
+    assert words[0] in programs, f"only penstock and python are run, not {words[0]!r}"
+    return start([*programs[words[0]], *words[1:]], directory, given, stderr=subprocess.STDOUT)
+
+
+def start(
+    command: list[str], directory: Path, given: Mapping[str, str] | None = None, stderr: int = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "OPENAI_"))}
+    return subprocess.run(
+        command,
+        cwd=directory,
+        env={**own, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", **(given or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        encoding="utf-8",
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+
+def assert_same(output: str, shown: str, what: str) -> None:
+    """Variable parts are made equal first; a line with nothing but … stands for any number of lines."""
+    real, wanted = normal(output), normal(shown)
+    lines = (r"(?:.*\n)*" if line.strip() == ANYTHING else re.escape(line + "\n") for line in wanted.split("\n"))
+    pattern = "".join(lines)
+    assert re.fullmatch(pattern, real + "\n"), f"{what}\n--- the page shows\n{wanted}\n--- it is\n{real}"
+
+
+def normal(text: str) -> str:
+    for pattern, stands_for in VARIABLE_PARTS:
+        text = pattern.sub(stands_for, text)
+    return "\n".join(line.rstrip() for line in text.strip("\n").split("\n"))

@@ -1,0 +1,111 @@
+"""The desk of a partition's owner: executions in a store in memory, a clock that the test moves, owners one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from itertools import count
+from typing import Any
+
+from penstock.definition.model import HandlerDefaults
+from penstock.definition.plan import Plan, compile_document
+from penstock.engine.commands import Commands, ExecutionRecord, Task
+from penstock.engine.events import ExecutionStarted, TaskFailed, TaskSucceeded
+from penstock.engine.execution import Execution
+from penstock.engine.states import ExecutionState
+from penstock.orchestrator.owner import PartitionOwner
+from penstock.orchestrator.plans import Plans
+from penstock.stores.base import NewExecution, Stored
+from penstock.stores.memory import MemoryStores
+from penstock.stores.task_queue import key_of
+
+HOUR = 3600.0
+WORK = {"work": HandlerDefaults()}
+
+
+def node(name: str, *parents: str, **fields: Any) -> dict[str, Any]:
+    return {"id": name, "handler": "work", "dependencies": list(parents), **fields}
+
+
+def diamond() -> list[dict[str, Any]]:
+    return [node("a"), node("b", "a"), node("c", "a"), node("d", "b", "c")]
+
+
+class Desk:
+    def __init__(self, inline_max_bytes: int = 10_000) -> None:
+        self.now = 1000.0
+        self.stores = MemoryStores(lambda: self.now)
+        self.plans = Plans(self.stores.cold, lambda: WORK)
+        self.changes: list[list[Commands]] = []
+        """What each commit had."""
+        self._inline_max_bytes = inline_max_bytes
+        self._numbers = count(1)
+
+    async def own(self, name: str = "owner-1", seconds: float = HOUR) -> PartitionOwner:
+        lease = await self.stores.hot.acquire(0, name, seconds)
+        assert lease is not None
+        limit = self._inline_max_bytes
+        return PartitionOwner(self.stores, lease, self.plans, inline_max_bytes=limit, observer=self._note)
+
+    def _note(self, changes: Any, _ended: Iterable[Execution]) -> None:
+        self.changes.append(list(changes))
+
+    async def workflow(self, nodes: list[dict[str, Any]], name: str = "flow", **fields: Any) -> Plan:
+        document = {"name": name, "nodes": nodes, **fields}
+        text = json.dumps(document).encode()
+        plan = compile_document(document, handlers=WORK).plan
+        plan.version = (await self.stores.cold.put_workflow(name, str(hash(text)), text, self.now)).version
+        return plan
+
+    async def start(self, nodes: list[dict[str, Any]], given: Any = None, **fields: Any) -> str:
+        """An accepted execution whose start is in the inbox."""
+        name = await self.accept(await self.workflow(nodes, **fields), given)
+        await self.stores.hot.append([ExecutionStarted(name)])
+        return name
+
+    async def accept(self, plan: Plan, given: Any = None) -> str:
+        name = f"execution-{next(self._numbers)}"
+        text = json.dumps(given or {}).encode()
+        record = ExecutionRecord(name, plan.name, plan.version, ExecutionState.PENDING, text, self.now)
+        await self.stores.cold.create([NewExecution(record)])
+        return name
+
+    async def drain(self, owner: PartitionOwner) -> None:
+        """Until nothing is left to handle now."""
+        hot = self.stores.hot
+        while hot.inbox_depth() or owner._continue or await hot.due(0, self.now, 1):
+            await owner.step()
+
+    async def fetch(self, limit: int = 100_000) -> list[Task]:
+        """What a worker would get now; empty if nothing waits."""
+        if not any(self.stores.queue._waiting.values()):
+            return []
+        return await self.stores.queue.fetch("worker-1", {"work"}, limit)
+
+    async def succeed(self, tasks: Iterable[Task], output: bytes = b"{}") -> None:
+        events = [TaskSucceeded(*key_of(task), "worker-1", self.now, output) for task in tasks]
+        await self.stores.queue.report("worker-1", events)
+
+    async def report(self, *events: TaskSucceeded | TaskFailed) -> None:
+        await self.stores.queue.report("worker-1", events)
+
+    async def work(self, owner: PartitionOwner, output: bytes = b"{}") -> list[Task]:
+        """Run everything that there is to run, to the end; answers the tasks in order."""
+        done: list[Task] = []
+        await self.drain(owner)
+        while tasks := await self.fetch():
+            done += tasks
+            await self.succeed(tasks, output)
+            await self.drain(owner)
+        return done
+
+    async def stored(self, name: str) -> Stored:
+        stored = await self.stores.cold.execution(name)
+        assert stored is not None
+        return stored
+
+    async def state(self, name: str) -> str:
+        return str((await self.stored(name)).record.state)
+
+    async def states(self, name: str) -> dict[str, str]:
+        return {address: str(run.state) for address, run in (await self.stored(name)).runs.items()}

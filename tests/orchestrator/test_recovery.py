@@ -1,0 +1,144 @@
+"""What a new owner finds, and what it does about it before it reads its inbox."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from penstock.engine.commands import Commands, NodeRun, Transition
+from penstock.engine.events import AnyEvent, Continued, ExecutionStarted, TaskLost, TaskReturned
+from penstock.engine.states import NodeState
+from penstock.orchestrator.recovery import CHUNK, recover
+from penstock.stores.base import Stores
+from penstock.stores.sqlite import SqliteStores
+from penstock.stores.task_queue import key_of
+from tests.contract.facts import Owner, begin, ended, new, queued, task
+from tests.orchestrator.desk import Desk, diamond, node
+
+
+def _after_a_restart(folder: Path, before: Callable[[SqliteStores], Awaitable[None]]) -> tuple[list[AnyEvent], set[str]]:
+    """The events that a recovery appends to the inbox of a file that was left as `before` says; what stays noted."""
+
+    async def scenario() -> tuple[list[AnyEvent], set[str]]:
+        stores = SqliteStores(folder / "store.db")
+        await before(stores)
+        await stores.close()
+        stores = SqliteStores(folder / "store.db")
+        await recover(stores, 0)
+        events = await _inbox(stores)
+        await stores.close()
+        stores = SqliteStores(folder / "store.db")
+        noted = {key[1] for key in stores.queue.orphans()}
+        await stores.close()
+        return events, noted
+
+    return asyncio.run(scenario())
+
+
+async def _inbox(stores: Stores) -> list[AnyEvent]:
+    return [event for _, event in await stores.hot.receive(0, 0, 100_000, 0.0)]
+
+
+def test_an_execution_that_was_accepted_and_never_started_is_started(tmp_path: Path) -> None:
+    async def accept(stores: SqliteStores) -> None:
+        await stores.cold.create([new("e1"), new("e2")])
+
+    events, _ = _after_a_restart(tmp_path, accept)
+    assert events == [ExecutionStarted("e1"), ExecutionStarted("e2")]
+
+
+def test_a_queued_node_is_handed_out_again_and_one_in_a_workers_hands_has_lost_its_attempt(tmp_path: Path) -> None:
+    async def leave_in_the_middle(stores: SqliteStores) -> None:
+        owner = await begin(stores, "e1")
+        await owner.commit(queued(task("e1", "fetched", attempt=2), task("e1", "waiting", attempt=3)))
+        await stores.queue.fetch("worker-1", {"echo"}, 1)
+
+    events, noted = _after_a_restart(tmp_path, leave_in_the_middle)
+    lost, returned, last = events
+    assert isinstance(lost, TaskLost)
+    assert key_of(lost) == ("e1", "fetched", 1, 2)
+    assert isinstance(returned, TaskReturned)
+    assert key_of(returned) == ("e1", "waiting", 1, 3)
+    assert last == Continued("e1")
+    assert noted == {"fetched"}, "noted until its loss is committed"
+
+
+def test_a_node_that_said_it_was_running_has_lost_its_attempt(tmp_path: Path) -> None:
+    async def leave_in_the_middle(stores: SqliteStores) -> None:
+        owner = await begin(stores, "e1")
+        run = NodeRun("a", NodeState.RUNNING, 4, 1.0, 2.0, worker_id="worker-7")
+        await owner.commit(Commands("e1", nodes={"a": run}, history=[Transition(2, 2.0, "a", "QUEUED", "RUNNING", 4)]))
+
+    events, _ = _after_a_restart(tmp_path, leave_in_the_middle)
+    assert events == [TaskLost("e1", "a", 1, 4, "worker-7"), Continued("e1")]
+
+
+def test_what_has_ended_is_left_alone_and_its_notes_are_forgotten(tmp_path: Path) -> None:
+    async def leave_in_the_middle(stores: SqliteStores) -> None:
+        owner = await begin(stores, "over", "active")
+        await owner.commit(queued(task("over", "a")), queued(task("active", "b")))
+        await stores.queue.fetch("worker-1", {"echo"}, 10)
+        done = NodeRun("b", NodeState.COMPLETED, 1)
+        line = Transition(3, 2.0, "b", "QUEUED", "COMPLETED", 1)
+        await owner.commit(ended("over"), Commands("active", nodes={"b": done}, history=[line]))
+
+    events, noted = _after_a_restart(tmp_path, leave_in_the_middle)
+    assert events == [Continued("active")]
+    assert noted == set()
+
+
+def test_all_of_many_executions_are_looked_at(tmp_path: Path) -> None:
+    names = [f"e{number}" for number in range(2 * CHUNK + 1)]
+
+    async def leave_in_the_middle(stores: SqliteStores) -> None:
+        owner = await begin(stores, *names[:-1])
+        await owner.commit(*(queued(task(name)) for name in names[:-1]))
+        await stores.cold.create([new(names[-1])])
+
+    events, _ = _after_a_restart(tmp_path, leave_in_the_middle)
+    assert sum(isinstance(event, TaskReturned) for event in events) == 2 * CHUNK
+    assert events[-1] == ExecutionStarted(names[-1])
+
+
+def test_where_the_store_keeps_its_tasks_only_starts_are_made_up_for() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        await desk.start(diamond())
+        await desk.drain(await desk.own())
+        missing = await desk.accept(await desk.workflow([node("a")], name="other"))
+        assert await recover(desk.stores, 0) == 2
+        assert await _inbox(desk.stores) == [ExecutionStarted(missing)]
+
+    asyncio.run(scenario())
+
+
+def test_recovering_twice_does_no_harm(tmp_path: Path) -> None:
+    """Owners may come and go in one process: what the queue or a worker has is not handed out again."""
+
+    async def scenario() -> None:
+        stores = SqliteStores(tmp_path / "store.db")
+        owner = await begin(stores, "e1")
+        await owner.commit(queued(task("e1", "held"), task("e1", "waiting")))
+        await stores.queue.fetch("worker-1", {"echo"}, 1)
+        for _ in range(2):
+            await recover(stores, 0)
+        lost = [event for event in await _inbox(stores) if isinstance(event, TaskLost)]
+        assert lost == [], "its worker lives, and runs it"
+        await stores.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        stores = SqliteStores(tmp_path / "store.db")
+        owner = await begin(stores, "e1")
+        await owner.commit(queued(task("e1", "a")))
+        await stores.queue.fetch("worker-1", {"echo"}, 1)
+        run = NodeRun("a", NodeState.RUNNING, 1, 1.0, 2.0, worker_id="worker-1")
+        await owner.commit(Commands("e1", nodes={"a": run}, history=[Transition(3, 2.0, "a", "QUEUED", "RUNNING", 1)]))
+        await Owner.of(stores)
+        await recover(stores, 0)
+        assert not any(isinstance(event, TaskLost) for event in await _inbox(stores))
+        await stores.close()
+
+    asyncio.run(scenario())

@@ -1,0 +1,298 @@
+"""Orchestrators at work: several of them, and on stores that fail, in memory and on a file."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Engine, Registry
+from penstock.config import Settings
+from penstock.errors import StoreUnavailable
+from penstock.orchestrator import service
+from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.service import Orchestrator
+from penstock.stores.base import Commit, Stores
+from penstock.stores.memory import MemoryStores
+from penstock.stores.sqlite import SqliteStores
+from penstock.worker.context import Context
+from penstock.worker.registry import Handler
+from tests.contract.facts import new
+from tests.orchestrator.desk import WORK
+from tests.waiting import PATIENCE_SECONDS, until
+
+RETRY = {"max_attempts": 2, "initial_delay_seconds": 0, "jitter_seconds": 0}
+DIAMOND = {
+    "name": "diamond",
+    "defaults": {"retry": RETRY},
+    "nodes": [
+        {"id": "a", "handler": "work"},
+        {"id": "b", "handler": "work", "dependencies": ["a"]},
+        {"id": "c", "handler": "work", "dependencies": ["a"]},
+        {"id": "d", "handler": "work", "dependencies": ["b", "c"]},
+    ],
+}
+Opened = Callable[[Path], Stores]
+OPENED: dict[str, Opened] = {
+    "memory": lambda _: MemoryStores(time.time),
+    "memory with 8 partitions": lambda _: MemoryStores(time.time, 8),
+    "sqlite": lambda folder: SqliteStores(folder / "store.db"),
+}
+on_stores = pytest.mark.parametrize("opened", list(OPENED.values()), ids=list(OPENED))
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(service, "RETRY_SECONDS", 0.01)
+    yield
+
+
+class Shop:
+    """An engine, the calls that its handler saw, and the faults that its store's commits have."""
+
+    def __init__(self, stores: Stores) -> None:
+        self.stores = stores
+        self.calls: Counter[tuple[str, str, int]] = Counter()
+        self.release = asyncio.Event()
+        registry = Registry([Handler("work", self._work), Handler("wait", self._wait)])
+        self.engine = Engine(stores, registry=registry, settings=Settings(), built_in=False)
+        self.failed = 0
+        self._commit = stores.hot.commit
+
+    async def _work(self, _config: Any, ctx: Context) -> None:
+        self.calls[ctx.execution_id, ctx.node_id, ctx.attempt] += 1
+
+    async def _wait(self, _config: Any, ctx: Context) -> None:
+        self.calls[ctx.execution_id, ctx.node_id, ctx.attempt] += 1
+        await self.release.wait()
+
+    def fail_commits(self, decide: Callable[[Commit], str | None]) -> None:
+        """`before`: it fails and nothing is done; `after`: it is done, and its answer gets lost."""
+
+        async def commit(given: Commit) -> None:
+            when = decide(given)
+            if when != "before":
+                await self._commit(given)
+            if when is not None:
+                self.failed += 1
+                raise StoreUnavailable("no answer")
+
+        self.stores.hot.commit = commit  # type: ignore[method-assign]
+
+
+@asynccontextmanager
+async def _shop(stores: Stores) -> AsyncIterator[Shop]:
+    shop = Shop(stores)
+    async with shop.engine:
+        yield shop
+
+
+@on_stores
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_commits_that_fail_or_whose_answer_is_lost_cost_no_execution_and_no_second_call(
+    opened: Opened, when: str, tmp_path: Path
+) -> None:
+    async def scenario() -> None:
+        async with _shop(opened(tmp_path)) as shop:
+            turns = iter(range(10_000))
+            shop.fail_commits(lambda _: when if next(turns) % 2 else None)
+            started = [await shop.engine.start(DIAMOND) for _ in range(20)]
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                results = await asyncio.gather(*(each.result() for each in started))
+            assert {result.state for result in results} == {"COMPLETED"}
+            assert shop.failed >= 2
+            assert set(shop.calls.values()) == {1}
+            assert len(shop.calls) == 4 * 20, "no attempt was lost either"
+
+    asyncio.run(scenario())
+
+
+@on_stores
+def test_a_result_comes_even_if_the_answer_to_the_last_commit_was_lost(opened: Opened, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with _shop(opened(tmp_path)) as shop:
+            shop.fail_commits(lambda given: "after" if any(each.finished for each in given.changes) else None)
+            execution = await shop.engine.start(DIAMOND)
+            async with asyncio.timeout(PATIENCE_SECONDS / 2):
+                assert (await execution.result()).state == "COMPLETED"
+            assert shop.failed
+
+    asyncio.run(scenario())
+
+
+@on_stores
+def test_a_handler_that_runs_while_the_owner_starts_again_keeps_its_attempt(opened: Opened, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with _shop(opened(tmp_path)) as shop:
+            document = {"name": "w", "nodes": [{"id": "a", "handler": "wait", "retry": RETRY}]}
+            waiting = await shop.engine.start(document)
+
+            async def is_running() -> bool:
+                return (await waiting.status()).nodes["a"]["state"] == "RUNNING"
+
+            await until(is_running)
+            left = iter(["before"])
+            shop.fail_commits(lambda _: next(left, None))
+            other = await shop.engine.start(DIAMOND)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                assert (await other.result()).completed
+                assert shop.failed == 1
+                shop.release.set()
+                result = await waiting.result()
+            assert result.completed
+            assert result.nodes["a"]["attempt"] == 1
+            assert shop.calls[waiting.id, "a", 1] == 1
+            assert sum(shop.calls.values()) == 5
+
+    asyncio.run(scenario())
+
+
+@on_stores
+def test_an_owner_that_breaks_is_followed_by_another(
+    opened: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with _shop(opened(tmp_path)) as shop:
+            next_due, left = shop.stores.hot.next_due, iter(range(3))
+
+            async def breaks(partition: int) -> float | None:
+                if next(left, None) is not None:
+                    raise RuntimeError("a bug")
+                return await next_due(partition)
+
+            shop.stores.hot.next_due = breaks  # type: ignore[method-assign]
+            execution = await shop.engine.start(DIAMOND)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                assert (await execution.result()).completed
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(scenario())
+    assert "a bug" in caplog.text
+
+
+def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "LEASE_SECONDS", 0.2)
+
+    async def scenario() -> None:
+        stores = MemoryStores(time.time, 8)
+        first, second = (
+            Orchestrator(stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name=name)
+            for name in ("first", "second")
+        )
+        first.start()
+        await until(lambda: len(first.owned) == 8)
+        second.start()
+        await until(lambda: stores.hot.now() > 0)
+        assert not second.owned
+        await first.stop()
+        await until(lambda: len(second.owned) == 8)
+        assert not first.owned
+        await second.stop()
+        assert all(place.lease is None for place in stores.hot._partitions)
+
+    asyncio.run(scenario())
+
+
+def test_a_lease_is_kept_through_a_long_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "LEASE_SECONDS", 0.1)
+
+    async def scenario() -> None:
+        stores = MemoryStores(time.time)
+        orchestrator = Orchestrator(stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first")
+        orchestrator.start()
+        await until(lambda: orchestrator.owned)
+        owner = orchestrator.owned[0]
+        end = time.time() + 0.4
+
+        async def refused() -> bool:
+            assert await stores.hot.acquire(0, "second", 1.0) is None
+            return time.time() > end
+
+        await until(refused)
+        assert orchestrator.owned == {0: owner}
+        await orchestrator.stop()
+
+    asyncio.run(scenario())
+
+
+def test_an_owner_that_lost_its_lease_ends_without_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "LEASE_SECONDS", 0.1)
+
+    async def scenario() -> None:
+        stores = MemoryStores(time.time)
+        orchestrator = Orchestrator(stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first")
+        orchestrator.start()
+        await until(lambda: orchestrator.owned)
+        stores.hot._partitions[0].lease = None
+        thief = await stores.hot.acquire(0, "thief", 60.0)
+        assert thief is not None
+        await until(lambda: not orchestrator.owned)
+        assert await stores.hot.renew(thief, 60.0), "it must not release what it doesn't hold"
+        await orchestrator.stop()
+        assert await stores.hot.renew(thief, 60.0)
+
+    asyncio.run(scenario())
+
+
+def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dies: it neither renews nor releases anything any more."""
+    monkeypatch.setattr(service, "LEASE_SECONDS", 0.2)
+
+    async def scenario() -> None:
+        stores = MemoryStores(time.time, 8)
+        async with _shop(stores) as shop:
+            names = [(await shop.engine.start(DIAMOND)).id for _ in range(30)]
+            other = Orchestrator(stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="other")
+            other.start()
+            await shop.engine.orchestrator.recovered.wait()
+            for work in shop.engine.orchestrator._tasks:
+                work.cancel()
+            monkeypatch.setattr(stores.hot, "release", _nothing)
+
+            async def are_all_over() -> bool:
+                return len(await stores.cold.executions(limit=1000)) == len(names) and not any(
+                    [await stores.cold.started(partition) for partition in range(8)]
+                )
+
+            await until(are_all_over)
+            assert set(shop.calls.values()) == {1}
+            assert len(shop.calls) == 4 * len(names)
+            await other.stop()
+
+    async def _nothing(_lease: Any) -> None: ...
+
+    asyncio.run(scenario())
+
+
+@on_stores
+def test_an_accepted_execution_whose_start_was_lost_runs(
+    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "RECONCILE_SECONDS", 0.02)
+
+    async def scenario() -> None:
+        stores = opened(tmp_path)
+        if not stores.hot.keeps_tasks:
+            await _store_only(stores)
+        async with _shop(stores) as shop:
+            if stores.hot.keeps_tasks:
+                await shop.engine.orchestrator.recovered.wait()
+                await _store_only(stores)
+
+            async def is_over() -> bool:
+                stored = await stores.cold.execution("e1")
+                return stored is not None and stored.record.state == "COMPLETED"
+
+            await until(is_over)
+
+    async def _store_only(stores: Stores) -> None:
+        document = b'{"name": "report", "nodes": [{"id": "a", "handler": "work"}]}'
+        await stores.cold.put_workflow("report", "hash", document, 1.0)
+        await stores.cold.create([new("e1")])
+
+    asyncio.run(scenario())

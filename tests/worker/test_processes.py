@@ -1,0 +1,292 @@
+"""Handlers with `runs_in="process"`: one that dies takes only its own attempt along.
+
+The handlers are at the top level of this module, because their processes import it.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from penstock.definition.config import SecretText
+from penstock.engine.events import Blob, TaskFailed, TaskSucceeded
+from penstock.errors import Retryable, Terminal
+from penstock.worker.context import Context
+from penstock.worker.loading import load_handlers
+from penstock.worker.registry import Handler, handler, registered
+from tests.contract.workplace import EXECUTION, Workplace, error_of, idle, output_of
+from tests.waiting import until
+
+CANARY = "canary-0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@handler("processes.echo", runs_in="process")
+def echo(config: dict[str, Any]) -> Any:
+    return config
+
+
+@handler("processes.pid", runs_in="process")
+def pid() -> int:
+    return os.getpid()
+
+
+@handler("processes.misbehave", runs_in="process")
+def misbehave(config: dict[str, Any]) -> Any:
+    match config["how"]:
+        case "raise":
+            raise KeyError("missing")
+        case "give up":
+            raise Terminal("never", category="mine", detail={"a": 1})
+        case "later":
+            raise Retryable("busy", after=2.5)
+        case "exit":
+            sys.exit(3)
+        case "interrupt":
+            raise KeyboardInterrupt
+        case "not json":
+            return {1, 2}
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "leave":
+            os._exit(7)
+    return None
+
+
+@handler("processes.noisy", runs_in="process")
+def noisy() -> str:
+    print("on standard output", flush=True)  # noqa: T201 -- what is tested
+    os.write(1, b"straight to the descriptor\n")
+    print("on standard error", file=sys.stderr, flush=True)  # noqa: T201
+    return "heard"
+
+
+@handler("processes.hang", runs_in="process")
+def hang(config: dict[str, Any]) -> None:
+    Path(config["file"]).write_text(str(os.getpid()), encoding="utf-8")
+    signal.pause()
+
+
+@handler("processes.tell", runs_in="process")
+def tell(_config: Any, ctx: Context) -> Any:
+    ctx.log.info("at work")
+    logging.getLogger("elsewhere").warning("from logging")
+    ctx.heartbeat({"done": 1})
+    return [ctx.execution_id, ctx.node_id, ctx.attempt, ctx.idempotency_key, ctx.deadline, dict(ctx.inputs)]
+
+
+@handler("processes.leak", runs_in="process")
+def leak(config: dict[str, Any], ctx: Context) -> Any:
+    ctx.log.info("the token is %s", config["token"])
+    if config["how"] == "raise":
+        raise ValueError("x" * 3980 + config["token"])
+    return {config["token"]: [config["token"]]}
+
+
+@handler("processes.large", runs_in="process")
+def large(config: dict[str, Any]) -> str:
+    return "x" * int(config["size"])
+
+
+def _mine() -> list[Handler]:
+    return [each for each in registered if each.name.startswith("processes.")]
+
+
+def test_a_handler_in_a_process_gets_its_config_and_returns_json() -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine()) as place:
+            assert output_of(await place.run("processes.echo", {"a": [1, "é", None]})) == {"a": [1, "é", None]}
+            assert output_of(await place.run("processes.pid")) != os.getpid()
+
+    asyncio.run(scenario())
+
+
+def test_one_process_serves_one_call_after_another() -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine()) as place:
+            first, second = [output_of(await place.run("processes.pid")) for _ in range(2)]
+            assert first == second
+
+    asyncio.run(scenario())
+
+
+def test_no_more_processes_run_than_the_setting_says() -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine(), worker_processes=2) as place:
+            tasks = await place.give_all(["processes.pid"] * 10)
+            assert len({output_of(await place.outcome(each)) for each in tasks}) <= 2
+
+    asyncio.run(scenario())
+
+
+def test_whatever_the_handler_raises_is_its_nodes_failure() -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine(), worker_processes=1) as place:
+
+            async def outcome(how: str) -> TaskFailed:
+                event = await place.run("processes.misbehave", {"how": how})
+                assert isinstance(event, TaskFailed)
+                return event
+
+            raised = await outcome("raise")
+            assert (raised.error.type, raised.error.message) == ("KeyError", "KeyError: 'missing'")
+            assert "in misbehave" in (raised.error.traceback or "")
+            gave_up = await outcome("give up")
+            assert (gave_up.retryable, gave_up.error.category, gave_up.error.detail) == (False, "mine", {"a": 1})
+            later = await outcome("later")
+            assert (later.retryable, later.retry_after) == (True, 2.5)
+            assert (await outcome("exit")).error.type == "SystemExit"
+            assert (await outcome("interrupt")).error.type == "KeyboardInterrupt"
+            not_json = await outcome("not json")
+            assert (not_json.retryable, not_json.error.category) == (False, "not_json")
+            assert output_of(await place.run("processes.echo", {"a": 1})) == {"a": 1}
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("how", "shown"), [("die", "signal SIGKILL"), ("leave", "exit code 7")])
+def test_a_handler_that_ends_its_process_costs_an_attempt_while_others_go_on(how: str, shown: str) -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine(), idle, worker_processes=2) as place:
+            victim, *others = await place.give_all(
+                ["processes.misbehave", "processes.misbehave", "idle"], {"how": how}
+            )
+            event = await place.outcome(victim)
+            assert error_of(event).category == "lost"
+            assert shown in event.error.message
+            assert (event.retryable, event.retry_after) == (True, 0.0)
+            assert isinstance(await place.outcome(others[-1]), TaskSucceeded)
+            assert output_of(await place.run("processes.echo", {"a": 1})) == {"a": 1}
+
+    asyncio.run(scenario())
+
+
+def test_what_a_handler_prints_does_not_get_into_its_answer() -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine(), worker_processes=1) as place:
+            for _ in range(2):
+                assert output_of(await place.run("processes.noisy")) == "heard"
+
+    asyncio.run(scenario())
+
+
+def test_a_handler_that_hangs_is_killed_at_its_timeout(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+
+    async def scenario() -> None:
+        async with Workplace(*_mine(), worker_processes=1) as place:
+            await place.run("processes.pid")  # so that the time isn't spent on starting Python
+            event = await place.run("processes.hang", {"file": str(file)}, timeout_seconds=0.3)
+            assert error_of(event).category == "timeout"
+            await until(lambda: not _is_running(int(file.read_text(encoding="utf-8"))))
+            assert output_of(await place.run("processes.echo", {"a": 1})) == {"a": 1}
+
+    asyncio.run(scenario())
+
+
+def test_starting_a_process_does_not_count_against_the_handlers_time() -> None:
+    """A module that takes longer to import than its handlers may run would otherwise never get to run one."""
+
+    async def scenario() -> None:
+        async with Workplace(*_mine(), worker_processes=1) as place:
+            assert output_of(await place.run("processes.echo", {"a": 1}, timeout_seconds=0.15)) == {"a": 1}
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine(), worker_processes=2) as place:
+            idle_pid = output_of(await place.run("processes.pid"))
+            await place.give_all(["processes.hang"] * 2, {"file": str(tmp_path / "pid")})
+            await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(encoding="utf-8"))
+            hanging = int((tmp_path / "pid").read_text(encoding="utf-8"))
+            async with asyncio.timeout(10):
+                await place.stop(0)
+            await until(lambda: not _is_running(idle_pid) and not _is_running(hanging))
+            me = psutil.Process()
+            await until(lambda: not [child for child in me.children() if "penstock.worker.child" in child.cmdline()])
+
+    asyncio.run(scenario())
+
+
+def test_a_handler_in_a_process_is_told_what_it_works_for_and_its_log_is_kept() -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine()) as place:
+            fields = {"attempt": 3, "idempotency_key": "first:n", "timeout_seconds": 60.0}
+            event = await place.run("processes.tell", inputs=[("a", b'{"x":1}')], **fields)
+            told = output_of(event)
+            assert told[:4] == [EXECUTION, "n1", 3, "first:n"]
+            assert told[4] == pytest.approx(event.started_at + 60)
+            assert told[5] == {"a": {"x": 1}}
+            assert "INFO at work" in event.logs
+            assert "WARNING from logging" in event.logs
+            assert 'heartbeat {"done":1}' in event.logs
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("how", ["return", "raise"])
+def test_no_secret_is_in_what_comes_out_of_a_process(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_SECRET_TOKEN", CANARY)
+
+    async def scenario() -> Any:
+        async with Workplace(*_mine()) as place:
+            secrets = (SecretText(("token",), ("", "TOKEN", "")),)
+            return await place.run("processes.leak", {"how": how, "token": None}, secrets=secrets)
+
+    event = asyncio.run(scenario())
+    pieces = [CANARY[at : at + 8] for at in range(len(CANARY) - 7)]
+    assert [piece for piece in pieces if piece in str(event)] == []
+    assert "***" in str(event)
+
+
+def test_large_outputs_of_processes_are_blobs_up_to_the_limit() -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine(), inline_max_bytes=1000, output_max_bytes=5_000_000) as place:
+            event = await place.run("processes.large", {"size": 4_000_000})
+            assert event.output == Blob(event.output.key, 4_000_002)
+            event = await place.run("processes.large", {"size": 6_000_000})
+            assert error_of(event).category == "too_large"
+
+    asyncio.run(scenario())
+
+
+def test_a_handler_that_its_process_cannot_find_says_where_to_put_it() -> None:
+    def local() -> None:
+        """Not at the top level of a module."""
+
+    async def scenario() -> None:
+        async with Workplace(Handler("local", local, runs_in="process")) as place:
+            assert "must be at the top level of its module" in error_of(await place.run("local")).message
+
+    asyncio.run(scenario())
+
+
+def test_handlers_of_a_file_run_in_processes_too(tmp_path: Path) -> None:
+    file = tmp_path / "my_handlers.py"
+    (tmp_path / "neighbour.py").write_text("ANSWER = 42\n", encoding="utf-8")
+    file.write_text(
+        "import penstock\nfrom neighbour import ANSWER\n\n"
+        "@penstock.handler('processes.from_a_file', runs_in='process')\ndef answer():\n    return ANSWER\n",
+        encoding="utf-8",
+    )
+    load_handlers([str(file)])
+
+    async def scenario() -> None:
+        async with Workplace(*_mine()) as place:
+            assert output_of(await place.run("processes.from_a_file")) == 42
+
+    asyncio.run(scenario())
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
