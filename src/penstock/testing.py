@@ -113,7 +113,8 @@ def _registry(stubs: Mapping[str, Any], settings: Settings, calls: dict[str, lis
     for name, function in functions.items():
         known = function if isinstance(function, Handler) else None
         target = known or (Handler(name, function) if callable(function) else None)
-        made.put(Handler(name, _recorded(name, target, function, calls), retry=known.defaults.retry if known else None))
+        defaults = msgspec.structs.asdict(known.defaults) if known else {}
+        made.put(Handler(name, _recorded(name, target, function, calls), **defaults))
     return made
 
 

@@ -33,8 +33,10 @@ def record(execution_id: str, state: ExecutionState = ExecutionState.PENDING, **
     return ExecutionRecord(execution_id, "report", 1, state, b'{"lang":"en"}', 1000.0, **fields)
 
 
-def new(execution_id: str, **fields: Any) -> NewExecution:
-    return NewExecution(record(execution_id), **fields)
+def new(execution_id: str, labels: dict[str, Any] | None = None, **fields: Any) -> NewExecution:
+    made = record(execution_id)
+    made.labels = labels or {}
+    return NewExecution(made, **fields)
 
 
 def started(execution_id: str, **fields: Any) -> Commands:

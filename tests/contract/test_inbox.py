@@ -118,9 +118,7 @@ async def test_each_event_is_in_the_inbox_of_its_executions_partition(stores: St
 
 @on_every_store
 async def test_every_kind_of_event_comes_out_as_it_went_in(stores: Stores) -> None:
-    events = [
-        event for event in _one_of_each(next(execution_ids(stores))) if type(event) in ev.AnyEvent.__args__
-    ]
+    events = [event for event in _one_of_each(next(execution_ids(stores))) if type(event) in ev.AnyEvent.__args__]
     assert len(events) == len({type(event) for event in events}) + 1 == len(ev.AnyEvent.__args__) + 1
     await stores.hot.append(events)
     assert [event for _, event in await stores.hot.receive(0, 0, 100, 0.0)] == events

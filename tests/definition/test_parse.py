@@ -197,6 +197,10 @@ def test_json_that_is_100_000_deep_is_refused_and_says_where_it_becomes_too_deep
         assert message == f"nested deeper than 64 levels (line 1, column {place})"
 
 
+def test_yaml_that_is_too_deep_is_refused_before_anything_is_built():
+    assert refusal("\n" + nested(66), "yaml") == ("too_deep", "", "nested deeper than 64 levels (line 2)")
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, '{"a": ' * 100_000, "? " * 100_000])
 def test_yaml_that_is_100_000_deep_is_refused(text: str):
     assert refusal(text, "yaml") == ("too_deep", "", "nested deeper than 64 levels (line 1)")

@@ -54,7 +54,11 @@ def _too_early(line: Any, nodes: dict[str, Any], ended: dict[str, int], folded: 
     node = nodes[line.node]
     parents = node.get("dependencies", [])
     if node.get("trigger_rule", "all_success") in ("one_success", "one_failed"):
-        return [] if not parents or any(parent in ended for parent in parents) else [f"G3 {line.node} started before any parent"]
+        return (
+            []
+            if not parents or any(parent in ended for parent in parents)
+            else [f"G3 {line.node} started before any parent"]
+        )
     return [f"G3 {line.node} started before {p} ({folded.get(p)})" for p in parents if p not in ended]
 
 

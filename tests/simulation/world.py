@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import random
@@ -13,12 +14,13 @@ from typing import Any
 from penstock.config import Settings
 from penstock.definition.plan import compile_document
 from penstock.engine.commands import ExecutionRecord
-from penstock.engine.events import AnyEvent, CancelRequested, ExecutionStarted, PauseRequested, ResumeRequested
+from penstock.engine.events import ExecutionStarted, ResumeRequested
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
-from penstock.errors import Retryable, Terminal
+from penstock.errors import Conflict, Retryable, Terminal
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.recovery import EVENTS
 from penstock.orchestrator.service import Orchestrator
-from penstock.stores.base import NewExecution
+from penstock.stores.base import NewExecution, Wish
 from penstock.stores.memory import MemoryStores
 from penstock.testing import run_jumping
 from penstock.worker.context import Context
@@ -74,7 +76,7 @@ class World:
                     asyncio.get_running_loop().call_later(self.random.random() * 5, append_now, [event])
 
         self.stores.hot.append_now = append  # type: ignore[method-assign]
-        self.stores.queue._append = append  # noqa: SLF001
+        self.stores.queue._append = append
 
     async def work(self, config: dict[str, Any], context: Context) -> dict[str, Any]:
         self.notes.append((context.execution_id, context.node_id, context.attempt))
@@ -105,7 +107,7 @@ class World:
         self.faults["kill"] += 1
         process, wire = self.processes.pop(name)
         wire.cut()
-        tasks = process._services + list(process._slots) if isinstance(process, Worker) else process._tasks  # noqa: SLF001
+        tasks = process._services + list(process._slots) if isinstance(process, Worker) else process._tasks
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -116,9 +118,7 @@ class World:
         data = json.dumps(document).encode()
         version = await self.stores.cold.put_workflow(plan.name, str(number), data, self.clock())
         execution_id = f"execution-{number}"
-        record = ExecutionRecord(
-            execution_id, plan.name, version.version, ExecutionState.PENDING, b"{}", self.clock()
-        )
+        record = ExecutionRecord(execution_id, plan.name, version.version, ExecutionState.PENDING, b"{}", self.clock())
         await self.stores.cold.create([NewExecution(record)])
         self.documents[execution_id] = document
         if self.random.random() < 0.8:  # otherwise the client dies between the two steps of a start
@@ -145,11 +145,12 @@ class World:
         self.heal()
 
     async def steer(self, execution_id: str) -> None:
-        event: AnyEvent = self.random.choice(
-            [CancelRequested(execution_id), PauseRequested(execution_id), ResumeRequested(execution_id)]
-        )
-        self.faults[type(event).__name__] += 1
-        await self.stores.hot.append([event])
+        wish: Wish = self.random.choice(["cancel", "pause", "resume"])
+        self.faults[wish] += 1
+        with contextlib.suppress(Conflict):  # it has ended
+            await self.stores.cold.steer(execution_id, wish)
+            if self.random.random() < 0.8:  # otherwise the client dies before it has told the owner
+                await self.stores.hot.append([EVENTS[wish](execution_id)])
 
     def heal(self) -> None:
         self.rate = 0.0
@@ -176,6 +177,9 @@ class World:
         await troubles
         end = self.clock() + PATIENCE_SECONDS
         while (left := await self.unfinished()) and self.clock() < end:
+            for name in left:
+                with contextlib.suppress(Conflict):
+                    await self.stores.cold.steer(name, "resume")
             await self.stores.hot.append([ResumeRequested(name) for name in left])
             await asyncio.sleep(STEP_SECONDS)
         found = await self.judge()
@@ -215,5 +219,3 @@ def simulate(seed: int, rate: float = 0.04) -> tuple[list[str], Counter[str]]:
         return run_jumping(work)
     finally:
         logging.getLogger("penstock").setLevel(level)
-
-

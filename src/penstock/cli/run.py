@@ -65,7 +65,7 @@ def _run_silently(file: str, timeout: float | None, options: dict[str, Any]) -> 
     from penstock.cli.streams import captured, kept_stdout
 
     def show(ending: Ending) -> None:
-        stdout.write(json_text({**ending.result.view, "labels": request.labels}) + "\n")
+        stdout.write(json_text(ending.result.view) + "\n")
         stdout.flush()
 
     screen = SilentScreen()

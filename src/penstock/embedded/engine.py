@@ -14,14 +14,15 @@ from penstock.definition.plan import Plan
 from penstock.embedded.result import ExecutionHandle, Result
 from penstock.embedded.submission import Submissions
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Transition
-from penstock.engine.events import CancelRequested, PauseRequested, ResumeRequested, Value
-from penstock.engine.execution import Execution
+from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS
-from penstock.errors import Conflict, NotFound
+from penstock.errors import NotFound
+from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.recovery import EVENTS
 from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.view import fetch_outputs, history_view
-from penstock.stores.base import Stores
+from penstock.stores.base import Stores, Wish
 from penstock.stores.opening import open_stores
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
@@ -42,7 +43,7 @@ class Engine:
         self.settings = settings or Settings.load({"http_private": True})
         self._address = store or self.settings.store
         self._registry, self._clock = registry or registered, clock
-        self._waiters: dict[str, list[asyncio.Future[Execution]]] = {}
+        self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
         self._subscribers: dict[str, list[asyncio.Queue[list[Transition] | None]]] = {}
 
     async def __aenter__(self) -> Self:
@@ -102,7 +103,7 @@ class Engine:
         return ExecutionHandle(self, execution_id)
 
     async def result(self, execution_id: str) -> Result:
-        future: asyncio.Future[Execution] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(execution_id, []).append(future)
         try:
             if execution_id not in self._submissions.unfinished:
@@ -114,7 +115,7 @@ class Engine:
         finally:
             self._forget_waiter(execution_id, future)
 
-    def _forget_waiter(self, execution_id: str, future: asyncio.Future[Execution]) -> None:
+    def _forget_waiter(self, execution_id: str, future: asyncio.Future[Ended]) -> None:
         waiting = self._waiters.get(execution_id, [])
         if future in waiting:
             waiting.remove(future)
@@ -164,23 +165,20 @@ class Engine:
         return {attempt: text for node, attempt, text in stored.logs if node == node_id}
 
     async def cancel(self, execution_id: str) -> None:
-        await self._steer(execution_id, CancelRequested(execution_id))
+        """Raises `Conflict` if it has ended, `NotFound` if there is none; so do `pause` and `resume`."""
+        await self._steer(execution_id, "cancel")
 
     async def pause(self, execution_id: str) -> None:
-        await self._steer(execution_id, PauseRequested(execution_id))
+        await self._steer(execution_id, "pause")
 
     async def resume(self, execution_id: str) -> None:
-        await self._steer(execution_id, ResumeRequested(execution_id))
+        await self._steer(execution_id, "resume")
 
-    async def _steer(self, execution_id: str, event: CancelRequested | PauseRequested | ResumeRequested) -> None:
-        stored = await self.stores.cold.execution(execution_id)
-        if stored is None:
-            raise NotFound(f"there is no execution {execution_id!r} in this store")
-        if stored.record.state in EXECUTION_ENDS:
-            raise Conflict(f"execution {execution_id} is {stored.record.state}; it can't be changed any more")
-        await self.stores.hot.append([event])
+    async def _steer(self, execution_id: str, wish: Wish) -> None:
+        await self.stores.cold.steer(execution_id, wish)
+        await self.stores.hot.append([EVENTS[wish](execution_id)])
 
-    def _committed(self, changes: Sequence[Commands], ended: Sequence[Execution]) -> None:
+    def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
         for commands in changes:
             if commands.stops:
                 self.worker.stop_tasks(commands.stops)

@@ -54,8 +54,9 @@ class Submissions:
         record = ExecutionRecord(
             new_execution_id(), plan.name, plan.version, ExecutionState.PENDING, data, self._stores.hot.now()
         )
+        record.labels = dict(labels)
         request = content_hash([plan.name, plan.version, data.decode()]) if idempotency_key else ""
-        return await self._create(NewExecution(record, dict(labels), idempotency_key, request))
+        return await self._create(NewExecution(record, idempotency_key, request))
 
     async def plan(self, document: dict[str, Any]) -> Plan:
         """Check, compile and store a document, unless it is known."""

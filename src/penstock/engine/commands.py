@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from penstock.definition.config import SecretText
@@ -52,6 +54,7 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     """The first of a chain of retries: what idempotency keys are made of."""
     added: list[AddedNode] = []
     paused_at: float | None = None
+    labels: dict[str, Any] = {}
 
 
 class Transition(msgspec.Struct, array_like=True, gc=False):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from penstock.engine.commands import NodeRun, Stop
+from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Stop, Transition
 from penstock.engine.events import TaskError
 from penstock.engine.readiness import CLEANUP_RULES, Outcome
-from penstock.engine.states import NODE_ENDS, ExecutionState, NodeState
+from penstock.engine.states import NODE_ENDS, ExecutionState, NodeState, check_execution
 
 if TYPE_CHECKING:
     from penstock.engine.execution import Execution
@@ -88,3 +89,24 @@ def finish(execution: Execution, state: ExecutionState) -> None:
     execution.move_execution(state, error.category if error else None)
     execution.deadlines.clear()
     execution.commands.finished = True
+
+
+def wreck(record: ExecutionRecord, runs: Mapping[str, NodeRun], last_seq: int, message: str, now: float) -> Commands:
+    """Fail an execution that can't be handled any more, from its records alone: no plan, no rules."""
+    commands = Commands(record.execution_id, record=record, finished=True)
+    for run in runs.values():
+        if run.state in NODE_ENDS:
+            continue
+        if run.state in (NodeState.QUEUED, NodeState.RUNNING):
+            commands.stops.append(Stop(record.execution_id, run.address, record.generation, run.attempt))
+        last_seq += 1
+        line = Transition(last_seq, now, run.address, run.state, NodeState.CANCELLED, run.attempt, "internal_error")
+        commands.history.append(line)
+        run.state, run.reason, run.finished_at = NodeState.CANCELLED, "internal_error", now
+        commands.nodes[run.address] = run
+    check_execution(record.execution_id, record.state, ExecutionState.FAILED)
+    line = Transition(last_seq + 1, now, "", record.state, ExecutionState.FAILED, 0, "internal_error")
+    commands.history.append(line)
+    record.state, record.finished_at = ExecutionState.FAILED, now
+    record.error, record.error_node = TaskError("internal_error", message), None
+    return commands

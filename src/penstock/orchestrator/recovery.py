@@ -3,18 +3,33 @@
 - An execution that was accepted and never started is started (its event was lost between the two steps of a start).
 - Where queued tasks don't outlive the process, each node that was queued is handed out again, with the same attempt; a
   node that was in a worker's hands has lost that attempt, so a handler that kills its process can't do so for ever.
+- A cancel, pause or resume that was stored and perhaps never handled is asked for again.
 
 Doing this twice does no harm: events that are not current change nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.engine.commands import NodeRun
-from penstock.engine.events import AnyEvent, Continued, ExecutionStarted, TaskLost, TaskReturned
+from penstock.engine.events import (
+    AnyEvent,
+    CancelRequested,
+    Continued,
+    ExecutionStarted,
+    PauseRequested,
+    ResumeRequested,
+    TaskLost,
+    TaskReturned,
+)
 from penstock.engine.states import NodeState
-from penstock.stores.base import Stored, Stores
+from penstock.stores.base import Stored, Stores, Wish
 
 CHUNK = 500
+EVENTS: dict[Wish, Callable[[str], AnyEvent]] = {
+    "cancel": CancelRequested, "pause": PauseRequested, "resume": ResumeRequested,
+}  # fmt: skip
 LAST_PROCESS = "of the last process"
 Key = tuple[str, str, int, int]
 
@@ -24,6 +39,7 @@ async def recover(stores: Stores, partition: int) -> int:
     names = await stores.cold.started(partition)
     orphans = set(stores.queue.orphans())
     lost: set[Key] = set()
+    wishes = await stores.cold.wishes(partition)
     for first in range(0, len(names), CHUNK):
         chunk = names[first : first + CHUNK]
         known = await stores.hot.load(chunk)
@@ -34,6 +50,8 @@ async def recover(stores: Stores, partition: int) -> int:
                 events.append(ExecutionStarted(name))
             elif not stores.hot.keeps_tasks:
                 events += _hand_out_again(stored, orphans, lost)
+            if name in wishes:
+                events.append(EVENTS[wishes[name]](name))
         await stores.hot.append(events)
     stores.queue.disown(orphans - lost)
     return len(names)

@@ -39,6 +39,7 @@ def execution_view(
         "input": msgspec.json.decode(record.input),
         "output": _output(values, plan),
         "error": error_view(record.error, record.error_node),
+        "labels": record.labels,
         "created_at": time_text(record.created_at),
         "started_at": time_text(record.started_at),
         "finished_at": time_text(record.finished_at),
@@ -47,8 +48,7 @@ def execution_view(
 
 
 def node_view(run: NodeRun | None, output: Any) -> dict[str, Any]:
-    if run is None:
-        return {"state": str(NodeState.PENDING), "attempt": 0, "output": None, "error": None}
+    run = run or NodeRun("", NodeState.PENDING)
     failed = run.failures and run.state in (NodeState.FAILED, NodeState.RETRYING)
     return {
         "state": str(run.state),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Literal, Protocol
 from zlib import crc32
 
 import msgspec
 
 from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Stop, Task, Transition
 from penstock.engine.events import AnyEvent, Blob, TaskEvent, Value
-from penstock.engine.states import ExecutionState
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.errors import Conflict, NotFound
+
+Wish = Literal["cancel", "pause", "resume"]
 
 
 class Lease(msgspec.Struct):
@@ -51,7 +54,6 @@ class NewExecution(msgspec.Struct):
     """An intent: once this is stored, the execution will run."""
 
     record: ExecutionRecord
-    labels: dict[str, Any] = {}
     idempotency_key: str | None = None
     request_hash: str = ""
     """Of what was asked, so that the same key with another request can be told."""
@@ -68,6 +70,14 @@ class WorkflowVersion(msgspec.Struct):
 
 def partition_of(execution_id: str, partitions: int) -> int:
     return crc32(execution_id.encode()) % partitions
+
+
+def check_steerable(execution_id: str, state: str | None) -> None:
+    """`state` is None for an execution that isn't there."""
+    if state is None:
+        raise NotFound(f"there is no execution {execution_id!r} in this store")
+    if state in EXECUTION_ENDS:
+        raise Conflict(f"execution {execution_id} is {state}; it can't be changed any more")
 
 
 class HotStore(Protocol):
@@ -154,6 +164,15 @@ class ColdStore(Protocol):
 
         Raises `Conflict` if a key comes back with another request.
         """
+
+    async def steer(self, execution_id: str, wish: Wish) -> None:
+        """Store what somebody wants of a running execution, before it is tried; the last wish counts.
+
+        Raises `NotFound`, or `Conflict` if it has ended.
+        """
+
+    async def wishes(self, partition: int) -> Mapping[str, Wish]:
+        """Of executions that haven't ended: what a new owner has to see to."""
 
     async def started(self, partition: int) -> list[str]:
         """Executions that should run and haven't ended: what recovery compares with the hot store."""

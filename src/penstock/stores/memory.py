@@ -13,7 +13,16 @@ from penstock.engine.events import AnyEvent
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, Fenced
 from penstock.stores import codec
-from penstock.stores.base import Commit, Lease, NewExecution, Stored, WorkflowVersion, partition_of
+from penstock.stores.base import (
+    Commit,
+    Lease,
+    NewExecution,
+    Stored,
+    Wish,
+    WorkflowVersion,
+    check_steerable,
+    partition_of,
+)
 from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.inbox import Inbox
 from penstock.stores.task_queue import MemoryTaskQueue
@@ -155,6 +164,7 @@ class MemoryColdStore:
         self._workflows: dict[str, list[WorkflowVersion]] = {}
         self._intents: dict[str, bytes] = {}
         self._keys: dict[str, tuple[str, str]] = {}
+        self._wishes: dict[str, Wish] = {}
         self._handlers: set[str] = set()
 
     async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
@@ -188,6 +198,18 @@ class MemoryColdStore:
         self._intents.setdefault(name, codec.encode(new))
         self._hot.records.setdefault(name, codec.encode(new.record))
         return name
+
+    async def steer(self, execution_id: str, wish: Wish) -> None:
+        check_steerable(execution_id, self._state(execution_id))
+        self._wishes[execution_id] = wish
+
+    async def wishes(self, partition: int) -> dict[str, Wish]:
+        running = set(await self.started(partition))
+        return {name: wish for name, wish in self._wishes.items() if name in running}
+
+    def _state(self, execution_id: str) -> str | None:
+        data = self._hot.records.get(execution_id)
+        return None if data is None else str(codec.decode_record(data).state)
 
     async def started(self, partition: int) -> list[str]:
         return [

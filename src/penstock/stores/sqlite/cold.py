@@ -11,7 +11,7 @@ from penstock.engine.commands import DeadLetter, ExecutionRecord
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict
 from penstock.stores import codec
-from penstock.stores.base import NewExecution, Stored, WorkflowVersion
+from penstock.stores.base import NewExecution, Stored, Wish, WorkflowVersion, check_steerable
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.reader import HAS_CHANGES, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
@@ -70,11 +70,23 @@ class SqliteColdStore:
     def _row(self, new: NewExecution) -> tuple[object, ...]:
         n, self._next_n = self._next_n, self._next_n + 1
         record = new.record
-        labels = msgspec.json.encode(new.labels) if new.labels else None
+        labels = msgspec.json.encode(record.labels) if record.labels else None
         return (
             n, record.execution_id, record.workflow, record.version, str(ExecutionState.RUNNING), record.created_at,
             codec.encode(record), labels, new.idempotency_key, new.request_hash or None, new.retry_of,
         )  # fmt: skip
+
+    async def steer(self, execution_id: str, wish: Wish) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            row = connection.execute("SELECT state FROM executions WHERE id = ?", (execution_id,)).fetchone()
+            check_steerable(execution_id, row[0] if row else None)
+            connection.execute("UPDATE executions SET wish = ? WHERE id = ?", (wish, execution_id))
+
+        await self._writer.submit(write)
+
+    async def wishes(self, partition: int) -> dict[str, Wish]:  # noqa: ARG002
+        rows = await self._reader.rows("SELECT id, wish FROM executions WHERE ended_at IS NULL AND wish IS NOT NULL")
+        return dict(rows)
 
     async def started(self, partition: int) -> list[str]:  # noqa: ARG002
         return await self._reader.started()
@@ -87,15 +99,14 @@ class SqliteColdStore:
         if execution_id in self._fresh:
             return self._fresh.pop(execution_id)
         rows = await self._reader.rows(
-            "SELECT n, intent, labels, idempotency_key, request_hash, retry_of FROM executions WHERE id = ?",
+            "SELECT n, intent, idempotency_key, request_hash, retry_of FROM executions WHERE id = ?",
             (execution_id,),
         )
         if not rows:
             return None
-        n, intent, labels, key, request_hash, retry_of = rows[0]
+        n, intent, key, request_hash, retry_of = rows[0]
         self._hot.number(execution_id, n)
-        known = msgspec.json.decode(labels) if labels else {}
-        return NewExecution(codec.decode_record(intent), known, key, request_hash or "", retry_of)
+        return NewExecution(codec.decode_record(intent), key, request_hash or "", retry_of)
 
     async def executions(self, state: ExecutionState | None = None, limit: int = 100) -> list[ExecutionRecord]:
         wanted = {None: "1", ExecutionState.PENDING: f"state = 'RUNNING' AND NOT {HAS_CHANGES}"}.get(state, "state = ?")

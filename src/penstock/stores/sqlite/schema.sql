@@ -2,7 +2,7 @@
 --
 -- executions  one row each. `n` is a number that this store gives, in order of creation; `ended_at` is null while the
 --             execution is active, and the partial index holds just those. `intent` is the ExecutionRecord as it was
---             submitted (msgpack).
+--             submitted (msgpack), `wish` the last cancel, pause or resume that was asked for.
 -- changes     what each commit did to an execution (codec.Change): node records, outputs, history lines, logs. Appended,
 --             never rewritten: an execution is the fold of its changes, and a finished one needs no copying.
 --             `id` is n * 2^24 + the number of the change, so an execution's changes lie side by side without an index.
@@ -19,7 +19,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS workflow_content ON workflows (name, content_h
 CREATE TABLE IF NOT EXISTS executions (
   n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workflow TEXT NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL,
   created_at REAL NOT NULL, ended_at REAL, intent BLOB NOT NULL, labels BLOB, idempotency_key TEXT, request_hash TEXT,
-  retry_of TEXT
+  retry_of TEXT, wish TEXT
 );
 CREATE INDEX IF NOT EXISTS active_executions ON executions (n) WHERE ended_at IS NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS idempotency_keys ON executions (idempotency_key) WHERE idempotency_key IS NOT NULL;

@@ -1,0 +1,110 @@
+"""Judges a store's file from outside: with SQLite and the codec only, no engine."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.engine.commands import DeadLetter
+from penstock.engine.states import EXECUTION_ENDS, NODE_ENDS, NODE_TRANSITIONS, NodeState
+from penstock.stores import codec
+from penstock.stores.base import Stored
+from penstock.stores.sqlite.claims import Claims
+
+CHANGES = 1 << 24
+
+
+@dataclass
+class Verdict:
+    executions: dict[str, Stored] = field(default_factory=dict)
+    letters: list[DeadLetter] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def states(self) -> Counter[str]:
+        return Counter(str(stored.record.state) for stored in self.executions.values())
+
+    def reasons(self) -> Counter[str]:
+        lines = (line for stored in self.executions.values() for line in stored.history)
+        return Counter(line.reason for line in lines if line.reason)
+
+
+def judge(path: Path) -> Verdict:
+    """Reads everything that is stored, and notes what must not be."""
+    verdict = Verdict()
+    connection = sqlite3.connect(path)
+    try:
+        (integrity,) = connection.execute("PRAGMA integrity_check").fetchone()
+        if integrity != "ok":
+            verdict.problems.append(f"integrity: {integrity}")
+        for row in connection.execute("SELECT n, id, state, ended_at, intent FROM executions").fetchall():
+            _judge_execution(connection, verdict, *row)
+        if connection.execute("SELECT count(*) FROM timers").fetchone() != (0,):
+            verdict.problems.append("a timer is left")
+        rows = connection.execute("SELECT letter FROM letters ORDER BY id").fetchall()
+        verdict.letters = [codec.decode_letter(letter) for (letter,) in rows]
+    finally:
+        connection.close()
+    claims = Claims(path.with_name(path.name + ".claims"))
+    if claims.left_over:
+        verdict.problems.append(f"held at the end: {sorted(claims.left_over)[:3]}")
+    claims.close()
+    return verdict
+
+
+def _judge_execution(
+    connection: sqlite3.Connection, verdict: Verdict, n: int, name: str, state: str, ended_at: float, intent: bytes
+) -> None:
+    rows = connection.execute(
+        "SELECT change FROM changes WHERE id >= ? AND id < ? ORDER BY id", (n * CHANGES, (n + 1) * CHANGES)
+    ).fetchall()
+    stored = codec.fold(codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows])
+    verdict.executions[name] = stored
+    problems = list(_problems(stored))
+    if state != stored.record.state or ended_at is None:
+        problems.append(f"its row says {state}, ended at {ended_at}")
+    verdict.problems += [f"{name}: {problem}" for problem in problems]
+
+
+def _problems(stored: Stored) -> list[str]:
+    """The history must be a story that the stored state is the end of."""
+    found = []
+    told: dict[str, str] = {}
+    dispatched: Counter[tuple[str, int]] = Counter()
+    for number, line in enumerate(stored.history, start=1):
+        if line.seq != number:
+            found.append(f"history line {number} has number {line.seq}")
+        if told.get("", "") in EXECUTION_ENDS:
+            found.append(f"{line} after the end")
+        before = told.get(line.node, "PENDING")
+        if line.before != before:
+            found.append(f"{line} although it was {before}")
+        if line.node and NodeState(line.after) not in NODE_TRANSITIONS[NodeState(line.before)]:
+            found.append(f"{line} isn't in the table")
+        if line.after == "QUEUED":
+            dispatched[line.node, line.attempt] += 1
+        told[line.node] = line.after
+    if told.get("") != stored.record.state or stored.record.state not in EXECUTION_ENDS:
+        found.append(f"the history ends with {told.get('')}, stored is {stored.record.state}")
+    states = {address: str(run.state) for address, run in stored.runs.items()}
+    if states != {address: state for address, state in told.items() if address}:
+        found.append("the states folded from the history aren't the states stored")
+    ends = Counter(line.node for line in stored.history if line.node and line.after in NODE_ENDS)
+    if set(ends) != set(states) or set(ends.values()) != {1}:
+        found.append(f"recorded outcomes per node: {ends}")
+    if set(dispatched.values()) - {1}:
+        found.append("an attempt was dispatched twice")
+    return found
+
+
+def starts_before_parents(stored: Stored, parents: dict[str, list[str]]) -> list[str]:
+    """Nodes that were dispatched before their dependencies had a recorded outcome."""
+    ended: set[str] = set()
+    found = []
+    for line in stored.history:
+        if line.after == "QUEUED" and not ended.issuperset(parents.get(line.node, ())):
+            found.append(line.node)
+        if line.after in NODE_ENDS:
+            ended.add(line.node)
+    return found

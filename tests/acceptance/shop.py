@@ -1,0 +1,187 @@
+"""A program that uses Penstock, to be killed: `python -m tests.acceptance.shop MODE FOLDER`.
+
+Everything that a judge needs is written outside the engine: `accepted` has each execution that a call answered for,
+`handlers` each call of a handler, both synced to the disk before anything goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import penstock
+from penstock.config import Settings
+from penstock.errors import StoreError, StoreLocked
+
+FOLDER = Path(sys.argv[2]) if len(sys.argv) > 2 else Path()
+EXECUTIONS = 500
+AT_ONCE = 10
+STEADY = {"max_attempts": 40, "initial_delay_seconds": 0.01, "max_delay_seconds": 0.05, "jitter_seconds": 0.01}
+FEW = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
+
+
+def note(file: str, *lines: str) -> None:
+    descriptor = os.open(FOLDER / file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, "".join(f"{line}\n" for line in lines).encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def lines(file: str) -> list[str]:
+    path = FOLDER / file
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+@penstock.handler("note")
+def note_call(_config: Any, ctx: penstock.Context) -> dict[str, Any]:
+    note("handlers", f"{ctx.execution_id} {ctx.node_id} {ctx.attempt}")
+    return {"node": ctx.node_id, "attempt": ctx.attempt}
+
+
+@penstock.handler("poison")
+def poison(_config: Any, ctx: penstock.Context) -> None:
+    note("handlers", f"{ctx.execution_id} {ctx.node_id} {ctx.attempt}")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@penstock.handler("pause")
+async def pause(config: dict[str, Any], ctx: penstock.Context) -> None:
+    note("handlers", f"{ctx.execution_id} {ctx.node_id} {ctx.attempt}")
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    loop.call_later(config["seconds"], over.set_result, None)
+    await over
+
+
+def document(
+    name: str, edges: dict[str, Iterable[str]], *, handler: str = "note", retry: Any = None, config: Any = None
+) -> dict[str, Any]:
+    nodes = [
+        {"id": node, "handler": handler, "dependencies": list(parents), "config": config or {}}
+        for node, parents in edges.items()
+    ]
+    return {"name": name, "defaults": {"retry": retry or STEADY}, "nodes": nodes}
+
+
+DIAMOND = document("diamond", {"a": "", "b": "a", "c": "a", "d": "bc"})
+CHAIN = document("chain", {"a": "", "b": "a", "c": "b", "d": "c", "e": "d"})
+FAN = document("fan", {"start": (), **{f"n{i}": ("start",) for i in range(8)}, "end": [f"n{i}" for i in range(8)]})
+FLOWS = (DIAMOND, CHAIN, FAN)
+
+
+def engine() -> penstock.Engine:
+    return penstock.Engine(f"sqlite:///{FOLDER}/store.db", settings=Settings())
+
+
+async def accept(running: penstock.Engine, numbers: Iterable[int], flow: Callable[[int], dict[str, Any]]) -> None:
+    """The key makes a start that was accepted just before a kill the same one in the next life."""
+    starts = [running.start(flow(number), {"n": number}, idempotency_key=f"order-{number}") for number in numbers]
+    handles = await asyncio.gather(*starts)
+    note("accepted", *(handle.id for handle in handles))
+
+
+async def finish(running: penstock.Engine) -> None:
+    for execution_id in dict.fromkeys(lines("accepted")):
+        await running.execution(execution_id).result()
+
+
+async def be_killed() -> None:
+    async with engine() as running:
+        for first in range(len(lines("accepted")), EXECUTIONS, AT_ONCE):
+            await accept(running, range(first, min(first + AT_ONCE, EXECUTIONS)), lambda n: FLOWS[n % len(FLOWS)])
+        await finish(running)
+
+
+async def be_poisoned() -> None:
+    """One execution kills the process; the others have plenty of attempts."""
+    async with engine() as running:
+        bad = document("poison", {"bad": ""}, handler="poison", retry=FEW)
+        await accept(running, range(6), lambda n: bad if n == 2 else CHAIN)
+        await finish(running)
+
+
+async def be_poisoned_among_the_frail() -> None:
+    """One execution kills the process; the others have no more attempts than it has."""
+    async with engine() as running:
+        bad = document("poison", {"bad": ""}, handler="poison", retry=FEW)
+        frail = document("frail", {"a": ""}, retry=FEW)
+        await accept(running, range(30), lambda n: bad if n == 0 else frail)
+        await finish(running)
+
+
+async def be_stopped() -> None:
+    """Says that it works, goes on until it is told to stop, and finishes in its next life."""
+    slow = document("slow", {"a": "", "b": "a", "c": "b"}, handler="pause", config={"seconds": 0.05})
+    last = bool(lines("accepted"))
+    async with engine() as running:
+        if not last:
+            await accept(running, range(200), lambda _: slow)
+        await finish(running)
+
+
+async def fill_the_disk() -> None:
+    """A limit on the size of files stands for a full disk."""
+    large = document("large", {"a": "", "b": "a", "c": "b"}, config={"text": "x" * 2000})
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    async with engine() as running:
+        await accept(running, range(20), lambda _: large)
+        size = (FOLDER / "store.db-wal").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100_000, most))
+        refused = 0
+        for number in range(20, 400):
+            try:
+                await accept(running, [number], lambda _: large)
+            except StoreError as error:
+                refused += 1
+                note("errors", str(error).replace("\n", " "))
+            if refused >= 3:
+                break
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        await accept(running, range(400, 420), lambda _: large)
+        await finish(running)
+
+
+async def hold() -> None:
+    async with engine():
+        say("open")
+        await asyncio.Event().wait()
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+MODES: dict[str, Callable[[], Awaitable[None]]] = {
+    each.__name__: each
+    for each in (
+        be_killed, be_poisoned, be_poisoned_among_the_frail, be_stopped, fill_the_disk, hold,
+    )
+}  # fmt: skip
+
+
+async def main() -> None:
+    me = asyncio.current_task()
+    assert me is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)
+    await MODES[sys.argv[1]]()
+    say("done")
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main())
+    except StoreLocked as error:
+        say(str(error))
+        sys.exit(3)
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        say("stopped")
+        sys.exit(4)

@@ -1,0 +1,192 @@
+"""Real processes on a real file: killed, poisoned, locked out, without room, told to stop (G1, G2, G4)."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance import shop
+from tests.acceptance.judge import Verdict, judge, starts_before_parents
+from tests.waiting import until_now
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLS = 20
+PATIENCE_SECONDS = 60.0
+
+
+class Life:
+    """One run of the program."""
+
+    def __init__(self, folder: Path, mode: str) -> None:
+        self.folder = folder
+        self._errors = (folder / "stderr").open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.acceptance.shop", mode, str(folder)],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=self._errors, text=True,
+        )  # fmt: skip
+
+    def __enter__(self) -> Life:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._errors.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def end(self, seconds: float = PATIENCE_SECONDS) -> tuple[int, str]:
+        output, _ = self.process.communicate(timeout=seconds)
+        return self.process.returncode, output.strip()
+
+    def wait_for_calls(self, count: int) -> bool:
+        """Until the handlers have been called this often in all; False if the program ended before."""
+        until_now(
+            lambda: self.process.poll() is not None or len(_calls(self.folder)) >= count,
+            f"{count} calls",
+            seconds=PATIENCE_SECONDS,
+        )
+        return self.process.poll() is None
+
+
+def _calls(folder: Path) -> list[str]:
+    return _lines(folder / "handlers")
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+
+def _accepted(folder: Path) -> list[str]:
+    return _lines(folder / "accepted")
+
+
+def _assert_kept(folder: Path) -> Verdict:
+    """What holds after every fault."""
+    verdict = judge(folder / "store.db")
+    assert verdict.problems == []
+    assert [name for name in _accepted(folder) if name not in verdict.executions] == []
+    repeated = {call: count for call, count in Counter(_calls(folder)).items() if count > 1}
+    assert repeated == {}, "an attempt ran twice"
+    return verdict
+
+
+def test_nothing_is_lost_or_done_twice_through_twenty_kills(tmp_path: Path) -> None:
+    seed = time.time_ns() % 1_000_000
+    generator = random.Random(seed)
+    kills = 0
+    print(f"seed {seed}")  # noqa: T201 -- to repeat it
+    while True:
+        with Life(tmp_path, "be_killed") as life:
+            if kills == KILLS:
+                assert life.end() == (0, "done")
+                break
+            goal = len(_calls(tmp_path)) + generator.randint(1, 170)
+            assert life.wait_for_calls(goal), f"it ended after {kills} kills with {life.end()}"
+            pause = generator.random() * 0.03
+            until_now(lambda end=time.monotonic() + pause: time.monotonic() > end)  # type: ignore[misc]
+            os.kill(life.process.pid, signal.SIGKILL)
+            life.process.wait()
+            kills += life.process.returncode == -signal.SIGKILL
+    verdict = _assert_kept(tmp_path)
+    accepted = set(_accepted(tmp_path))
+    assert len(accepted) == len(verdict.executions) == shop.EXECUTIONS, "one execution per idempotency key"
+    assert verdict.states() == {"COMPLETED": shop.EXECUTIONS}
+    assert verdict.letters == []
+    assert verdict.reasons()["lost"] > 0, "no kill hit a task"
+    assert any(not call.endswith(" 1") for call in _calls(tmp_path))
+    parents = {flow["name"]: {node["id"]: node["dependencies"] for node in flow["nodes"]} for flow in shop.FLOWS}
+    for stored in verdict.executions.values():
+        assert stored.runs.keys() == parents[stored.record.workflow].keys()
+        assert starts_before_parents(stored, parents[stored.record.workflow]) == []
+    completed = {
+        f"{name} {run.address} {run.attempt}" for name, it in verdict.executions.items() for run in it.runs.values()
+    }
+    assert completed <= set(_calls(tmp_path)), "an outcome was recorded of a call that never was"
+
+
+def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_others_complete(tmp_path: Path) -> None:
+    deaths = _live_until_done(tmp_path, "be_poisoned")
+    verdict = _assert_kept(tmp_path)
+    assert deaths == 3
+    assert verdict.states() == {"COMPLETED": 5, "FAILED": 1}
+    (letter,) = verdict.letters
+    assert (letter.node, letter.handler) == ("bad", "poison")
+    assert [failure.error.category for failure in letter.attempts] == ["lost"] * 3
+    assert [failure.attempt for failure in letter.attempts] == [1, 2, 3]
+    assert "died while it held the task" in letter.attempts[-1].error.message
+
+
+def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(tmp_path: Path) -> None:
+    """They have as few attempts as it has; the crashes were not theirs."""
+    deaths = _live_until_done(tmp_path, "be_poisoned_among_the_frail")
+    verdict = _assert_kept(tmp_path)
+    assert deaths == 3
+    assert verdict.states() == {"COMPLETED": 29, "FAILED": 1}
+    assert [letter.handler for letter in verdict.letters] == ["poison"]
+
+
+def _live_until_done(folder: Path, mode: str) -> int:
+    """Start it again whenever it dies; answers how often it did."""
+    for deaths in range(10):
+        with Life(folder, mode) as life:
+            code, output = life.end()
+        if code != -signal.SIGKILL:
+            assert (code, output) == (0, "done")
+            return deaths
+    raise AssertionError("it dies for ever")
+
+
+def test_a_second_process_on_the_file_is_refused_with_the_first_ones_id(tmp_path: Path) -> None:
+    with Life(tmp_path, "hold") as first:
+        assert first.process.stdout is not None
+        assert first.process.stdout.readline() == "open\n"
+        with Life(tmp_path, "hold") as second:
+            code, message = second.end()
+        assert code == 3
+        assert re.search(rf"store\.db is in use by process {first.process.pid}\b", message)
+        assert first.process.poll() is None
+        first.process.kill()
+        first.process.wait()
+    with Life(tmp_path, "hold") as third:
+        assert third.process.stdout is not None
+        assert third.process.stdout.readline() == "open\n"
+
+
+def test_a_full_disk_refuses_clearly_and_nothing_is_lost_when_there_is_room_again(tmp_path: Path) -> None:
+    with Life(tmp_path, "fill_the_disk") as life:
+        assert life.end() == (0, "done")
+    errors = _lines(tmp_path / "errors")
+    assert len(errors) >= 3
+    assert all(re.search(r"store\.db can't be written: .*(full|disk I/O error)", error) for error in errors)
+    verdict = _assert_kept(tmp_path)
+    assert len(_accepted(tmp_path)) > 40
+    assert verdict.states() == {"COMPLETED": len(verdict.executions)}
+    assert not any(call.split()[2] != "1" for call in _calls(tmp_path)), "a full disk is no handler's fault"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_is_told_to_stop_stops_cleanly_and_the_next_one_goes_on(
+    sent: signal.Signals, tmp_path: Path
+) -> None:
+    with Life(tmp_path, "be_stopped") as life:
+        assert life.wait_for_calls(100)
+        os.kill(life.process.pid, sent)
+        assert life.end(20.0) == (4, "stopped")
+    assert len(_calls(tmp_path)) < 600, "it was stopped too late to prove anything"
+    assert _lines(tmp_path / "stderr") == []
+    with Life(tmp_path, "be_stopped") as life:
+        assert life.end() == (0, "done")
+    verdict = _assert_kept(tmp_path)
+    assert verdict.states() == {"COMPLETED": 200}
+    assert not any(call.split()[2] != "1" for call in _calls(tmp_path)), "a clean stop costs no attempt"
