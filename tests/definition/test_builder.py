@@ -53,15 +53,22 @@ def test_after_waits_without_using_anything():
     flow.node("one", "noop", after=a)
     flow.node("named", "noop", after="b")
     flow.node("several", "noop", after=[a, "b"], x=b)
-    flow.node("unordered", "noop", after={"b", "a", "one"})
     flow.node("made", "noop", after=(ref for ref in (b, a)))
     dependencies = {found["id"]: found["dependencies"] for found in flow.document()["dag"]["nodes"]}
     assert dependencies["one"] == ["a"]
     assert dependencies["named"] == ["b"]
     assert dependencies["several"] == ["b", "a"]
-    assert dependencies["unordered"] == ["a", "b", "one"]
     assert dependencies["made"] == ["b", "a"]
     compile_document(flow.document())
+
+
+def test_a_set_of_nodes_to_wait_for_is_always_the_same_document():
+    flow = Workflow("w")
+    names = [f"n{i}" for i in range(30)]
+    refs = {flow.node(name, "noop") for name in names}
+    flow.node("by name", "noop", after=set(names))
+    flow.node("by reference", "noop", after=frozenset(refs))
+    assert [found["dependencies"] for found in flow.document()["dag"]["nodes"][30:]] == [sorted(names)] * 2
 
 
 @pytest.mark.parametrize(

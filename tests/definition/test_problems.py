@@ -7,6 +7,7 @@ import pytest
 
 from penstock.definition import Problem, compile_document, parse
 from penstock.definition.parse import Limits
+from penstock.definition.schema import schema_errors
 from penstock.errors import InvalidWorkflow
 from tests.definition.documents import assert_linear, node, problem_of, problems_of, workflow
 
@@ -283,6 +284,31 @@ def test_a_retry_that_is_not_an_object_is_refused(value: Any):
 def test_a_bad_input_schema_is_refused(schema: dict[str, Any], reason: str):
     message = f'"input_schema" isn\'t a JSON Schema: {reason}'
     assert problem_of(A, input_schema=schema) == Problem("bad_schema", "input_schema", message)
+
+
+class TestInputs:
+    SCHEMA: dict[str, Any] = {  # noqa: RUF012 -- never changed
+        "type": "object",
+        "required": ["user_id"],
+        "properties": {"user_id": {"$ref": "#/$defs/id"}, "more": {"items": {"$ref": "#/$defs/id"}}},
+        "$defs": {"id": {"type": "integer"}},
+    }
+
+    def test_that_fit_have_no_errors(self):
+        assert schema_errors(self.SCHEMA, {"user_id": 7, "more": [1, 2]}) == []
+        assert schema_errors(True, [1]) == []  # noqa: FBT003 -- a schema may be true
+
+    def test_that_do_not_fit_are_described_with_the_place(self):
+        assert schema_errors(self.SCHEMA, {}) == ['"user_id" is a required property']
+        found = schema_errors(self.SCHEMA, {"user_id": "x", "more": [1, "y"]})
+        assert sorted(found) == ['more.1: "y" is not of type "integer"', 'user_id: "x" is not of type "integer"']
+
+    def test_with_very_many_mistakes_are_described_by_some_of_them(self):
+        assert len(schema_errors(self.SCHEMA, {"user_id": 1, "more": ["x"] * 1000})) == 20
+
+    def test_are_matched_in_linear_time_and_schemas_may_refer_to_themselves(self):
+        assert schema_errors({"pattern": "^(a+)+$"}, "a" * 100_000 + "b")
+        assert schema_errors({"$ref": "#"}, {}) == []
 
 
 def test_too_many_nodes_are_refused():

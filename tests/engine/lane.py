@@ -93,7 +93,7 @@ class Lane:
         raise AssertionError("it never ends")
 
     def summary(self) -> Any:
-        """What the model doesn't know. Texts and reasons of skips are left out: they may tell of the order of starts."""
+        """What the model doesn't know. Texts and reasons of skips are left out: they tell of the order of starts."""
         runs, record = self.execution.runs.values(), self.execution.record
         errors = {run.address: [(failure.attempt, failure.error.category) for failure in run.failures] for run in runs}
         reasons = {run.address: run.reason for run in runs if run.state != "SKIPPED"}

@@ -15,7 +15,9 @@ from tests.contract.facts import Owner, begin, ended, new, queued, task
 from tests.orchestrator.desk import Desk, diamond, node
 
 
-def _after_a_restart(folder: Path, before: Callable[[SqliteStores], Awaitable[None]]) -> tuple[list[AnyEvent], set[str]]:
+def _after_a_restart(
+    folder: Path, before: Callable[[SqliteStores], Awaitable[None]]
+) -> tuple[list[AnyEvent], set[str]]:
     """The events that a recovery appends to the inbox of a file that was left as `before` says; what stays noted."""
 
     async def scenario() -> tuple[list[AnyEvent], set[str]]:

@@ -43,6 +43,7 @@ class Engine:
         self.settings = settings or Settings.load({"http_private": True})
         self._address = store or self.settings.store
         self._registry, self._clock = registry or registered, clock
+        self._background: set[asyncio.Task[None]] = set()
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
         self._subscribers: dict[str, list[asyncio.Queue[list[Transition] | None]]] = {}
 
@@ -57,7 +58,11 @@ class Engine:
         self._submissions = Submissions(self.stores, self.plans, self.settings, self._defaults)
         self.worker = Worker(self.stores.queue, self.stores.blobs, self.registry, self.settings, clock=self._clock)
         self.orchestrator = Orchestrator(
-            self.stores, self.plans, inline_max_bytes=self.settings.inline_max_bytes, observer=self._committed
+            self.stores,
+            self.plans,
+            inline_max_bytes=self.settings.inline_max_bytes,
+            observer=self._committed,
+            on_new_owner=self._look_again,
         )
         self.orchestrator.start()
         self.worker.start()
@@ -178,6 +183,22 @@ class Engine:
         await self.stores.cold.steer(execution_id, wish)
         await self.stores.hot.append([EVENTS[wish](execution_id)])
 
+    def _look_again(self) -> None:
+        """A new owner has begun: the answer to a commit may have been lost, and with it the news of an end."""
+        task = asyncio.get_running_loop().create_task(self._announce_ended())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _announce_ended(self) -> None:
+        for execution_id in {*self._waiters, *self._subscribers}:
+            stored = await self.stores.cold.execution(execution_id)
+            if stored is None:
+                continue
+            for queue in self._subscribers.get(execution_id, ()):
+                queue.put_nowait(stored.history)
+            if stored.record.state in EXECUTION_ENDS:
+                self._announce(stored)
+
     def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
         for commands in changes:
             if commands.stops:
@@ -185,7 +206,10 @@ class Engine:
             for queue in self._subscribers.get(commands.execution_id, ()):
                 queue.put_nowait(commands.history)
         for execution in ended:
-            self._submissions.unfinished.discard(execution.record.execution_id)
-            for future in self._waiters.get(execution.record.execution_id, ()):
-                if not future.done():
-                    future.set_result(execution)
+            self._announce(execution)
+
+    def _announce(self, ended: Ended) -> None:
+        self._submissions.unfinished.discard(ended.record.execution_id)
+        for future in self._waiters.get(ended.record.execution_id, ()):
+            if not future.done():
+                future.set_result(ended)

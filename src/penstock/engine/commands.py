@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from penstock.definition.config import SecretText
-from penstock.engine.events import AddedNode, TaskError, Value
+from penstock.engine.events import AddedNode, Blob, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 
 # gc=False: these records hold no cycles, there are many of them, and the garbage collector needn't walk them
@@ -79,7 +79,7 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     handler: str
     queue: str
     config: Value
-    inputs: list[tuple[str, Value]]
+    inputs: list[tuple[str, Value]] | Blob
     secrets: tuple[SecretText, ...]
     timeout_seconds: float
     idempotency_key: str

@@ -14,6 +14,7 @@ from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator.loader import Loader
 from penstock.orchestrator.plans import Plans
+from penstock.stores import codec
 from penstock.stores.base import Commit, Lease, Stored, Stores
 
 log = logging.getLogger("penstock.orchestrator")
@@ -179,7 +180,10 @@ class PartitionOwner:
             self._observer(changes, ended)
 
     async def _spill(self, tasks: Iterable[Task]) -> None:
-        """Large configs travel as blobs."""
+        """Large configs travel as blobs, and so do inputs that are large together."""
+        most = self._inline_max_bytes
         for task in tasks:
-            if isinstance(task.config, bytes) and len(task.config) > self._inline_max_bytes:
+            if isinstance(task.config, bytes) and len(task.config) > most:
                 task.config = await self._blobs.put(task.config)
+            if isinstance(task.inputs, list) and sum(len(v) for _, v in task.inputs if isinstance(v, bytes)) > most:
+                task.inputs = await self._blobs.put(codec.encode(task.inputs))

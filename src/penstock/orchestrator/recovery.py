@@ -24,7 +24,7 @@ from penstock.engine.events import (
     TaskReturned,
 )
 from penstock.engine.states import NodeState
-from penstock.stores.base import Stored, Stores, Wish
+from penstock.stores.base import Stored, Stores, TaskQueue, Wish
 
 CHUNK = 500
 EVENTS: dict[Wish, Callable[[str], AnyEvent]] = {
@@ -49,7 +49,7 @@ async def recover(stores: Stores, partition: int) -> int:
             if stored is None:
                 events.append(ExecutionStarted(name))
             elif not stores.hot.keeps_tasks:
-                events += _hand_out_again(stored, orphans, lost)
+                events += _hand_out_again(stored, stores.queue, orphans, lost)
             if name in wishes:
                 events.append(EVENTS[wishes[name]](name))
         await stores.hot.append(events)
@@ -57,12 +57,14 @@ async def recover(stores: Stores, partition: int) -> int:
     return len(names)
 
 
-def _hand_out_again(stored: Stored, orphans: set[Key], lost: set[Key]) -> list[AnyEvent]:
+def _hand_out_again(stored: Stored, queue: TaskQueue, orphans: set[Key], lost: set[Key]) -> list[AnyEvent]:
     events: list[AnyEvent] = []
     for run in stored.runs.values():
         if run.state not in (NodeState.QUEUED, NodeState.RUNNING):
             continue
         key = _key(stored, run)
+        if queue.knows(key):
+            continue  # only the owner is new: the queue and its workers live on
         if run.state == NodeState.RUNNING or key in orphans:
             lost.add(key)
             events.append(TaskLost(*key, run.worker_id or LAST_PROCESS))

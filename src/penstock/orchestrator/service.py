@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import secrets
+from collections.abc import Callable
 from typing import Any
 
 from penstock.errors import Fenced, StoreError
@@ -28,10 +29,17 @@ RECONCILE_SECONDS = 10.0
 
 
 class Orchestrator:
-    def __init__(
-        self, stores: Stores, plans: Plans, *, inline_max_bytes: int, observer: Observer | None = None, name: str = ""
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        stores: Stores,
+        plans: Plans,
+        *,
+        inline_max_bytes: int,
+        observer: Observer | None = None,
+        on_new_owner: Callable[[], None] | None = None,
+        name: str = "",
     ) -> None:
-        self._stores, self._plans, self._observer = stores, plans, observer
+        self._stores, self._plans, self._observer, self._on_new_owner = stores, plans, observer, on_new_owner
         self._inline_max_bytes = inline_max_bytes
         self.name = name or f"orchestrator-{os.getpid()}-{secrets.token_hex(3)}"
         self.owned: dict[int, PartitionOwner] = {}
@@ -91,6 +99,8 @@ class Orchestrator:
     async def _work(self, owner: PartitionOwner) -> None:
         await recover(self._stores, owner.lease.partition)
         self.recovered.set()
+        if self._on_new_owner is not None:
+            self._on_new_owner()
         await owner.run()
 
     async def _renew(self, lease: Lease) -> None:

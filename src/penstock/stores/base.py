@@ -146,6 +146,9 @@ class TaskQueue(Protocol):
     async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
         """Stop being a worker; hand back what was fetched and never ran."""
 
+    def knows(self, key: tuple[str, str, int, int]) -> bool:
+        """Whether the task waits here or is in a worker's hands (asked only where tasks don't outlive the process)."""
+
     def orphans(self) -> Collection[tuple[str, str, int, int]]:
         """Tasks that workers held when the last process ended, where no list of that outlives it by itself."""
 

@@ -32,6 +32,7 @@ _change_decoder = msgspec.msgpack.Decoder(Change)
 _event_decoder = msgspec.msgpack.Decoder(AnyEvent)
 _letter_decoder = msgspec.msgpack.Decoder(DeadLetter)
 _record_decoder = msgspec.msgpack.Decoder(ExecutionRecord)
+_inputs_decoder = msgspec.msgpack.Decoder(list[tuple[str, Value]])
 _intent_decoder = msgspec.msgpack.Decoder(NewExecution)
 
 encode = _encoder.encode
@@ -73,6 +74,10 @@ def decode_record(data: bytes) -> ExecutionRecord:
 
 def decode_intent(data: bytes) -> NewExecution:
     return _intent_decoder.decode(data)
+
+
+def decode_inputs(data: bytes) -> list[tuple[str, Value]]:
+    return _inputs_decoder.decode(data)
 
 
 def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:

@@ -135,6 +135,9 @@ class MemoryTaskQueue:
             self._beats.pop(worker_id, None)
         return len(keys)
 
+    def knows(self, key: Key) -> bool:
+        return key in self._queued or key in self._held
+
     def orphans(self) -> set[Key]:
         return set()
 

@@ -13,6 +13,7 @@ from penstock.config import Settings
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, Value
 from penstock.errors import Retryable, StoreError, Terminal
+from penstock.stores import codec
 from penstock.stores.base import BlobStore
 from penstock.worker.context import Context
 from penstock.worker.loading import origin_of
@@ -182,7 +183,9 @@ class RemoteFailure(Exception):
         self.error, self.retryable, self.after = error, retryable, after
 
 
-async def _inputs(inputs: list[tuple[str, Value]], blobs: BlobStore) -> dict[str, bytes]:
+async def _inputs(inputs: list[tuple[str, Value]] | Blob, blobs: BlobStore) -> dict[str, bytes]:
+    if isinstance(inputs, Blob):
+        inputs = codec.decode_inputs(await blobs.get(inputs))
     return {name: await blobs.get(value) if isinstance(value, Blob) else value for name, value in inputs}
 
 
