@@ -69,9 +69,25 @@ def _judge_execution(
 
 def _problems(stored: Stored) -> list[str]:
     """The history must be a story that the stored state is the end of."""
+    found, told = _retold(stored)
+    if told.get("") != stored.record.state or stored.record.state not in EXECUTION_ENDS:
+        found.append(f"the history ends with {told.get('')}, stored is {stored.record.state}")
+    states = {address: str(run.state) for address, run in stored.runs.items()}
+    if states != {address: state for address, state in told.items() if address}:
+        found.append("the states folded from the history aren't the states stored")
+    ends = Counter(line.node for line in stored.history if line.node and line.after in NODE_ENDS)
+    if set(ends) != set(states) or set(ends.values()) != {1}:
+        found.append(f"recorded outcomes per node: {ends}")
+    dispatched = Counter((line.node, line.attempt) for line in stored.history if line.after == "QUEUED")
+    if set(dispatched.values()) - {1}:
+        found.append("an attempt was dispatched twice")
+    return found
+
+
+def _retold(stored: Stored) -> tuple[list[str], dict[str, str]]:
+    """What is wrong with the history's lines, and the states that they end with; "" is the execution itself."""
     found = []
     told: dict[str, str] = {}
-    dispatched: Counter[tuple[str, int]] = Counter()
     for number, line in enumerate(stored.history, start=1):
         if line.seq != number:
             found.append(f"history line {number} has number {line.seq}")
@@ -82,20 +98,8 @@ def _problems(stored: Stored) -> list[str]:
             found.append(f"{line} although it was {before}")
         if line.node and NodeState(line.after) not in NODE_TRANSITIONS[NodeState(line.before)]:
             found.append(f"{line} isn't in the table")
-        if line.after == "QUEUED":
-            dispatched[line.node, line.attempt] += 1
         told[line.node] = line.after
-    if told.get("") != stored.record.state or stored.record.state not in EXECUTION_ENDS:
-        found.append(f"the history ends with {told.get('')}, stored is {stored.record.state}")
-    states = {address: str(run.state) for address, run in stored.runs.items()}
-    if states != {address: state for address, state in told.items() if address}:
-        found.append("the states folded from the history aren't the states stored")
-    ends = Counter(line.node for line in stored.history if line.node and line.after in NODE_ENDS)
-    if set(ends) != set(states) or set(ends.values()) != {1}:
-        found.append(f"recorded outcomes per node: {ends}")
-    if set(dispatched.values()) - {1}:
-        found.append("an attempt was dispatched twice")
-    return found
+    return found, told
 
 
 def starts_before_parents(stored: Stored, parents: dict[str, list[str]]) -> list[str]:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -34,7 +35,7 @@ class Life:
             cwd=ROOT, stdout=subprocess.PIPE, stderr=self._errors, text=True,
         )  # fmt: skip
 
-    def __enter__(self) -> Life:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -57,6 +58,12 @@ class Life:
             seconds=PATIENCE_SECONDS,
         )
         return self.process.poll() is None
+
+
+def _pass(seconds: float) -> None:
+    """Not to wait for anything: to strike at another point each time."""
+    end = time.monotonic() + seconds
+    until_now(lambda: time.monotonic() > end)
 
 
 def _calls(folder: Path) -> list[str]:
@@ -93,8 +100,7 @@ def test_nothing_is_lost_or_done_twice_through_twenty_kills(tmp_path: Path) -> N
                 break
             goal = len(_calls(tmp_path)) + generator.randint(1, 170)
             assert life.wait_for_calls(goal), f"it ended after {kills} kills with {life.end()}"
-            pause = generator.random() * 0.03
-            until_now(lambda end=time.monotonic() + pause: time.monotonic() > end)  # type: ignore[misc]
+            _pass(generator.random() * 0.03)
             os.kill(life.process.pid, signal.SIGKILL)
             life.process.wait()
             kills += life.process.returncode == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""The one thread that writes: shared commits, on disk before they are answered, and failures that stay where they are."""
+"""The one writer: shared commits, on disk before they are answered, and failures that stay where they are."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""The task queue: who runs what. A task belongs to one worker at a time, and only that one's outcome counts (G2, G4)."""
+"""The task queue: a task belongs to one worker at a time, and only that one's outcome counts (G2, G4)."""
 
 import asyncio
 from collections.abc import Awaitable

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -45,7 +45,7 @@ class Workplace:
         self._numbers = count(1)
         self._stopped = False
 
-    async def __aenter__(self) -> Workplace:
+    async def __aenter__(self) -> Self:
         self.owner: Owner = await begin(self.stores, EXECUTION)
         self.worker.start()
         return self

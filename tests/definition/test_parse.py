@@ -170,6 +170,11 @@ def test_an_integer_of_more_than_64_bits_is_refused_with_its_place(number: str, 
     assert refusal(f'{{"a": [0, {number}]}}', form) == ("number_too_large", "a[1]", message)
 
 
+@pytest.mark.parametrize(("rest", "code"), [(", }", "malformed_json"), (", " + "[" * 100_000, "too_deep")])
+def test_what_comes_after_a_very_long_integer_is_looked_at_too(rest: str, code: str):
+    assert refusal(f"[{'9' * 5000}{rest}")[0] == code
+
+
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_integers_of_64_bits_are_kept_exactly(form: str):
     assert parse(f"[{2**63 - 1}, {-(2**63)}]", form=form) == [2**63 - 1, -(2**63)]

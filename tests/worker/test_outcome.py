@@ -48,7 +48,7 @@ def _deep() -> list[Any]:
     return value
 
 
-class Unprintable(Exception):  # noqa: N818 -- what it is
+class Unprintable(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text for you")
 
@@ -90,14 +90,14 @@ NOT_JSON: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", NOT_JSON)
 def test_anything_else_is_refused_with_what_to_return_instead(what: str) -> None:
-    with pytest.raises(Terminal, match="isn't JSON: .*; return dicts, lists, text and numbers") as caught:
+    with pytest.raises(Terminal, match=r"isn't JSON: .*; return dicts, lists, text and numbers") as caught:
         encode_output(NOT_JSON[what])
     assert caught.value.category == "not_json"
 
 
 def test_an_error_is_described_with_its_type_its_text_and_where_it_was_raised() -> None:
     try:
-        {}["missing"]  # noqa: B018
+        {}["missing"]
     except KeyError as error:
         described = describe(error)
     assert (described.category, described.type, described.message) == ("handler", "KeyError", "KeyError: 'missing'")

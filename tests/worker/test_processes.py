@@ -153,9 +153,7 @@ def test_whatever_the_handler_raises_is_its_nodes_failure() -> None:
 def test_a_handler_that_ends_its_process_costs_an_attempt_while_others_go_on(how: str, shown: str) -> None:
     async def scenario() -> None:
         async with Workplace(*_mine(), idle, worker_processes=2) as place:
-            victim, *others = await place.give_all(
-                ["processes.misbehave", "processes.misbehave", "idle"], {"how": how}
-            )
+            victim, *others = await place.give_all(["processes.misbehave", "processes.misbehave", "idle"], {"how": how})
             event = await place.outcome(victim)
             assert error_of(event).category == "lost"
             assert shown in event.error.message

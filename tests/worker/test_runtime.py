@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import Retryable, Terminal
+from penstock.worker import threads
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler
 from tests.contract.workplace import Workplace, error_of, idle, outcome_of, output_of
@@ -17,7 +18,7 @@ from tests.waiting import PATIENCE_SECONDS, until
 SHORT_SECONDS = 0.05
 
 
-class Odd(Exception):  # noqa: N818 -- what it is
+class Odd(Exception):
     def __str__(self) -> str:
         raise RuntimeError("no text for you")
 
@@ -201,6 +202,39 @@ def quick() -> str:
     return "quick"
 
 
+def test_a_call_that_is_given_up_in_the_moment_in_which_a_thread_takes_it_costs_no_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taking, given_up = threading.Event(), threading.Event()
+
+    class SlowlyTaken(threads._Call):
+        @property
+        def taken(self) -> bool:
+            return bool(self.__dict__.get("taken"))
+
+        @taken.setter
+        def taken(self, value: bool) -> None:
+            if value and not given_up.is_set():
+                taking.set()
+                given_up.wait(PATIENCE_SECONDS)
+            self.__dict__["taken"] = value
+
+    monkeypatch.setattr(threads, "_Call", SlowlyTaken)
+
+    async def scenario() -> None:
+        runner = threads.ThreadRunner(1)
+        first = asyncio.create_task(runner.run(lambda: None, taking.set))
+        await until(taking.is_set)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        given_up.set()
+        async with asyncio.timeout(5):
+            assert await runner.run(lambda: None, quick) == "quick"
+        runner.stop()
+
+    asyncio.run(scenario())
+
+
 HANGS_AND_ENDS = """
 import threading, penstock
 
@@ -215,7 +249,8 @@ print(penstock.run(flow).error["category"])
 
 
 def test_a_thread_that_hangs_does_not_keep_the_process_from_ending() -> None:
-    ended = subprocess.run([sys.executable, "-c", HANGS_AND_ENDS], capture_output=True, text=True, timeout=30, check=True)
+    command = [sys.executable, "-c", HANGS_AND_ENDS]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     assert ended.stdout == "timeout\n"
 
 
@@ -244,9 +279,7 @@ def test_a_handler_that_swallows_every_cancellation_costs_neither_the_slot_nor_t
         place = Workplace(never_listens, idle, worker_concurrency=1)
         async with place:
             try:
-                event = await place.outcome(
-                    await place.give("never_listens", timeout_seconds=SHORT_SECONDS), seconds=5
-                )
+                event = await place.outcome(await place.give("never_listens", timeout_seconds=SHORT_SECONDS), seconds=5)
                 assert error_of(event).category == "timeout"
                 assert output_of(await place.run("idle")) == "went on"
                 async with asyncio.timeout(5):

@@ -122,9 +122,10 @@ def test_a_stopped_async_handler_is_cancelled_its_slot_is_free_and_nothing_is_re
 
 
 def test_a_stopped_sync_handler_sees_that_nobody_waits_for_it() -> None:
-    saw = threading.Event()
+    began, saw = threading.Event(), threading.Event()
 
     def looks(_config: Any, ctx: Context) -> None:
+        began.set()
         pause = threading.Event()
         while not ctx.cancelled:
             pause.wait(STEP)
@@ -133,7 +134,7 @@ def test_a_stopped_sync_handler_sees_that_nobody_waits_for_it() -> None:
     async def scenario() -> None:
         async with Workplace(looks, idle, worker_concurrency=1) as place:
             given = await place.give("looks")
-            await until(lambda: place.worker.attempts == 1)
+            await until(began.is_set)
             place.worker.stop_tasks([stop(given)])
             output_of(await place.run("idle"))
             await until(saw.is_set)
@@ -256,9 +257,7 @@ def test_a_jump_of_the_clock_neither_fails_a_task_nor_keeps_it_from_timing_out(j
         await asyncio.Event().wait()
 
     async def scenario() -> None:
-        async with Workplace(
-            jumps, jumps_and_waits, jumps_and_hangs, clock=lambda: time.time() + offset
-        ) as place:
+        async with Workplace(jumps, jumps_and_waits, jumps_and_hangs, clock=lambda: time.time() + offset) as place:
             assert output_of(await place.run("jumps", timeout_seconds=60.0)) == "paused"
             assert output_of(await place.run("jumps_and_waits", timeout_seconds=60.0)) == "in time"
             event = await place.outcome(await place.give("jumps_and_hangs", timeout_seconds=0.3), seconds=5)

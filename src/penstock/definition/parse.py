@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Callable
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -69,9 +70,9 @@ def _decode(text: str | bytes, limits: Limits) -> str:
         refuse("not_utf8", f"the document isn't UTF-8: byte {error.start} can't be read; save it as UTF-8")
 
 
-def _parse_json(text: str, limits: Limits) -> Any:
+def _parse_json(text: str, limits: Limits, read_integer: Callable[[str], int] = int) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=unique_keys)
+        return json.loads(text, object_pairs_hook=unique_keys, parse_int=read_integer)
     except json.JSONDecodeError as error:
         comment = text[error.pos :].lstrip().startswith("//")
         hint = "; a // comment must have a line of its own, in a file" if comment else ""
@@ -80,7 +81,7 @@ def _parse_json(text: str, limits: Limits) -> Any:
         _refuse_depth(text, limits)
     except ValueError:
         # an integer of more than 4,300 digits: cut to one that is still too large, so that check_values finds its place
-        return json.loads(text, object_pairs_hook=unique_keys, parse_int=lambda digits: int(digits[:40]))
+        return _parse_json(text, limits, lambda digits: int(digits[:40]))
 
 
 def _refuse_depth(text: str, limits: Limits) -> NoReturn:

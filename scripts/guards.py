@@ -1,0 +1,226 @@
+"""Take out each guard in turn and see a test go red: `make guards`.
+
+A guard is a refusal that a guarantee hangs on. Each is taken out in a copy of the sources; the test named beside it in
+tests/guards.md must then fail. A guard whose test stays green, or whose code isn't found any more, is an error.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SIMULATION = "tests/simulation/test_simulation.py"
+
+
+class Guard(NamedTuple):
+    name: str
+    file: str
+    code: str
+    without: str
+    test: str
+
+
+GUARDS = [
+    Guard(
+        "a node changes state by the table only", "engine/execution.py",
+        "if state not in NODE_TRANSITIONS[run.state]:", "if False:",
+        "tests/engine/test_guards.py",
+    ),
+    Guard(
+        "an execution changes state by the table only", "engine/states.py",
+        "if after not in EXECUTION_TRANSITIONS[before]:", "if False:",
+        "tests/engine/test_states.py",
+    ),
+    Guard(
+        "an execution that has ended changes no more", "engine/execution.py",
+        "        if self.record.state in EXECUTION_ENDS:\n            return commands\n", "",
+        "tests/engine/test_guards.py",
+    ),
+    Guard(
+        "a report of another attempt has no effect", "engine/execution.py",
+        "or event.attempt != run.attempt", "or False",
+        "tests/engine/test_guards.py",
+    ),
+    Guard(
+        "a report of another generation has no effect", "engine/execution.py",
+        "or event.generation != self.record.generation", "or False",
+        "tests/engine/test_guards.py",
+    ),
+    Guard(
+        "a report about a node that isn't out has no effect", "engine/execution.py",
+        "or (run.state is not QUEUED and run.state is not RUNNING)", "or False",
+        "tests/engine/test_guards.py",
+    ),
+    Guard(
+        "no attempt after the last", "engine/execution.py",
+        "if not retryable or run.attempt >= retry.max_attempts:", "if not retryable:",
+        "tests/engine/test_retry.py tests/engine/test_against_model.py",
+    ),
+    Guard(
+        "a commit needs the lease's token (memory)", "stores/memory.py",
+        "if not self._holds(commit.partition, commit.token) or place", "if place",
+        "tests/contract/test_leases.py",
+    ),
+    Guard(
+        "a commit needs the current commit number (memory)", "stores/memory.py",
+        " or place.commit_number != commit.commit_number:", ":",
+        "tests/contract/test_leases.py",
+    ),
+    Guard(
+        "a commit needs the lease's token (SQLite)", "stores/sqlite/hot.py",
+        "if not token or token != self._lease.token:", "if False:",
+        "tests/contract/test_leases.py",
+    ),
+    Guard(
+        "a commit needs the current commit number (SQLite)", "stores/sqlite/hot.py",
+        "if under_way or commit.commit_number != self._lease.commit_number:", "if False:",
+        "tests/contract/test_leases.py",
+    ),
+    Guard(
+        "a live owner's lease is refused to others", "stores/memory.py",
+        "if place.lease is not None and place.expires_at > self.now() and place.lease.owner != owner:", "if False:",
+        "tests/contract/test_leases.py",
+    ),
+    Guard(
+        "only the owner reaps", "stores/memory.py",
+        "        self._store.check(partition, token)\n", "",
+        "tests/contract/test_task_queue.py",
+    ),
+    Guard(
+        "only the holder of a task reports it", "stores/task_queue.py",
+        "if holder is not None and holder[0] == worker_id:\n                del",
+        "if holder is not None:\n                del",
+        "tests/contract/test_task_queue.py",
+    ),
+    Guard(
+        "a stopped task is not handed out", "stores/task_queue.py",
+        "        if key in self._stopped:\n            self._stopped.discard(key)\n            return False\n", "",
+        "tests/contract/test_task_queue.py",
+    ),
+    Guard(
+        "a task of a paused execution is not handed out", "stores/task_queue.py",
+        "if self._on_hold and task.execution_id in self._on_hold:", "if False:",
+        "tests/contract/test_task_queue.py",
+    ),
+    Guard(
+        "a task is in the queue once", "stores/task_queue.py",
+        "if key in self._queued or key in self._held:\n                continue", "if False:\n                continue",
+        "tests/contract/test_task_queue.py",
+    ),
+    Guard(
+        "a claim is noted before a task is handed out", "stores/sqlite/hot.py",
+        "        self._claims.add(key)\n", "        del key\n",
+        "tests/contract/test_claims.py",
+    ),
+    Guard(
+        "a claim is struck off only when its outcome is on disk", "stores/sqlite/hot.py",
+        "        self.queue.settled(self._inbox.trim(commit.position))\n",
+        "        self._inbox.trim(commit.position)\n",
+        "tests/contract/test_claims.py",
+    ),
+    Guard(
+        "one process per file", "stores/sqlite/lock.py",
+        "            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "            pass",
+        "tests/contract/test_sqlite.py",
+    ),
+    Guard(
+        "another schema is refused", "stores/sqlite/__init__.py",
+        "if found is not None and found != SCHEMA_VERSION:", "if False:",
+        "tests/contract/test_sqlite.py",
+    ),
+    Guard(
+        "a key that comes back with another request is refused", "stores/sqlite/cold.py",
+        "elif found[1] != request_hash:", "elif False:",
+        "tests/contract/test_cold.py",
+    ),
+    Guard(
+        "an execution that has ended can't be steered", "stores/base.py",
+        "if state in EXECUTION_ENDS:", "if False:",
+        "tests/contract/test_cold.py",
+    ),
+    Guard(
+        "tasks of a fetch whose answer was lost are found", "worker/runtime.py",
+        "                unsure = True\n", "",
+        SIMULATION,
+    ),
+    Guard(
+        "an accepted execution without a start is started", "orchestrator/recovery.py",
+        "                events.append(ExecutionStarted(name))", "                pass",
+        SIMULATION,
+    ),
+    Guard(
+        "a wish that nobody handled is asked for again", "orchestrator/recovery.py",
+        "            if name in wishes:", "            if False:",
+        "tests/orchestrator",
+    ),
+    Guard(
+        "time in which the reaper couldn't look kills nobody", "orchestrator/reaper.py",
+        "min(now - last, 2 * LOOK_SECONDS)", "now - last",
+        "tests/orchestrator/test_reaper.py",
+    ),
+    Guard(
+        "a bad execution is wrecked, not retried for ever", "orchestrator/owner.py",
+        "            await self._wreck(event.execution_id, error, now)\n        return",
+        "            raise\n        return",
+        "tests/orchestrator/test_owner.py",
+    ),
+    Guard(
+        "a private address is refused", "worker/handlers/addresses.py",
+        "if not self._opened(what, address, meaning, host):", "if False:",
+        "tests/worker/test_addresses.py",
+    ),
+    Guard(
+        "a metadata address is refused whatever the settings say", "worker/handlers/addresses.py",
+        'if what == "metadata":', "if False:",
+        "tests/worker/test_addresses.py",
+    ),
+]  # fmt: skip
+
+
+def problem(guard: Guard) -> str | None:
+    """What is wrong with this guard; None if a test goes red without it."""
+    with tempfile.TemporaryDirectory(prefix="penstock-guard-") as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", source)
+        path = source / "penstock" / guard.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(guard.code) != 1:
+            return f"its code stands {text.count(guard.code)} times in {guard.file}"
+        path.write_text(text.replace(guard.code, guard.without), encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--timeout", "60"]
+        environment = {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [*command, *guard.test.split()], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+    return None if done.returncode == 1 else f"{guard.test} stays green (exit {done.returncode})"
+
+
+def documented() -> set[str]:
+    rows = (ROOT / "tests" / "guards.md").read_text(encoding="utf-8").splitlines()
+    return {row.split("|")[1].strip() for row in rows if row.startswith("| ") and not row.startswith("| guard")}
+
+
+def main() -> int:
+    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
+    chosen = [guard for guard in GUARDS if wanted in guard.name]
+    bad = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for guard, wrong in zip(chosen, pool.map(problem, chosen), strict=True):
+            bad += wrong is not None
+            print(f"{'RED  ' if wrong is None else 'WRONG'} {guard.name}" + (f": {wrong}" if wrong else ""), flush=True)
+    for name in documented() ^ {guard.name for guard in GUARDS}:
+        bad += 1
+        print(f"WRONG {name}: only in one of tests/guards.md and scripts/guards.py")
+    print(f"{len(chosen)} guards taken out, {bad} problems")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
