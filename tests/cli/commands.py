@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -44,8 +45,13 @@ def call(
 def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*PENSTOCK, *arguments], cwd=cwd, env=environment(), text=True, encoding="utf-8", stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_hear_signals,
     )  # fmt: skip
+
+
+def _hear_signals() -> None:
+    """Tests that run in a shell's background inherit an ignored SIGINT; a person's terminal doesn't."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class Terminal:
@@ -59,8 +65,9 @@ class Terminal:
         env = environment(TERM="xterm-256color")
         del env["COLUMNS"]
         self.process = subprocess.Popen(
-            [*command, *arguments], cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
-        )
+            [*command, *arguments], cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave,
+            start_new_session=True, preexec_fn=_hear_signals,
+        )  # fmt: skip
         os.close(slave)
         self.screen = ""
 

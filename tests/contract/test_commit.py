@@ -5,7 +5,7 @@ import random
 import pytest
 
 from penstock.engine.commands import AttemptFailure, Commands, ExecutionRecord, NodeRun, Transition
-from penstock.engine.events import Blob, ExecutionStarted, TaskError
+from penstock.engine.events import Blob, ExecutionStarted, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import StoreError
 from penstock.stores.base import Stored, Stores
@@ -240,7 +240,8 @@ def _random_change(generator: random.Random, stored: Stored, seq: int) -> Comman
     for _ in range(generator.randint(0, 3)):
         node = f"n{generator.randint(0, 5)}"
         changes.nodes[node] = NodeRun(node, generator.choice(list(NodeState)), generator.randint(1, 9))
-        changes.outputs[node] = generator.choice([b"1", b'{"a":"\xc3\xa9"}', Blob("k", seq)])
+        values: list[Value] = [b"1", b'{"a":"\xc3\xa9"}', Blob("k", seq)]
+        changes.outputs[node] = generator.choice(values)
         changes.logs.append((node, seq, f"line {seq}"))
     if generator.random() < 0.3:
         changes.record = ExecutionRecord(name, "w", 1, ExecutionState.RUNNING, b"{}", 0.0, error_node=f"n{seq}")

@@ -14,6 +14,8 @@ from tests.contract.suite import on_every_store
 from tests.waiting import let_others_run, until
 
 SHORT_SECONDS = 0.02
+MANY = 20
+"""Active executions: a store may write at once when next to nothing is going on, and then nothing can come between."""
 
 
 @on_every_store
@@ -120,8 +122,8 @@ async def test_a_commit_with_a_number_that_is_yet_to_come_writes_nothing(stores:
 
 @on_every_store
 async def test_of_two_commits_with_the_same_number_only_one_happens(stores: Stores) -> None:
-    first, second = _names(stores, 2)
-    owner = await begin(stores, first, second)
+    first, second, *others = _names(stores, MANY)
+    owner = await begin(stores, first, second, *others)
     commits = [owner.commit_of(queued(task(first))), owner.commit_of(queued(task(second)))]
     answers = await asyncio.gather(*(stores.hot.commit(commit) for commit in commits), return_exceptions=True)
     assert [type(answer) for answer in answers].count(Fenced) == 1
@@ -131,8 +133,8 @@ async def test_of_two_commits_with_the_same_number_only_one_happens(stores: Stor
 
 @on_every_store
 async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_all(stores: Stores) -> None:
-    (name,) = _names(stores, 1)
-    owner = await begin(stores, name)
+    name, *others = _names(stores, MANY)
+    owner = await begin(stores, name, *others)
     await stores.hot.append([ExecutionStarted(name)])
     owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
     committing = asyncio.create_task(owner.commit(queued(task(name))))

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from penstock.definition import Problem, compile_document, parse
 from penstock.definition.parse import Limits
@@ -432,3 +434,29 @@ def test_problems_can_always_be_sent():
         for problem in problems_of(document, strict=True):
             json.dumps([problem.code, problem.path, problem.message, problem.node_id]).encode()
             assert len(problem.path) < 200
+
+
+FIELDS = st.sampled_from([
+    "name", "dag", "nodes", "id", "handler", "type", "dependencies", "depends_on", "config", "condition", "retry",
+    "retry_policy", "max_attempts", "max_retries", "jitter", "timeout", "queue", "optional", "trigger_rule", "defaults",
+    "input", "input_schema", "labels", "other",
+])  # fmt: skip
+WORDS = st.sampled_from(["a", "b", "noop", "output", "", "{{ a }}", "{{ b.x ?? 1 }}", "{{", "a.x", "all_done"])
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=6),
+    max_leaves=20,
+)
+LIKE_A_NODE = st.dictionaries(FIELDS, ANYTHING, max_size=4).map(lambda fields: {"id": "a", "handler": "noop"} | fields)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(LIKE_A_NODE, max_size=3), st.dictionaries(FIELDS, ANYTHING, max_size=3), st.booleans())
+def test_whatever_a_document_holds_it_is_compiled_or_refused(nodes: list[Any], fields: dict[str, Any], strict: bool):  # noqa: FBT001 -- drawn
+    problems: list[Problem] | None = None
+    try:
+        compile_document({"nodes": nodes} | fields, strict=strict)
+    except InvalidWorkflow as error:
+        problems = error.problems
+    assert problems is None or all(problem.code and problem.message.encode() for problem in problems)
+    assert problems != []

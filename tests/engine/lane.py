@@ -124,6 +124,7 @@ class Lane:
         assert len({(task.node, task.generation, task.attempt) for task in self.tasks}) == len(self.tasks)
         assert {(task.node, task.attempt) for task in self.tasks} == self.model.dispatched.keys()
         for task in tasks:
+            assert isinstance(task.inputs, list)
             inputs = {name: self._value(value) for name, value in task.inputs}
             assert Dispatch(self._value(task.config), inputs) == self.model.dispatched[task.node, task.attempt]
 

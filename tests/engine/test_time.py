@@ -29,6 +29,26 @@ def test_the_deadline_of_the_execution_is_set_when_it_starts_and_a_timer_before_
     assert trial.wake_at == 160.0
 
 
+def test_every_deadline_is_the_same_for_a_new_owner():
+    trial = Trial(
+        node("running", timeout_seconds=20, retry={"jitter": 0}), node("queued", queue_timeout_seconds=50),
+        node("retrying", retry={"initial_delay_seconds": 25, "jitter": 0}), timeout_seconds=60, start=False,
+    )  # fmt: skip
+    trial.begin(at=100.0)
+    trial.started("running", at=101.0)
+    trial.fail("retrying", at=102.0, retryable=True)
+    for at, due in ((103.0, 127.0), (127.0, 131.0), (131.0, 132.0), (132.0, 150.0)):
+        trial.lose_the_owner()
+        trial.timer(at=at)
+        assert trial.wake_at == due
+    trial.started("queued", at=149.0)
+    trial.lose_the_owner()
+    trial.timer(at=160.0)
+    assert trial.state == "FAILED"
+    assert trial.execution.record.error is not None
+    assert trial.execution.record.error.category == "timeout"
+
+
 def test_clean_up_does_not_run_past_the_deadline_of_the_execution():
     trial = Trial(once("bad"), node("clean", "bad", trigger_rule="all_done"), timeout_seconds=10)
     trial.fail("bad", at=5.0)

@@ -11,7 +11,6 @@ from penstock.definition.model import HandlerDefaults
 from penstock.definition.plan import Plan, compile_document
 from penstock.engine.commands import Commands, ExecutionRecord, Task
 from penstock.engine.events import ExecutionStarted, TaskFailed, TaskSucceeded
-from penstock.engine.execution import Execution
 from penstock.engine.states import ExecutionState
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
@@ -47,7 +46,7 @@ class Desk:
         limit = self._inline_max_bytes
         return PartitionOwner(self.stores, lease, self.plans, inline_max_bytes=limit, observer=self._note)
 
-    def _note(self, changes: Any, _ended: Iterable[Execution]) -> None:
+    def _note(self, changes: Any, _ended: Any) -> None:
         self.changes.append(list(changes))
 
     async def workflow(self, nodes: list[dict[str, Any]], name: str = "flow", **fields: Any) -> Plan:

@@ -63,7 +63,11 @@ def test_events_of_executions_that_ended_or_never_were_change_nothing() -> None:
         name = await desk.start([node("a")])
         (task,) = await desk.work(owner)
         before = await desk.stored(name)
-        late = [TaskSucceeded(*key_of(task), "worker-9", 1.0, b"2"), ExecutionStarted(name), TimerFired(name)]
+        late: list[AnyEvent] = [
+            TaskSucceeded(*key_of(task), "worker-9", 1.0, b"2"),
+            ExecutionStarted(name),
+            TimerFired(name),
+        ]
         await desk.stores.hot.append([*late, ExecutionStarted("never-accepted"), TimerFired("never-accepted")])
         await desk.drain(owner)
         assert await desk.stored(name) == before
@@ -134,11 +138,11 @@ def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_aga
     async def scenario() -> None:
         desk = Desk()
         name = await desk.start(diamond())
-        commit, losing = desk.stores.hot.commit, True
+        real, losing = desk.stores.hot.commit, True
 
-        async def lose(given: Commit) -> None:
+        async def lose(commit: Commit) -> None:
             if when == "after" or not losing:
-                await commit(given)
+                await real(commit)
             if losing:
                 raise StoreUnavailable("no answer")
 
@@ -165,23 +169,23 @@ def test_a_commit_that_lands_after_the_next_owner_has_read_the_state_is_refused(
     async def scenario() -> None:
         desk = Desk()
         name = await desk.start([node("a"), node("b", "a")])
-        commit = desk.stores.hot.commit
+        real = desk.stores.hot.commit
         late: list[Commit] = []
 
-        async def delay(given: Commit) -> None:
-            late.append(given)
+        async def delay(commit: Commit) -> None:
+            late.append(commit)
             raise StoreUnavailable("no answer")
 
         desk.stores.hot.commit = delay  # type: ignore[method-assign]
         with pytest.raises(StoreUnavailable):
             await (await desk.own("owner")).step()
-        desk.stores.hot.commit = commit  # type: ignore[method-assign]
+        desk.stores.hot.commit = real  # type: ignore[method-assign]
         current = await desk.own("owner")
         with pytest.raises(Fenced):
-            await commit(late[0])
+            await real(late[0])
         await desk.drain(current)
         with pytest.raises(Fenced):
-            await commit(late[0])
+            await real(late[0])
         assert len(await desk.work(current)) == 2
         assert await desk.state(name) == "COMPLETED"
 
@@ -213,13 +217,13 @@ def test_large_configs_travel_as_blobs_that_are_there_before_the_commit() -> Non
         desk = Desk(inline_max_bytes=1000)
         small, large = {"text": "x" * 900}, {"text": "x" * 1100}
         await desk.start([node("small", config=small), node("large", config=large)])
-        commit = desk.stores.hot.commit
+        real = desk.stores.hot.commit
         seen: list[bytes] = []
 
-        async def watch(given: Commit) -> None:
-            configs = [task.config for commands in given.changes for task in commands.tasks]
+        async def watch(commit: Commit) -> None:
+            configs = [task.config for commands in commit.changes for task in commands.tasks]
             seen.extend([await desk.stores.blobs.get(config) for config in configs if isinstance(config, Blob)])
-            await commit(given)
+            await real(commit)
 
         desk.stores.hot.commit = watch  # type: ignore[method-assign]
         await desk.drain(await desk.own())
@@ -420,13 +424,13 @@ def test_a_commit_that_is_refused_for_its_content_is_split_until_the_culprit_is_
     async def scenario() -> None:
         desk = Desk()
         names = [await desk.start(diamond()) for _ in range(5)]
-        commit = desk.stores.hot.commit
+        real = desk.stores.hot.commit
 
-        async def refuse(given: Commit) -> None:
-            for commands in given.changes:
+        async def refuse(commit: Commit) -> None:
+            for commands in commit.changes:
                 if commands.execution_id == names[3] and "b" in commands.nodes and not commands.finished:
                     raise ValueError("can't be written")
-            await commit(given)
+            await real(commit)
 
         desk.stores.hot.commit = refuse  # type: ignore[method-assign]
         await _insist(desk, await desk.own("owner"))

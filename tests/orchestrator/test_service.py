@@ -73,15 +73,15 @@ class Shop:
     def fail_commits(self, decide: Callable[[Commit], str | None]) -> None:
         """`before`: it fails and nothing is done; `after`: it is done, and its answer gets lost."""
 
-        async def commit(given: Commit) -> None:
-            when = decide(given)
+        async def fail(commit: Commit) -> None:
+            when = decide(commit)
             if when != "before":
-                await self._commit(given)
+                await self._commit(commit)
             if when is not None:
                 self.failed += 1
                 raise StoreUnavailable("no answer")
 
-        self.stores.hot.commit = commit  # type: ignore[method-assign]
+        self.stores.hot.commit = fail  # type: ignore[method-assign]
 
 
 @asynccontextmanager
@@ -132,7 +132,7 @@ def test_a_handler_that_runs_while_the_owner_starts_again_keeps_its_attempt(open
             waiting = await shop.engine.start(document)
 
             async def is_running() -> bool:
-                return (await waiting.status()).nodes["a"]["state"] == "RUNNING"
+                return bool((await waiting.status()).nodes["a"]["state"] == "RUNNING")
 
             await until(is_running)
             left = iter(["before"])

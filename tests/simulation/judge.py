@@ -12,64 +12,65 @@ ENDS = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 
 def violations(stored: Stored, document: dict[str, Any], notes: list[tuple[str, str, int]]) -> list[str]:
     """Empty if the execution's records are as G1 to G5 say."""
-    found: list[str] = []
-    nodes = {node["id"]: node for node in document["nodes"]}
     record = stored.record
+    story = Story({node["id"]: node for node in document["nodes"]})
+    for number, line in enumerate(stored.history, 1):
+        story.read(number, line)
+    found = story.found + story.counts() + story.disagreements(record.execution_id, notes)
     if record.state not in ("COMPLETED", "FAILED", "CANCELLED"):
         found.append(f"G1 not terminal: {record.state}; " + str({a: str(r.state) for a, r in stored.runs.items()}))
-    folded: dict[str, str] = {}
-    outcomes: Counter[str] = Counter()
-    dispatched: Counter[tuple[str, int]] = Counter()
-    ended_at_seq: dict[str, int] = {}
-    ended = False
-    for number, line in enumerate(stored.history, 1):
+    records = {"": str(record.state), **{address: str(run.state) for address, run in stored.runs.items()}}
+    found += [
+        f"history says {name or 'it'} is {story.states.get(name)}, the record says {state}"
+        for name, state in records.items()
+        if story.states.get(name) != state
+    ]
+    return found
+
+
+class Story:
+    """The history, line by line."""
+
+    def __init__(self, nodes: dict[str, Any]) -> None:
+        self._nodes = nodes
+        self.found: list[str] = []
+        self.states: dict[str, str] = {}
+        self._outcomes: Counter[str] = Counter()
+        self._dispatched: Counter[tuple[str, int]] = Counter()
+
+    def read(self, number: int, line: Any) -> None:
+        before = self.states.get(line.node, "PENDING")
         if line.seq != number:
-            found.append(f"history has a gap or a repeat at {number}: {line}")
-        if ended:
-            found.append(f"G4 recorded after the end: {line}")
-        if folded.get(line.node, "PENDING") != line.before:
-            found.append(f"G4 history doesn't join: {line} after {folded.get(line.node)}")
-        if folded.get(line.node) in ENDS:
-            found.append(f"G4 {line.node} changed after its end: {line}")
-        folded[line.node] = line.after
+            self.found.append(f"history has a gap or a repeat at {number}: {line}")
+        if self.states.get("") in ENDS:
+            self.found.append(f"G4 recorded after the end: {line}")
+        if before != line.before or before in ENDS:
+            self.found.append(f"G4 history doesn't join: {line} after {before}")
+        self.states[line.node] = line.after
         if line.after == "QUEUED":
-            dispatched[line.node, line.attempt] += 1
-            found += _too_early(line, nodes, ended_at_seq, folded)
+            self._dispatched[line.node, line.attempt] += 1
+            self._check_parents(line.node)
         if line.after in ENDS:
-            outcomes[line.node] += 1
-            ended_at_seq[line.node] = line.seq
-            ended = ended or line.node == ""
-    found += [f"G2 {node} has {count} outcomes" for node, count in outcomes.items() if count != 1]
-    found += [f"G2 {key} was dispatched {count} times" for key, count in dispatched.items() if count != 1]
-    found += _notes_disagree(record.execution_id, nodes, dispatched, notes)
-    for address, run in stored.runs.items():
-        if folded.get(address) != run.state:
-            found.append(f"history says {address} is {folded.get(address)}, the record says {run.state}")
-    if folded.get("") != record.state:
-        found.append(f"history says {folded.get('')}, the record says {record.state}")
-    return found
+            self._outcomes[line.node] += 1
 
+    def _check_parents(self, name: str) -> None:
+        node = self._nodes[name]
+        settled = [self.states.get(parent) in ENDS for parent in node.get("dependencies", [])]
+        enough = any if node.get("trigger_rule") in ("one_success", "one_failed") else all
+        if settled and not enough(settled):
+            self.found.append(f"G3 {name} started before its dependencies")
 
-def _too_early(line: Any, nodes: dict[str, Any], ended: dict[str, int], folded: dict[str, str]) -> list[str]:
-    node = nodes[line.node]
-    parents = node.get("dependencies", [])
-    if node.get("trigger_rule", "all_success") in ("one_success", "one_failed"):
-        return (
-            []
-            if not parents or any(parent in ended for parent in parents)
-            else [f"G3 {line.node} started before any parent"]
-        )
-    return [f"G3 {line.node} started before {p} ({folded.get(p)})" for p in parents if p not in ended]
+    def counts(self) -> list[str]:
+        found = [f"G2 {node} has {count} outcomes" for node, count in self._outcomes.items() if count != 1]
+        return found + [f"G2 {key} was dispatched {n} times" for key, n in self._dispatched.items() if n != 1]
 
-
-def _notes_disagree(
-    execution_id: str, nodes: dict[str, Any], dispatched: Counter[tuple[str, int]], notes: list[tuple[str, str, int]]
-) -> list[str]:
-    mine = Counter((node, attempt) for execution, node, attempt in notes if execution == execution_id)
-    found = [f"G2 {key} was run {count} times" for key, count in mine.items() if count > 1]
-    found += [f"G2 {key} was run and never dispatched" for key in mine if key not in dispatched]
-    for node, attempt in dispatched:
-        most = nodes[node].get("retry", {}).get("max_attempts", 4)
-        if attempt > most:
-            found.append(f"{node} had attempt {attempt} of {most}")
-    return found
+    def disagreements(self, execution_id: str, notes: list[tuple[str, str, int]]) -> list[str]:
+        """Between what the handlers noted and what was recorded."""
+        mine = Counter((node, attempt) for execution, node, attempt in notes if execution == execution_id)
+        found = [f"G2 {key} was run {count} times" for key, count in mine.items() if count > 1]
+        found += [f"G2 {key} was run and never dispatched" for key in mine if key not in self._dispatched]
+        for node, attempt in self._dispatched:
+            most = self._nodes[node].get("retry", {}).get("max_attempts", 4)
+            if attempt > most:
+                found.append(f"{node} had attempt {attempt} of {most}")
+        return found

@@ -32,6 +32,9 @@ class Wire:
         self.cold = _Proxy(stores.cold, self)
         self.blobs = _Proxy(stores.blobs, self)
 
+    async def close(self) -> None:
+        """Nothing to close; the protocol asks."""
+
     def pause(self) -> None:
         self._faults["pause"] += 1
         self._open.clear()

@@ -194,7 +194,7 @@ class World:
             assert stored is not None
             found += [f"{name}: {text}" for text in violations(stored, document, self.notes)]
         end = self.clock() + SETTLE_SECONDS
-        while (self.stores.queue.depth() or self.stores.hot.inbox_depth()) and self.clock() < end:
+        while (self.stores.queue.depth() or self.stores.hot.inbox_depth()) and self.clock() < end:  # noqa: ASYNC110
             await asyncio.sleep(STEP_SECONDS)  # what is still on its way arrives
         if not found and self.stores.queue.depth():
             found.append(f"{self.stores.queue.depth()} tasks are left in the queue")

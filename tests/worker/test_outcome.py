@@ -96,10 +96,9 @@ def test_anything_else_is_refused_with_what_to_return_instead(what: str) -> None
 
 
 def test_an_error_is_described_with_its_type_its_text_and_where_it_was_raised() -> None:
-    try:
-        {}["missing"]
-    except KeyError as error:
-        described = describe(error)
+    with pytest.raises(KeyError) as caught:
+        dict[str, int]().__getitem__("missing")
+    described = describe(caught.value)
     assert (described.category, described.type, described.message) == ("handler", "KeyError", "KeyError: 'missing'")
     assert described.traceback is not None
     assert __file__ in described.traceback
