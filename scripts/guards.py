@@ -115,8 +115,8 @@ GUARDS = [
         "tests/contract/test_task_queue.py",
     ),
     Guard(
-        "a claim is noted before a task is handed out", "stores/sqlite/hot.py",
-        "        self._claims.add(key)\n", "        del key\n",
+        "a claim is noted before a handler is called", "stores/sqlite/hot.py",
+        "        self._claims.add(key_of(task))\n", "        del task\n",
         "tests/contract/test_claims.py",
     ),
     Guard(

@@ -50,8 +50,9 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def _hear_signals() -> None:
-    """Tests that run in a shell's background inherit an ignored SIGINT; a person's terminal doesn't."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Tests that run in a shell's background inherit ignored signals; a person's terminal doesn't."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Terminal:

@@ -205,7 +205,7 @@ async def test_a_release_wakes_a_waiting_worker(stores: Stores) -> None:
 
 @on_every_store
 async def test_a_task_stopped_while_on_hold_is_not_fetched_after_the_release(stores: Stores) -> None:
-    owner, (a, _b) = await hand_out(stores, "a", "b")
+    owner, (a, b) = await hand_out(stores, "a", "b")
     await owner.commit(Commands(a.execution_id, held=True))
     await _assert_nothing_left(stores)
     await owner.commit(Commands(a.execution_id, stops=[stop(a)]))

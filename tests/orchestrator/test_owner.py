@@ -247,8 +247,10 @@ def test_a_task_with_many_inputs_is_no_larger_than_one_with_a_large_config() -> 
         await desk.succeed(await desk.fetch(), b'"' + b"x" * 900 + b'"')
         await desk.drain(owner)
         (join,) = await desk.fetch()
-        assert isinstance(join.inputs, Blob)
-        assert len(codec.decode_inputs(await desk.stores.blobs.get(join.inputs))) == 50
+        ((name, blob),) = join.inputs
+        assert name == ""
+        assert isinstance(blob, Blob)
+        assert len(codec.decode_inputs(await desk.stores.blobs.get(blob))) == 50
 
     asyncio.run(scenario())
 

@@ -7,10 +7,13 @@ from typing import Any
 import msgspec
 
 from penstock.definition.config import SecretText
-from penstock.engine.events import AddedNode, Blob, TaskError, Value
+from penstock.engine.events import AddedNode, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 
 # gc=False: these records hold no cycles, there are many of them, and the garbage collector needn't walk them
+
+RETURNED = "returned"
+"""The reason of a node that is QUEUED and whose task has to be handed out again."""
 
 
 class AttemptFailure(msgspec.Struct, array_like=True, gc=False):
@@ -79,7 +82,8 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     handler: str
     queue: str
     config: Value
-    inputs: list[tuple[str, Value]] | Blob
+    inputs: list[tuple[str, Value]]
+    """By parent. Large ones together are one blob, under the name that no node has: the empty one."""
     secrets: tuple[SecretText, ...]
     timeout_seconds: float
     idempotency_key: str

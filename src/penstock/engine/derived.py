@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from penstock.engine.commands import NodeRun
+from penstock.engine.commands import RETURNED, NodeRun
 from penstock.engine.events import AddedNode
 from penstock.engine.readiness import outcome_of
 from penstock.engine.states import NODE_ENDS, NodeState
@@ -32,6 +32,8 @@ def restore(execution: Execution, runs: Iterable[NodeRun]) -> None:
             execution.arm_backstop(run)
         elif run.state is NodeState.QUEUED:
             execution.arm_queue(run)
+            if run.reason == RETURNED:
+                execution.ready.append(number)
     pending = (i for i in execution.in_order() if execution.nodes[i].address not in execution.runs)
     execution.considered.extend(pending)
 

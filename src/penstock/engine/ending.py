@@ -34,18 +34,17 @@ def _sweep(execution: Execution) -> None:
         kept = [number for number in waiting if _is_cleanup(execution, number)]
         waiting.clear()
         waiting.extend(kept)
-    execution.considered.clear()  # all are looked at again below, parents before children
     for number in execution.in_order():
         run = execution.runs.get(execution.nodes[number].address)
-        if run is None:
-            execution.considered.append(number)
-        elif run.state not in NODE_ENDS and not _is_cleanup(execution, number):
+        if run is not None and run.state not in NODE_ENDS and not _is_cleanup(execution, number):
             stop_task(execution, run)
             execution.move(run, NodeState.CANCELLED, "execution_failed")
             execution.settle(number, Outcome.SKIP)
     for number in dropped:
         if execution.nodes[number].address not in execution.runs:
             execution.skip(number, "execution_failed")
+    execution.considered.clear()  # all that wait are looked at again, parents before children
+    execution.considered.extend(i for i in execution.in_order() if execution.nodes[i].address not in execution.runs)
 
 
 def _is_cleanup(execution: Execution, number: int) -> bool:

@@ -16,7 +16,15 @@ from typing import Any
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine import deadlines, derived, ending
 from penstock.engine import events as ev
-from penstock.engine.commands import AttemptFailure, Commands, DeadLetter, ExecutionRecord, NodeRun, Transition
+from penstock.engine.commands import (
+    RETURNED,
+    AttemptFailure,
+    Commands,
+    DeadLetter,
+    ExecutionRecord,
+    NodeRun,
+    Transition,
+)
 from penstock.engine.events import Blob, TaskError, Value
 from penstock.engine.readiness import CLEANUP_RULES, UPSTREAM_FAILED, Outcome, Tally, Verdict
 from penstock.engine.retry import delay_seconds
@@ -34,7 +42,6 @@ from penstock.engine.states import (
 PENDING, QUEUED, RUNNING, RETRYING = NodeState.PENDING, NodeState.QUEUED, NodeState.RUNNING, NodeState.RETRYING
 COMPLETED, FAILED, SKIPPED, CANCELLED = NodeState.COMPLETED, NodeState.FAILED, NodeState.SKIPPED, NodeState.CANCELLED
 
-RETURNED = "returned"
 _NOTHING = Commands("")
 """Stands where no event has been handled since the last commit."""
 COMMIT_WEIGHT = 1000
@@ -70,7 +77,7 @@ class Execution:
         self.considered: deque[int] = deque()
         self.held_back: list[deadlines.Deadline] = []
         self._readied: set[int] = set()
-        self._returned: set[tuple[str, int]] = set()
+        self._returned: set[tuple[str, int, str]] = set()
         self.commands = _NOTHING
         if record.added:
             derived.append_nodes(self, record.added)
@@ -144,15 +151,13 @@ class Execution:
 
     def _on_task_returned(self, event: ev.TaskReturned) -> None:
         run = self._current(event)
-        key = (event.node, event.attempt)
+        key = (event.node, event.attempt, event.worker_id)
         if run is None or run.state is not QUEUED or key in self._returned:
             return
         self._returned.add(key)  # in memory only: the same message again has no effect, a new loss of the queue has
-        if self.record.state == ExecutionState.PAUSED:
-            run.reason = RETURNED
-            self.commands.nodes[run.address] = run
-        else:
-            self.ready.append(self.numbers[event.node])
+        run.reason = RETURNED
+        self.commands.nodes[run.address] = run
+        self.ready.append(self.numbers[event.node])
 
     def _on_timer(self, _event: ev.TimerFired) -> None:
         self.wake_at = None
@@ -173,11 +178,6 @@ class Execution:
         if self.record.state == ExecutionState.PAUSED:
             self.move_execution(ExecutionState.RUNNING)
             self.commands.held = False
-            for run in self.runs.values():
-                if run.state is QUEUED and run.reason == RETURNED:
-                    run.reason = None
-                    self.commands.nodes[run.address] = run
-                    self.ready.append(self.numbers[run.address])
             deadlines.resume(self, self.record.paused_at or self.now)
 
     def _on_continued(self, _event: ev.Continued) -> None:

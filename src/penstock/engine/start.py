@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.definition.plan import PlanNode
 from penstock.definition.template import Missing
-from penstock.engine.commands import NodeRun, Task
+from penstock.engine.commands import RETURNED, NodeRun, Task
 from penstock.engine.data import evaluate
 from penstock.engine.events import Blob, TaskError, Value
 from penstock.engine.states import NodeState
@@ -64,7 +64,7 @@ def start(execution: Execution, number: int) -> None:
         execution.blocked.append(number)
         return
     run = execution.runs.get(node.address)
-    if run is not None and run.state not in (NodeState.RETRYING, NodeState.QUEUED):
+    if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
         return
     scope = Outputs(execution)
     if run is None and node.condition is not None:
@@ -81,6 +81,10 @@ def start(execution: Execution, number: int) -> None:
         _evaluate(execution, number, run, scope)
     else:
         _dispatch(execution, number, run, scope)
+
+
+def _is_returned(run: NodeRun) -> bool:
+    return run.state is NodeState.QUEUED and run.reason == RETURNED
 
 
 def _lacks_blobs(execution: Execution, node: PlanNode) -> bool:
@@ -136,6 +140,8 @@ def _dispatch(execution: Execution, number: int, run: NodeRun, scope: Outputs) -
         )
     )  # fmt: skip
     if again:
+        run.reason = None
+        execution.commands.nodes[run.address] = run
         return
     execution.move(run, NodeState.QUEUED)
     execution.arm_queue(run)

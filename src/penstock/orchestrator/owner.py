@@ -185,5 +185,5 @@ class PartitionOwner:
         for task in tasks:
             if isinstance(task.config, bytes) and len(task.config) > most:
                 task.config = await self._blobs.put(task.config)
-            if isinstance(task.inputs, list) and sum(len(v) for _, v in task.inputs if isinstance(v, bytes)) > most:
-                task.inputs = await self._blobs.put(codec.encode(task.inputs))
+            if sum(len(value) for _, value in task.inputs if isinstance(value, bytes)) > most:
+                task.inputs = [("", await self._blobs.put(codec.encode(task.inputs)))]

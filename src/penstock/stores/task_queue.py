@@ -92,6 +92,9 @@ class MemoryTaskQueue:
             finally:
                 self._waiters.pop(worker_id, None)
 
+    def begin(self, task: Task) -> None:
+        """Nothing is noted here: the list of what is held outlives any one worker."""
+
     async def held(self, worker_id: str) -> list[Task]:
         return [task for holder, task in self._held.values() if holder == worker_id]
 
@@ -160,12 +163,8 @@ class MemoryTaskQueue:
                 if self._may_run(task):
                     key = key_of(task)
                     self._held[key] = (worker_id, task)
-                    self.on_held(key)
                     taken.append(task)
         return taken
-
-    def on_held(self, key: Key) -> None:
-        """A worker is about to get the task."""
 
     def on_given_up(self, key: Key) -> None:
         """A worker no longer has the task, and no event will say so: it was stopped, or handed back."""

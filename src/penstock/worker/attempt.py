@@ -40,6 +40,9 @@ class Runners(Protocol):
     threads: ThreadRunner
     processes: ProcessRunner
 
+    def note(self, task: Task) -> None:
+        """The task's handler is about to be called."""
+
 
 class Attempt:
     """`stopped` says why nobody waits for it any more: `timeout` or `cancelled`.
@@ -146,8 +149,19 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
     if handler.runs_in == "thread":
         if not runners.threads.has_room:
             attempt.wait()
-        return await runners.threads.run(attempt.begin, handler.function, *arguments)
+        return await runners.threads.run(attempt.begin, _noted(task, handler, runners), *arguments)
+    runners.note(task)
     return await handler.function(*arguments)
+
+
+def _noted(task: Task, handler: Handler, runners: Runners) -> Callable[..., Any]:
+    """In the thread, just before: a call that still waits for a thread is not running."""
+
+    def call(*arguments: Any) -> Any:
+        runners.note(task)
+        return handler.function(*arguments)
+
+    return call
 
 
 def _fields(attempt: Attempt) -> dict[str, Any]:
@@ -163,6 +177,7 @@ async def _call_process(
 ) -> Any:
     def begin() -> Request:
         attempt.begin()
+        runners.note(attempt.task)
         data, limit = msgspec.json.encode(config), runners.settings.log_max_bytes
         return Request(handler.name, data, _fields(attempt), inputs, limit, attempt.secrets)
 
@@ -183,9 +198,9 @@ class RemoteFailure(Exception):
         self.error, self.retryable, self.after = error, retryable, after
 
 
-async def _inputs(inputs: list[tuple[str, Value]] | Blob, blobs: BlobStore) -> dict[str, bytes]:
-    if isinstance(inputs, Blob):
-        inputs = codec.decode_inputs(await blobs.get(inputs))
+async def _inputs(inputs: list[tuple[str, Value]], blobs: BlobStore) -> dict[str, bytes]:
+    if inputs and inputs[0][0] == "" and isinstance(inputs[0][1], Blob):
+        inputs = codec.decode_inputs(await blobs.get(inputs[0][1]))
     return {name: await blobs.get(value) if isinstance(value, Blob) else value for name, value in inputs}
 
 

@@ -114,6 +114,9 @@ class Worker:
             if close is not None:
                 await close()
 
+    def note(self, task: Task) -> None:
+        self._queue.begin(task)
+
     def stop_tasks(self, stops: Iterable[Stop]) -> None:
         """Nobody waits for these any more."""
         keys = set(map(key_of, stops))

@@ -1,8 +1,8 @@
 """Which tasks are in a worker's hands, in a file that outlives the process.
 
 A handler that kills its process must cost its node an attempt, or it would be run again for ever. So a task is noted
-here before it is handed out and struck off when its outcome is reported. The notes are in a memory map: they survive
-`kill -9` without a system call per task. They don't survive a power cut, and needn't: then the attempt runs again, as
+here before its handler is called and struck off when its outcome is on disk. The notes are in a memory map: they
+survive `kill -9` without a system call per task. They don't survive a power cut, and needn't: then the attempt runs again, as
 "at least once per attempt" says.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import threading
 from pathlib import Path
 
 import msgspec
@@ -30,6 +31,8 @@ class Claims:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         self._slots = max(os.fstat(self._file).st_size // SLOT_BYTES, GROW_SLOTS)
         self._map = self._reserve()
+        self._turn = threading.Lock()
+        """Handlers begin in threads too."""
         self._taken = self._read()
         self.left_over = set(self._taken)
         """What the last process held when it ended; each stays noted until its loss is recorded."""
@@ -58,7 +61,11 @@ class Claims:
         return found
 
     def add(self, key: Key) -> None:
-        self.remove(key)
+        with self._turn:
+            self._remove(key)
+            self._add(key)
+
+    def _add(self, key: Key) -> None:
         if not self._free:
             self._grow()
         slot = self._taken[key] = self._free.pop()
@@ -68,6 +75,10 @@ class Claims:
         HEADER.pack_into(self._map, start, len(data))  # last: a note without a length doesn't exist
 
     def remove(self, key: Key) -> None:
+        with self._turn:
+            self._remove(key)
+
+    def _remove(self, key: Key) -> None:
         slot = self._taken.pop(key, None)
         if slot is not None:
             HEADER.pack_into(self._map, slot * SLOT_BYTES, 0)

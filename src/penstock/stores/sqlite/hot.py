@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 from msgspec import structs
 
-from penstock.engine.commands import Commands
+from penstock.engine.commands import Commands, Task
 from penstock.engine.events import AnyEvent, TaskFailed, TaskLost, TaskReturned, TaskSucceeded
 from penstock.engine.states import ExecutionState
 from penstock.errors import Fenced
@@ -251,8 +251,8 @@ class SqliteTaskQueue(MemoryTaskQueue):
         for key in keys:
             self._claims.remove(key)
 
-    def on_held(self, key: Key) -> None:
-        self._claims.add(key)
+    def begin(self, task: Task) -> None:
+        self._claims.add(key_of(task))
 
     def on_given_up(self, key: Key) -> None:
         self._claims.remove(key)
