@@ -45,7 +45,9 @@ def real_graphs() -> list[Document]:
     found = []
     for path in sorted(GRAPHS.glob("*.json*")):
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        found.append(json.loads(data))
+        graph = json.loads(data)
+        nodes = graph["dag"]["nodes"] if "dag" in graph else graph["nodes"]
+        found.append(_document(graph["name"], ((node["id"], node.get("dependencies") or []) for node in nodes)))
     return found
 
 

@@ -133,8 +133,8 @@ def test_json_is_one_object_whatever_handlers_print(tmp_path):
     assert done.stdout.count("\n") == 1
     execution = json.loads(done.stdout)
     assert list(execution) == [
-        "execution_id", "workflow", "version", "state", "input", "output", "error", "created_at", "started_at",
-        "finished_at", "nodes", "labels",
+        "execution_id", "workflow", "version", "state", "input", "output", "error", "labels", "created_at",
+        "started_at", "finished_at", "nodes",
     ]  # fmt: skip
     assert execution["state"] == execution["nodes"]["a"]["state"] == "COMPLETED"
     assert execution["output"] == {"a": {"said": True}}

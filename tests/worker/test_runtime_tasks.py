@@ -33,6 +33,8 @@ class Queue:
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._stores.queue, name)
+        if name == "begin":
+            return real
 
         async def call(*arguments: Any) -> Any:
             if self.failures.get(name, 0) > 0:

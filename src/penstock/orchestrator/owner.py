@@ -49,6 +49,7 @@ class PartitionOwner:
         self._continue: set[str] = set()
         self._batch: dict[str, Execution] = {}
         self._wrecks: dict[str, Wreck] = {}
+        self._deciding = False
         self.commits = 0
         self.events = 0
 
@@ -63,7 +64,13 @@ class PartitionOwner:
     async def step(self) -> None:
         events = await self._next_events()
         if events:
+            self._deciding = True
             await self._process(events)
+            self._deciding = False
+
+    async def is_idle(self) -> bool:
+        """Nothing is under way, and nothing waits in the inbox."""
+        return not self._deciding and not await self._hot.receive(self.lease.partition, self._position, 1, 0.0)
 
     async def _next_events(self) -> list[tuple[int, AnyEvent]]:
         """Events with their positions; timers and what was left over have none of their own."""

@@ -26,6 +26,8 @@ log = logging.getLogger("penstock.orchestrator")
 LEASE_SECONDS = 5.0
 RETRY_SECONDS = 0.2
 RECONCILE_SECONDS = 10.0
+DRAIN_SECONDS = 3.0
+DRAIN_STEP_SECONDS = 0.002
 
 
 class Orchestrator:
@@ -51,6 +53,12 @@ class Orchestrator:
         self._tasks = [asyncio.create_task(self._tend(p)) for p in range(self._stores.hot.partitions)]
 
     async def stop(self) -> None:
+        """What has been reported is recorded first, so that a clean stop costs nobody an attempt."""
+        end = asyncio.get_running_loop().time() + DRAIN_SECONDS
+        for owner in list(self.owned.values()):
+            with contextlib.suppress(StoreError):
+                while not await owner.is_idle() and asyncio.get_running_loop().time() < end:
+                    await asyncio.sleep(DRAIN_STEP_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -15,6 +15,8 @@ class _Call:
         self.function, self.begin, self.loop = function, begin, asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.taken = False
+        self.given_up = False
+        """Its thread is no longer counted, and ends when it comes back."""
 
 
 class ThreadRunner:
@@ -44,6 +46,7 @@ class ThreadRunner:
             return await call.future
         except asyncio.CancelledError:
             if call.taken:
+                call.given_up = True
                 self._alive -= 1  # its thread may hang for ever; it ends by itself when it comes back
             raise
         finally:
@@ -63,7 +66,7 @@ class ThreadRunner:
             if call.loop.is_closed():
                 return
             call.loop.call_soon_threadsafe(_settle, call.future, result, error)
-            if call.future.cancelled():
+            if call.given_up:
                 return
 
     def stop(self) -> None:

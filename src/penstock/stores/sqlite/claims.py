@@ -2,8 +2,8 @@
 
 A handler that kills its process must cost its node an attempt, or it would be run again for ever. So a task is noted
 here before its handler is called and struck off when its outcome is on disk. The notes are in a memory map: they
-survive `kill -9` without a system call per task. They don't survive a power cut, and needn't: then the attempt runs again, as
-"at least once per attempt" says.
+survive `kill -9` without a system call per task. They don't survive a power cut, and needn't: then the attempt runs
+again, as "at least once per attempt" says.
 """
 
 from __future__ import annotations
