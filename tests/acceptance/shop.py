@@ -62,11 +62,10 @@ async def pause(config: dict[str, Any], ctx: penstock.Context) -> None:
 
 
 def document(
-    name: str, edges: dict[str, Iterable[str]], *, handler: str = "note", retry: Any = None, config: Any = None
+    name: str, edges: dict[str, Iterable[str]], *, handler: str = "note", retry: Any = None, **fields: Any
 ) -> dict[str, Any]:
     nodes = [
-        {"id": node, "handler": handler, "dependencies": list(parents), "config": config or {}}
-        for node, parents in edges.items()
+        {"id": node, "handler": handler, "dependencies": list(parents), **fields} for node, parents in edges.items()
     ]
     return {"name": name, "defaults": {"retry": retry or STEADY}, "nodes": nodes}
 
@@ -77,8 +76,8 @@ FAN = document("fan", {"start": (), **{f"n{i}": ("start",) for i in range(8)}, "
 FLOWS = (DIAMOND, CHAIN, FAN)
 
 
-def engine() -> penstock.Engine:
-    return penstock.Engine(f"sqlite:///{FOLDER}/store.db", settings=Settings())
+def engine(**settings: Any) -> penstock.Engine:
+    return penstock.Engine(f"sqlite:///{FOLDER}/store.db", settings=Settings(**settings))
 
 
 async def accept(running: penstock.Engine, numbers: Iterable[int], flow: Callable[[int], dict[str, Any]]) -> None:
@@ -109,10 +108,10 @@ async def be_poisoned() -> None:
 
 
 async def be_poisoned_among_the_frail() -> None:
-    """One execution kills the process; the others have no more attempts than it has."""
-    async with engine() as running:
-        bad = document("poison", {"bad": ""}, handler="poison", retry=FEW)
-        frail = document("frail", {"a": ""}, retry=FEW)
+    """One execution kills the process; the others have no more attempts than it has, and wait for its thread."""
+    async with engine(worker_threads=1) as running:
+        bad = document("poison", {"bad": ""}, handler="poison", retry=FEW, queue="one")
+        frail = document("frail", {"a": ""}, retry=FEW, queue="one")
         await accept(running, range(30), lambda n: bad if n == 0 else frail)
         await finish(running)
 

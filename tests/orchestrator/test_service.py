@@ -295,3 +295,28 @@ def test_an_accepted_execution_whose_start_was_lost_runs(
         await stores.cold.create([new("e1")])
 
     asyncio.run(scenario())
+
+
+def test_what_finishes_within_the_grace_period_of_a_clean_stop_is_recorded(tmp_path: Path) -> None:
+    """The handler has run and its outcome was reported: the next process must not have to run it again."""
+
+    async def stop_while_it_runs() -> list[str]:
+        shop = Shop(SqliteStores(tmp_path / "store.db"))
+        async with shop.engine:
+            last = {"id": "b", "handler": "work", "dependencies": ["a"]}
+            document = {"name": "w", "nodes": [{"id": "a", "handler": "wait"}, last]}
+            names = [(await shop.engine.start(document)).id for _ in range(20)]
+            await until(lambda: len(shop.calls) == 20)
+            asyncio.get_running_loop().call_later(0.05, shop.release.set)
+        return names
+
+    async def look(names: list[str]) -> None:
+        stores = SqliteStores(tmp_path / "store.db")
+        loaded = await stores.hot.load(names)
+        states = Counter(str(stored.runs["a"].state) for stored in loaded.values())
+        orphans = set(stores.queue.orphans())
+        await stores.close()
+        assert states == {"COMPLETED": 20}
+        assert orphans == set()
+
+    asyncio.run(look(asyncio.run(stop_while_it_runs())))

@@ -205,7 +205,11 @@ def quick() -> str:
 def test_a_call_that_is_given_up_in_the_moment_in_which_a_thread_takes_it_costs_no_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    taking, given_up = threading.Event(), threading.Event()
+    taking, given_up, over = threading.Event(), threading.Event(), threading.Event()
+
+    def hangs_in_a_thread() -> None:
+        taking.set()
+        over.wait(PATIENCE_SECONDS)
 
     class SlowlyTaken(threads._Call):
         @property
@@ -223,14 +227,17 @@ def test_a_call_that_is_given_up_in_the_moment_in_which_a_thread_takes_it_costs_
 
     async def scenario() -> None:
         runner = threads.ThreadRunner(1)
-        first = asyncio.create_task(runner.run(lambda: None, taking.set))
+        first = asyncio.create_task(runner.run(lambda: None, hangs_in_a_thread))
         await until(taking.is_set)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         given_up.set()
-        async with asyncio.timeout(5):
-            assert await runner.run(lambda: None, quick) == "quick"
-        runner.stop()
+        try:
+            async with asyncio.timeout(5):
+                assert await runner.run(lambda: None, quick) == "quick"
+        finally:
+            over.set()
+            runner.stop()
 
     asyncio.run(scenario())
 

@@ -57,7 +57,7 @@ class Orchestrator:
         end = asyncio.get_running_loop().time() + DRAIN_SECONDS
         for owner in list(self.owned.values()):
             with contextlib.suppress(StoreError):
-                while not await owner.is_idle() and asyncio.get_running_loop().time() < end:
+                while not await owner.is_idle() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110
                     await asyncio.sleep(DRAIN_STEP_SECONDS)
         for task in self._tasks:
             task.cancel()

@@ -18,8 +18,8 @@ from typing import Any
 from penstock.errors import StoreError, StoreUnavailable
 
 Job = Callable[[sqlite3.Connection], Any]
-CHECKPOINT_BYTES = 16 * 1024 * 1024
-IDLE_SECONDS = 1.0
+LOG_PAGES = 1000
+"""Pages in the write-ahead log after which SQLite copies them into the file and begins it anew."""
 MOST_ROWS = 256
 QUICK_SECONDS = 0.001
 UNAVAILABLE = ("disk is full", "disk I/O error", "readonly", "unable to open", "locked")
@@ -29,7 +29,7 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
-    connection.execute("PRAGMA wal_autocheckpoint=0")  # the writer chooses the moment
+    connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
     connection.execute("PRAGMA cache_size=-32000")
     return connection
 
@@ -56,8 +56,6 @@ class Writer:
         self._connection = connect(path)
         self._jobs: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wal = path.with_name(path.name + "-wal")
-        self._written = False
         self._seconds = 0.0
         """What a transaction takes these days: a running mean."""
         self._turn = threading.Lock()
@@ -83,7 +81,6 @@ class Writer:
             raise _explain(error, self._path) from error
         finally:
             self._turn.release()
-        self._written = True
         return True
 
     async def close(self) -> None:
@@ -96,19 +93,10 @@ class Writer:
             batch = self._next_batch()
             if batch is None:
                 break
-            if batch:
-                self._write(batch)
-        self._checkpoint("TRUNCATE")
+            self._write(batch)
 
     def _next_batch(self) -> list[tuple[Job, asyncio.Future[Any]]] | None:
-        try:
-            first = self._jobs.get(timeout=IDLE_SECONDS)
-        except queue.Empty:
-            if self._written:
-                with self._turn:
-                    self._written = False
-                    self._checkpoint("PASSIVE")
-            return []
+        first = self._jobs.get()
         if first is None:
             return None
         batch = [first]
@@ -132,8 +120,6 @@ class Writer:
             self._answer([(batch[0][1], None, _explain(error, self._path))])
             return
         self._answer([(future, result, None) for (_, future), result in zip(batch, results, strict=True)])
-        self._written = True
-        self._checkpoint_if_large()
 
     def _transaction(self, jobs: list[Job]) -> list[Any]:
         connection = self._connection
@@ -153,20 +139,6 @@ class Writer:
     def _answer(self, answers: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(_resolve, answers)
-
-    def _checkpoint_if_large(self) -> None:
-        try:
-            large = self._wal.stat().st_size > CHECKPOINT_BYTES
-        except FileNotFoundError:
-            return
-        if large:
-            self._checkpoint("TRUNCATE")
-
-    def _checkpoint(self, mode: str) -> None:
-        try:
-            self._connection.execute(f"PRAGMA wal_checkpoint({mode})")
-        except sqlite3.Error:
-            return  # a full disk, or a reader: the next one will do; nothing is lost, it is all in the log
 
 
 def _resolve(answers: list[tuple[asyncio.Future[Any], Any, Exception | None]]) -> None:
