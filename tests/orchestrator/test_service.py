@@ -83,6 +83,13 @@ class Shop:
 
         self.stores.hot.commit = fail  # type: ignore[method-assign]
 
+    def slow_down_commits(self, seconds: float) -> None:
+        async def slow(commit: Commit) -> None:
+            await asyncio.sleep(seconds)
+            await self._commit(commit)
+
+        self.stores.hot.commit = slow  # type: ignore[method-assign]
+
 
 @asynccontextmanager
 async def _shop(stores: Stores) -> AsyncIterator[Shop]:
@@ -307,6 +314,7 @@ def test_what_finishes_within_the_grace_period_of_a_clean_stop_is_recorded(tmp_p
             document = {"name": "w", "nodes": [{"id": "a", "handler": "wait"}, last]}
             names = [(await shop.engine.start(document)).id for _ in range(20)]
             await until(lambda: len(shop.calls) == 20)
+            shop.slow_down_commits(0.1)
             asyncio.get_running_loop().call_later(0.05, shop.release.set)
         return names
 

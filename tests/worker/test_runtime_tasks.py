@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.commands import Commands, Stop
+from penstock.engine.commands import Commands, Stop, Task
 from penstock.engine.events import TaskFailed, TaskLost, TaskStarted, TaskSucceeded
 from penstock.errors import StoreUnavailable
 from penstock.stores.memory import MemoryStores
 from penstock.worker import runtime
 from penstock.worker.context import Context
+from penstock.worker.registry import Handler
 from tests.contract.facts import stop
 from tests.contract.workplace import EXECUTION, Workplace, error_of, idle, output_of
 from tests.waiting import PATIENCE_SECONDS, STEP, let_others_run, until
@@ -359,3 +360,67 @@ def test_an_outcome_that_the_store_did_not_take_is_reported_on_the_way_out(monke
             assert output_of(await place.outcome(given)) == "went on"
 
     asyncio.run(scenario())
+
+
+class Noted(Queue):
+    """Keeps which nodes' handlers were about to be called."""
+
+    def __init__(self, stores: MemoryStores) -> None:
+        super().__init__(stores)
+        self.nodes: list[str] = []
+
+    def begin(self, task: Task) -> None:
+        self.nodes.append(task.node)
+
+
+def test_the_store_is_told_before_a_handler_is_called() -> None:
+    """Whoever kills the process must be known to have been at work."""
+    stores = MemoryStores(time.time)
+    queue = Noted(stores)
+
+    async def on_the_loop(_config: Any, ctx: Context) -> bool:
+        return ctx.node_id in queue.nodes
+
+    def in_a_thread(_config: Any, ctx: Context) -> bool:
+        return ctx.node_id in queue.nodes
+
+    async def scenario() -> None:
+        in_a_process = Handler("in_a_process", idle_in_a_process, runs_in="process")
+        async with Workplace(on_the_loop, in_a_thread, in_a_process, stores=stores, queue=queue) as place:
+            assert output_of(await place.run("on_the_loop"))
+            assert output_of(await place.run("in_a_thread"))
+            given = await place.give("in_a_process")
+            await place.outcome(given)
+            assert given.node in queue.nodes
+
+    asyncio.run(scenario())
+
+
+def idle_in_a_process() -> None:
+    """Not registered, so its process refuses it; that it was about to be called is all that counts here."""
+
+
+def test_a_task_that_waits_for_a_thread_is_not_said_to_have_begun() -> None:
+    """It can't be what kills the process, so a crash must not cost it an attempt."""
+    release = threading.Event()
+    stores = MemoryStores(time.time)
+    queue = Noted(stores)
+
+    def blocks() -> None:
+        release.wait(PATIENCE_SECONDS)
+
+    async def scenario() -> None:
+        async with Workplace(blocks, stores=stores, queue=queue, worker_threads=1) as place:
+            tasks = await place.give_all(["blocks"] * 3)
+            await until(lambda: place.worker.attempts == 3)
+            await until(lambda: queue.nodes)
+            assert queue.nodes == [tasks[0].node]
+            release.set()
+            for each in tasks:
+                output_of(await place.outcome(each))
+            assert sorted(queue.nodes) == sorted(each.node for each in tasks)
+
+    try:
+        asyncio.run(scenario())
+    finally:
+        release.set()

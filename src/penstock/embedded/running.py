@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+import gc
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,10 +48,28 @@ def run(
 
 
 def run_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """`asyncio.run` on uvloop where there is one: a hop is a third faster."""
+    """`asyncio.run` for a process that is ours: on uvloop where there is one, and with a calmer garbage collector."""
+    with _calm_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(work)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop  # noqa: PLC0415
     except ImportError:
-        return asyncio.run(work)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(work)
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+@contextmanager
+def _calm_collector() -> Iterator[None]:
+    """Thousands of executions are live containers and hardly ever a cycle: looking less often saves a fifth."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
