@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sqlite3
 import tempfile
 import time
@@ -58,6 +59,7 @@ def fill(path: Path, first: int, last: int) -> None:
         connection.executemany("INSERT INTO changes VALUES (?, ?)", changes)
         connection.commit()
     connection.close()
+    os.sync()  # or the next measurement waits for this one's pages
 
 
 def main() -> None:

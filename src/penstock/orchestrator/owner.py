@@ -65,8 +65,10 @@ class PartitionOwner:
         events = await self._next_events()
         if events:
             self._deciding = True
-            await self._process(events)
-            self._deciding = False
+            try:
+                await self._process(events)
+            finally:
+                self._deciding = False
 
     async def is_idle(self) -> bool:
         """Nothing is under way, and nothing waits in the inbox."""

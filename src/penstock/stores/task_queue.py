@@ -78,6 +78,7 @@ class MemoryTaskQueue:
         """The execution has ended."""
         for task in self._on_hold.pop(execution_id, ()):
             self._queued.discard(key_of(task))
+            self._stopped.discard(key_of(task))
 
     async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
         self._beats.setdefault(worker_id, 0)

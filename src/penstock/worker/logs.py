@@ -1,4 +1,4 @@
-"""What a handler logs (or prints) is kept with its attempt, up to a limit; the rest is counted."""
+"""What a handler logs is kept with its attempt, up to a limit; the rest is counted."""
 
 from __future__ import annotations
 

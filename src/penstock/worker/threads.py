@@ -14,9 +14,8 @@ class _Call:
     def __init__(self, function: Callable[[], Any], begin: Callable[[], None] | None) -> None:
         self.function, self.begin, self.loop = function, begin, asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
-        self.taken = False
-        self.given_up = False
-        """Its thread is no longer counted, and ends when it comes back."""
+        self.over = False
+        """Answered or given up: whoever is first, its thread or the one who waits. Under the runner's lock."""
 
 
 class ThreadRunner:
@@ -27,6 +26,7 @@ class ThreadRunner:
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._alive = 0
         self._busy = 0
+        self._lock = threading.Lock()
 
     @property
     def has_room(self) -> bool:
@@ -45,9 +45,10 @@ class ThreadRunner:
         try:
             return await call.future
         except asyncio.CancelledError:
-            if call.taken:
-                call.given_up = True
-                self._alive -= 1  # its thread may hang for ever; it ends by itself when it comes back
+            with self._lock:
+                if not call.over:
+                    call.over = True
+                    self._alive -= 1  # its thread may hang for ever; it ends by itself when it comes back
             raise
         finally:
             self._busy -= 1
@@ -57,17 +58,16 @@ class ThreadRunner:
             call = self._calls.get()
             if call is None:
                 return
-            if call.future.cancelled():
-                continue
-            call.taken = True
+            if call.over:
+                return
             if call.begin is not None:
                 call.loop.call_soon_threadsafe(call.begin)
             result, error = _attempt(call.function)
-            if call.loop.is_closed():
-                return
+            with self._lock:
+                if call.over or call.loop.is_closed():
+                    return
+                call.over = True
             call.loop.call_soon_threadsafe(_settle, call.future, result, error)
-            if call.given_up:
-                return
 
     def stop(self) -> None:
         for _ in range(self._alive):

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from penstock.engine.commands import Commands, Task
 from penstock.engine.events import AnyEvent, TaskFailed, TaskLost, TaskReturned, TaskSucceeded
-from penstock.engine.states import ExecutionState
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced
 from penstock.stores import codec
 from penstock.stores.base import Commit, Lease, Stored
@@ -95,7 +95,9 @@ class SqliteHotStore:
         found: dict[str, Stored] = {}
         for name, (stored, number) in (await self._reader.executions(maybe)).items():
             if stored.last_seq:
-                found[name], self._numbers[name] = stored, number
+                found[name] = stored
+                if stored.record.state not in EXECUTION_ENDS:
+                    self._numbers[name] = number
         return found
 
     def number(self, execution_id: str, n: int) -> None:
@@ -232,7 +234,9 @@ def _write_ended(connection: sqlite3.Connection, ended: list[tuple[float | None,
         connection.execute("CREATE TEMP TABLE IF NOT EXISTS ended (ended_at REAL, state TEXT, n INTEGER PRIMARY KEY)")
         insert_many(connection, "INSERT INTO temp.ended", ended)
         connection.execute(
-            "UPDATE executions SET ended_at = e.ended_at, state = e.state FROM temp.ended AS e WHERE executions.n = e.n"
+            # by IN, so that it goes from the few that ended to their rows; a join might read every row there is
+            "UPDATE executions SET (ended_at, state) = (SELECT ended_at, state FROM temp.ended WHERE n = executions.n) "
+            "WHERE n IN (SELECT n FROM temp.ended)"
         )
         connection.execute("DELETE FROM temp.ended")
 
