@@ -45,13 +45,18 @@ class ThreadRunner:
         try:
             return await call.future
         except asyncio.CancelledError:
-            with self._lock:
-                if not call.over:
-                    call.over = True
-                    self._alive -= 1  # its thread may hang for ever; it ends by itself when it comes back
+            if self._close(call):
+                self._alive -= 1  # its thread may hang for ever; it ends by itself when it comes back
             raise
         finally:
             self._busy -= 1
+
+    def _close(self, call: _Call) -> bool:
+        """Whether it was still open: the one who closes it decides about its thread."""
+        with self._lock:
+            was_open = not call.over
+            call.over = True
+        return was_open
 
     def _serve(self) -> None:
         while True:
@@ -63,10 +68,8 @@ class ThreadRunner:
             if call.begin is not None:
                 call.loop.call_soon_threadsafe(call.begin)
             result, error = _attempt(call.function)
-            with self._lock:
-                if call.over or call.loop.is_closed():
-                    return
-                call.over = True
+            if not self._close(call) or call.loop.is_closed():
+                return
             call.loop.call_soon_threadsafe(_settle, call.future, result, error)
 
     def stop(self) -> None:
