@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.engine import ending
 from penstock.engine import events as ev
+from penstock.engine.events import TaskError
+from penstock.errors import InvalidTransition
 from tests.engine.trial import ID, Trial, node, once
 
 
@@ -204,6 +207,34 @@ def test_an_exception_while_it_was_started_fails_the_execution_too():
     trial.send(ev.ExecutionBroke(ID, "division by zero"))
     assert trial.state == "FAILED"
     assert trial.last.finished
+
+
+def test_an_execution_that_cannot_be_handled_any_more_is_failed_from_its_records_alone():
+    trial = Trial(node("done"), node("running"), node("retrying"), node("waits", "running"))
+    trial.succeed("done", at=1.0)
+    trial.started("running", at=1.0)
+    trial.fail("retrying", at=1.0, retryable=True)
+    execution = trial.execution
+    commands = ending.wreck(execution.record, execution.runs, execution.last_seq, "no plan", 2.0)
+    trial.committed.commit(commands)
+    assert commands.finished
+    assert [(stop.node, stop.attempt) for stop in commands.stops] == [("running", 1)]
+    assert trial.states | {"waits": "any"} == {
+        "done": "COMPLETED", "running": "CANCELLED", "retrying": "CANCELLED", "waits": "any",
+    }  # fmt: skip
+    trial.lose_the_owner()
+    assert trial.state == "FAILED"
+    assert trial.execution.record.error == TaskError("internal_error", "no plan")
+    assert trial.execution.record.finished_at == 2.0
+
+
+def test_an_execution_that_has_ended_is_not_wrecked():
+    trial = Trial(node("a"))
+    trial.succeed("a")
+    execution = trial.execution
+    with pytest.raises(InvalidTransition):
+        ending.wreck(execution.record, execution.runs, execution.last_seq, "late", 2.0)
+    assert trial.states == {"a": "COMPLETED"}
 
 
 def test_an_error_of_the_whole_execution_names_no_node():

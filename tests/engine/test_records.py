@@ -35,6 +35,14 @@ def test_the_next_attempt_starts_with_a_clean_record_and_the_old_errors():
     assert run.reason is None
 
 
+def test_a_task_lost_before_its_start_was_reported_names_the_worker_that_had_it():
+    trial = Trial(once("a"))
+    trial.lose("a", at=2.0)
+    [failure] = trial.run("a").failures
+    assert failure.worker_id == "worker-1"
+    assert "worker-1" in failure.error.message
+
+
 def test_the_history_has_every_change_once_with_its_attempt_and_reason():
     trial = Trial(once("a"), node("b", "a"))
     trial.fail("a", at=2.0)

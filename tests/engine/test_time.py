@@ -148,6 +148,14 @@ def test_the_store_keeps_one_timer_and_it_is_the_earliest():
     assert trial.wake_at == 100.0
 
 
+def test_a_timer_that_fired_for_the_last_time_is_taken_off():
+    trial = Trial(node("a", queue_timeout_seconds=5), node("b"))
+    trial.succeed("a", at=1.0)
+    commands = trial.timer(at=5.0)
+    assert commands.timer_changed
+    assert commands.wake_at is None
+
+
 def test_timers_that_are_due_together_all_have_their_effect():
     trial = Trial(
         node("a", retry={"max_attempts": 2, "jitter": 0}), node("b", queue_timeout_seconds=1), on_failure="continue"
