@@ -6,7 +6,7 @@ import pytest
 
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
-from penstock.errors import Conflict, StoreError
+from penstock.errors import Conflict, NotFound, StoreError
 from penstock.stores.base import Stores, WorkflowVersion
 from tests.contract.facts import Owner, begin, ended, execution_ids, letter, new, started
 from tests.contract.suite import on_every_store
@@ -165,3 +165,28 @@ async def test_handlers_are_remembered(stores: Stores) -> None:
     await stores.cold.remember_handlers(["b", "c"])
     await stores.cold.remember_handlers([])
     assert await stores.cold.known_handlers() == {"a", "b", "c"}
+
+
+@on_every_store
+async def test_the_last_wish_for_an_execution_is_kept_until_it_has_ended(stores: Stores) -> None:
+    names = execution_ids(stores)
+    steered, other = next(names), next(names)
+    owner = await begin(stores, steered)
+    await begin(stores, other)
+    await stores.cold.steer(steered, "pause")
+    await stores.cold.steer(steered, "cancel")
+    assert dict(await stores.cold.wishes(0)) == {steered: "cancel"}
+    owner = await Owner.of(stores)
+    await owner.commit(ended(steered))
+    assert dict(await stores.cold.wishes(0)) == {}
+
+
+@on_every_store
+async def test_what_has_ended_or_never_was_cannot_be_steered(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    await owner.commit(ended(name))
+    with pytest.raises(Conflict, match="is COMPLETED"):
+        await stores.cold.steer(name, "cancel")
+    with pytest.raises(NotFound, match="unknown"):
+        await stores.cold.steer("unknown", "cancel")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from penstock.engine.commands import Commands, NodeRun, Transition
-from penstock.engine.events import AnyEvent, Continued, ExecutionStarted, TaskLost, TaskReturned
+from penstock.engine.events import AnyEvent, CancelRequested, Continued, ExecutionStarted, TaskLost, TaskReturned
 from penstock.engine.states import NodeState
 from penstock.orchestrator.recovery import CHUNK, recover
 from penstock.stores.base import Stores
@@ -148,3 +148,12 @@ def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task
         await stores.close()
 
     asyncio.run(scenario())
+
+
+def test_a_wish_that_was_stored_and_perhaps_never_handled_is_asked_for_again(tmp_path: Path) -> None:
+    async def ask_and_die(stores: SqliteStores) -> None:
+        await begin(stores, "e1")
+        await stores.cold.steer("e1", "cancel")
+
+    events, _ = _after_a_restart(tmp_path, ask_and_die)
+    assert events == [Continued("e1"), CancelRequested("e1")]
