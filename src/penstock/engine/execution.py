@@ -51,6 +51,12 @@ BACKSTOP_SECONDS = 10.0
 
 
 class Execution:
+    __slots__ = (
+        "_readied", "_returned", "blocked", "commands", "considered", "deadlines", "held_back", "last_seq", "loaded",
+        "nodes", "now", "numbers", "open", "outputs", "plan", "ready", "record", "runs", "tally", "values", "wake_at",
+        "wanted",
+    )  # fmt: skip
+
     def __init__(
         self,
         plan: Plan,

@@ -98,6 +98,8 @@ def outcome_of(node: PlanNode, run: NodeRun) -> Outcome:
 class Tally:
     """For each node, how many of its dependencies are unsettled, succeeded and failed: all that fan-in is."""
 
+    __slots__ = ("_added_children", "failures", "successes", "unsettled")
+
     def __init__(self, plan: Plan) -> None:
         size = len(plan.nodes)
         self.unsettled = plan.dependency_counts.copy()

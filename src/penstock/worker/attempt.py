@@ -138,7 +138,9 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
     if handler is None:
         raise Terminal(f"this worker has no handler {task.handler!r}", category="unknown_handler")
     raw = task.config if isinstance(task.config, bytes) else await runners.blobs.get(task.config)
-    inputs = await _inputs(task.inputs, runners.blobs)
+    inputs: dict[str, bytes] = {}
+    if task.inputs:
+        inputs = await _inputs(task.inputs, runners.blobs)
     config = msgspec.json.decode(raw)
     for secret in task.secrets:
         _fill(config, secret.path, _spell_out(secret.pieces, runners.secrets, attempt.secrets))
