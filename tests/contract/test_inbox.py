@@ -148,3 +148,17 @@ def _one_of_each(name: str) -> list[AnyEvent]:
         ev.ExecutionBroke(name, "KeyError: 'x'"),
         ev.NodesAdded(name, (ev.AddedNode("fetch[1]", "fetch", ("input",)),)),
     ]
+
+
+@on_every_store
+async def test_two_who_wait_for_the_same_inbox_are_both_woken(stores: Stores) -> None:
+    """An owner that lost its lease and doesn't know it yet must not keep its successor from hearing anything."""
+    old, new = (asyncio.create_task(stores.hot.receive(0, 0, 100, LONG_SECONDS)) for _ in range(2))
+    await let_others_run()
+    short = asyncio.create_task(stores.hot.receive(0, 0, 100, 0.01))
+    async with asyncio.timeout(5):
+        assert await short == []
+    events = _numbered(stores, 1)
+    await stores.hot.append(events)
+    async with asyncio.timeout(5):
+        assert [event for _, event in await old] == [event for _, event in await new] == events

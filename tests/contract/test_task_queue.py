@@ -387,3 +387,22 @@ async def _assert_nothing_left(stores: Stores, queues: set[str] = ECHO) -> None:
     assert not fetching.done()
     fetching.cancel()
     await asyncio.gather(fetching, return_exceptions=True)
+
+
+@on_every_store
+async def test_a_worker_that_was_declared_dead_while_it_waited_is_known_again_when_it_gets_a_task(
+    stores: Stores,
+) -> None:
+    """Or nobody would take its task back when it really is dead."""
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    fetching = asyncio.create_task(stores.queue.fetch("worker-1", {"echo"}, 1))
+    await let_others_run()
+    lease = owner.lease
+    assert await stores.queue.reap(lease.partition, lease.token, "worker-1") == 0
+    assert "worker-1" not in await stores.queue.workers()
+    await owner.commit(queued(task(name)))
+    async with asyncio.timeout(5):
+        assert len(await fetching) == 1
+    assert "worker-1" in await stores.queue.workers()
+    assert await stores.queue.reap(lease.partition, lease.token, "worker-1") == 1

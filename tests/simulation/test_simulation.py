@@ -22,6 +22,12 @@ def test_no_seed_breaks_a_guarantee(first: int) -> None:
         assert faults[fault] > 0, f"nothing was proved: {fault} never happened"
 
 
+@pytest.mark.parametrize("seed", [747, 1089, 1261, 1877, 2739, 2801, 4491])
+def test_seeds_that_once_found_something_find_it_no_more(seed: int) -> None:
+    """A task given to a worker that was already declared dead; two owners that waited for one inbox."""
+    assert simulate(seed)[0] == []
+
+
 def test_the_same_seed_gives_the_same_run() -> None:
     assert simulate(7) == simulate(7)
 

@@ -13,7 +13,8 @@ class Inbox:
     def __init__(self) -> None:
         self._events: deque[tuple[int, AnyEvent]] = deque()
         self._last = 0
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiters: set[asyncio.Future[None]] = set()
+        """Usually the owner's; one that lost its lease and doesn't know it yet may wait here too."""
 
     @property
     def last(self) -> int:
@@ -29,8 +30,8 @@ class Inbox:
         self.wake()
 
     def wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        for waiter in self._waiters:
+            _release(waiter)
 
     def after(self, position: int, limit: int) -> list[tuple[int, AnyEvent]]:
         if self._last <= position:
@@ -52,10 +53,16 @@ class Inbox:
             await asyncio.sleep(0)
             return
         loop = asyncio.get_running_loop()
-        self._waiter = waiter = loop.create_future()
-        timer = loop.call_later(timeout_seconds, self.wake)
+        waiter = loop.create_future()
+        self._waiters.add(waiter)
+        timer = loop.call_later(timeout_seconds, _release, waiter)
         try:
             await waiter
         finally:
             timer.cancel()
-            self._waiter = None
+            self._waiters.discard(waiter)
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

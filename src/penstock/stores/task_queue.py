@@ -85,6 +85,8 @@ class MemoryTaskQueue:
         while True:
             tasks = self._take(worker_id, queues, limit)
             if tasks:
+                # again: while it waited here it may have been declared dead, and what nobody counts nobody takes back
+                self._beats.setdefault(worker_id, 0)
                 return tasks
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiters[worker_id] = (waiter, queues)  # not a copy: a worker may begin to serve more
