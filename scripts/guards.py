@@ -116,7 +116,8 @@ GUARDS = [
     ),
     Guard(
         "a worker that gets a task is counted, also one that was declared dead", "stores/task_queue.py",
-        "                self._beats.setdefault(worker_id, 0)\n                return tasks", "                return tasks",
+        "                self._beats.setdefault(worker_id, 0)\n                return tasks",
+        "                return tasks",
         "tests/contract/test_task_queue.py",
     ),
     Guard(
