@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import platform
+import shutil
 import sqlite3
 import statistics
 import subprocess
@@ -74,10 +76,13 @@ def main() -> None:
     print(f"| {'work':<36} | seconds | tasks/s | executions/s | hop p50 ms | hop p99 ms | peak MB |")
     print(f"|{'-' * 38}|--------:|--------:|-------------:|-----------:|-----------:|--------:|")
     results = {}
+    # removed at the very end: on a file system with discard, removing one run's files slows down the next one's syncs
+    directory = Path(tempfile.mkdtemp(dir=arguments.folder, prefix="penstock-bench-"))
+    atexit.register(shutil.rmtree, directory)
     for name in workloads():
         if arguments.only not in name:
             continue
-        found = results[name] = medians([run_one(name, arguments.folder) for _ in range(arguments.runs)])
+        found = results[name] = medians([run_one(name, directory) for _ in range(arguments.runs)])
         print(
             f"| {name:<36} | {found['seconds']:7.3f} | {found['tasks_per_second']:7,.0f} "
             f"| {found['executions_per_second']:12,.1f} | {found['hop_ms_p50']:10.3f} | {found['hop_ms_p99']:10.3f} "

@@ -68,8 +68,8 @@ async def measure(document: Document, count: int, store: str) -> dict[str, Any]:
 def main() -> None:
     name, folder = sys.argv[1:]
     document, count = workloads()[name]
-    with tempfile.TemporaryDirectory(dir=folder, prefix="penstock-bench-") as directory:
-        print(json.dumps(run_loop(measure(document, count, f"sqlite:///{Path(directory) / 'bench.db'}"))))
+    directory = tempfile.mkdtemp(dir=folder)  # whoever called removes it
+    print(json.dumps(run_loop(measure(document, count, f"sqlite:///{Path(directory) / 'bench.db'}"))))
 
 
 if __name__ == "__main__":
