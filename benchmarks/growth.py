@@ -55,8 +55,8 @@ def fill(path: Path, first: int, last: int) -> None:
             "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
-        changes = [((n << 24) + i, change) for n in numbers for i in range(4)]
-        connection.executemany("INSERT INTO changes VALUES (?, ?)", changes)
+        changes = [(n, change) for n in numbers for _ in range(4)]
+        connection.executemany("INSERT INTO changes (n, change) VALUES (?, ?)", changes)
         connection.commit()
     connection.close()
     os.sync()  # or the next measurement waits for this one's pages

@@ -13,8 +13,6 @@ from penstock.stores import codec
 from penstock.stores.base import Stored
 from penstock.stores.sqlite.claims import Claims
 
-CHANGES = 1 << 24
-
 
 @dataclass
 class Verdict:
@@ -56,9 +54,7 @@ def judge(path: Path) -> Verdict:
 def _judge_execution(
     connection: sqlite3.Connection, verdict: Verdict, n: int, name: str, state: str, ended_at: float, intent: bytes
 ) -> None:
-    rows = connection.execute(
-        "SELECT change FROM changes WHERE id >= ? AND id < ? ORDER BY id", (n * CHANGES, (n + 1) * CHANGES)
-    ).fetchall()
+    rows = connection.execute("SELECT change FROM changes WHERE n = ? ORDER BY id", (n,)).fetchall()
     stored = codec.fold(codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows])
     verdict.executions[name] = stored
     problems = list(_problems(stored))

@@ -18,6 +18,7 @@ from penstock.engine.commands import (
 )
 from penstock.engine.events import AnyEvent, TaskError, TaskSucceeded
 from penstock.engine.states import ExecutionState, NodeState
+from penstock.stores import codec
 from penstock.stores.base import Commit, Lease, NewExecution, Stores, partition_of
 
 HOUR = 3600.0
@@ -93,7 +94,7 @@ class Owner:
         return cls(stores, lease)
 
     def commit_of(self, *changes: Commands) -> Commit:
-        return Commit(self.lease.partition, self.lease.token, self.lease.commit_number, self.position, changes)
+        return codec.new_commit(self.lease, self.position, changes)
 
     async def commit(self, *changes: Commands) -> None:
         await self.stores.hot.commit(self.commit_of(*changes))

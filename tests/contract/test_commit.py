@@ -112,10 +112,9 @@ async def test_a_commit_whose_content_cannot_be_written_leaves_nothing_of_any_ex
     before = await stores.hot.load([good, bad])
     await stores.hot.append([ExecutionStarted(good)])
     spoiled = Commands(bad, history=[_line(2)], logs=[("a", 1, "half a character: \ud800")])
-    planned = owner.commit_of(queued(task(good)), spoiled)
-    planned.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
+    owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
     with pytest.raises((StoreError, ValueError)):
-        await stores.hot.commit(planned)
+        await stores.hot.commit(owner.commit_of(queued(task(good)), spoiled))
     following = await Owner.of(stores)
     assert await stores.hot.load([good, bad]) == before
     assert len(await following.inbox()) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,8 +49,8 @@ def run(
 
 
 def run_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """`asyncio.run` for a process that is ours: on uvloop where there is one, and with a calmer garbage collector."""
-    with _calm_collector(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    """`asyncio.run` for a process that is ours: on uvloop where there is one, and tuned for it."""
+    with _calm_collector(), _quick_threads(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(work)
 
 
@@ -60,6 +61,20 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
+
+
+@contextmanager
+def _quick_threads() -> Iterator[None]:
+    """A thread that waits for the interpreter gets it after 0.5 ms instead of 5.
+
+    The writer needs it a few times per commit, for microseconds; while it waits, nothing is written.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.0005)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 @contextmanager

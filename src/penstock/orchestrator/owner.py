@@ -11,19 +11,16 @@ from penstock.engine.ending import wreck
 from penstock.engine.events import AnyEvent, Continued, ExecutionStarted, TimerFired
 from penstock.engine.execution import COMMIT_WEIGHT, Execution
 from penstock.engine.states import EXECUTION_ENDS
-from penstock.errors import Fenced, StoreUnavailable
+from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import Loader
 from penstock.orchestrator.plans import Plans
 from penstock.stores import codec
-from penstock.stores.base import Commit, Lease, Stored, Stores
+from penstock.stores.base import Lease, Stored, Stores
 
 log = logging.getLogger("penstock.orchestrator")
 
 BATCH_EVENTS = 512
 IDLE_SECONDS = 1.0
-TRANSIENT = (Fenced, StoreUnavailable)
-"""Not an execution's fault: the owner ends, and another one tries again."""
-
 Ended = Execution | Stored
 Observer = Callable[[Sequence[Commands], Sequence[Ended]], None]
 """Told after each commit: what was decided, and which executions ended with it."""
@@ -49,8 +46,11 @@ class PartitionOwner:
         self._continue: set[str] = set()
         self._batch: dict[str, Execution] = {}
         self._wrecks: dict[str, Wreck] = {}
+        self._failing: set[str] = set()
+        """Wrecks whose commit is under way."""
+        self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
+        self._weight = 0
         self._deciding = False
-        self.commits = 0
         self.events = 0
 
     async def run(self) -> None:
@@ -58,24 +58,39 @@ class PartitionOwner:
 
         Whatever it is, this owner is finished: a commit may or may not have happened, so a new one reads it all again.
         """
-        while True:
-            await self.step()
+        try:
+            while True:
+                await self._advance()
+        finally:
+            await self._committer.end()
 
     async def step(self) -> None:
+        """One batch, written."""
+        await self._advance()
+        await self._committer.settle()
+
+    async def _advance(self) -> None:
+        """Decide what has come. It is written at once, or when the commit under way has landed."""
         events = await self._next_events()
-        if events:
-            self._deciding = True
-            try:
-                await self._process(events)
-            finally:
-                self._deciding = False
+        self._deciding = True
+        try:
+            if events:
+                await self._decide(events)
+            if not (events and self._committer.is_busy):
+                await self._commit_batch()
+        finally:
+            self._deciding = False
 
     async def is_idle(self) -> bool:
         """Nothing is under way, and nothing waits in the inbox."""
-        return not self._deciding and not await self._hot.receive(self.lease.partition, self._position, 1, 0.0)
+        if self._deciding or self._batch or self._committer.is_busy:
+            return False
+        return not await self._hot.receive(self.lease.partition, self._position, 1, 0.0)
 
     async def _next_events(self) -> list[tuple[int, AnyEvent]]:
         """Events with their positions; timers and what was left over have none of their own."""
+        if self._committer.is_busy:  # what it sets or clears isn't known yet: only the inbox is
+            return await self._hot.receive(self.lease.partition, self._position, BATCH_EVENTS, 0.0)
         partition, now = self.lease.partition, self._hot.now()
         next_due = await self._hot.next_due(partition)
         wait = IDLE_SECONDS if next_due is None else min(IDLE_SECONDS, max(0.0, next_due - now))
@@ -88,18 +103,15 @@ class PartitionOwner:
         self._continue.clear()
         return events
 
-    async def _process(self, events: list[tuple[int, AnyEvent]]) -> None:
+    async def _decide(self, events: list[tuple[int, AnyEvent]]) -> None:
         now = self._hot.now()
         await self._load([event for _, event in events], now)
-        weight = 0
         for position, event in events:
-            weight += await self._handle(event, now)
+            self._weight += await self._handle(event, now)
             self._position = position
-            if weight >= COMMIT_WEIGHT:
+            if self._weight >= COMMIT_WEIGHT:
                 await self._commit_batch()
-                weight = 0
         self.events += len(events)
-        await self._commit_batch()
 
     async def _handle(self, event: AnyEvent, now: float) -> int:
         """Answers how much there is to write for it. One bad execution must not stop the partition."""
@@ -122,6 +134,7 @@ class PartitionOwner:
     async def _load(self, events: Sequence[AnyEvent], now: float) -> None:
         """Everything that these events concern and that isn't in memory."""
         missing = {event.execution_id for event in events if event.execution_id not in self._cache}
+        missing.difference_update(self._wrecks)
         starts = {event.execution_id for event in events if isinstance(event, ExecutionStarted)}
         if not missing:
             return
@@ -132,6 +145,10 @@ class PartitionOwner:
 
     async def _wreck(self, execution_id: str, error: Exception, now: float) -> None:
         """That execution fails, from its last committed state, and everything else goes on."""
+        await self._committer.settle()
+        await self._fail(execution_id, error, now)
+
+    async def _fail(self, execution_id: str, error: Exception, now: float) -> None:
         log.error("execution %s broke", execution_id, exc_info=error)
         self._cache.pop(execution_id, None)
         self._batch.pop(execution_id, None)
@@ -146,43 +163,37 @@ class PartitionOwner:
             message = f"{type(error).__name__}: {error}"
             self._wrecks[execution_id] = Wreck(stored, wreck(stored.record, stored.runs, stored.last_seq, message, now))
 
+    async def _culprit(self, execution_id: str, error: Exception) -> Commands | None:
+        """The store refuses what was decided for it: what to write instead; the same again if that was the wreck."""
+        if execution_id not in self._wrecks:
+            await self._fail(execution_id, error, self._hot.now())
+        wrecked = self._wrecks.get(execution_id)
+        if wrecked is None:
+            return None
+        self._failing.add(execution_id)
+        return wrecked.commands
+
     async def _commit_batch(self) -> None:
         changes = [execution.take_commands() for execution in self._batch.values()]
-        changes += [wrecked.commands for wrecked in self._wrecks.values()]
+        fresh = [wrecked for name, wrecked in self._wrecks.items() if name not in self._failing]
+        changes += [wrecked.commands for wrecked in fresh]
+        self._failing.update(wrecked.commands.execution_id for wrecked in fresh)
         self._batch.clear()
+        self._weight = 0
         await self._spill(task for commands in changes for task in commands.tasks)
-        await self._commit(changes, self.lease.position, self._position)
+        await self._committer.settle()
+        if len(changes) > 1:
+            await self._committer.begin(changes, self._position)
+        elif changes or self._position != self.lease.position:  # nothing to decide meanwhile, or so little
+            await self._committer.write(changes, self._position)
 
-    async def _commit(self, changes: list[Commands], before: int, after: int) -> None:
-        """A commit that is refused for its content is split until the culprit is found; that one fails."""
-        lease = self.lease
-        try:
-            await self._hot.commit(Commit(lease.partition, lease.token, lease.commit_number, after, changes))
-        except TRANSIENT:
-            raise
-        except Exception as error:
-            if len(changes) > 1:
-                half = len(changes) // 2
-                await self._commit(changes[:half], before, before)
-                await self._commit(changes[half:], before, after)
-                return
-            if not changes or changes[0].execution_id in self._wrecks:
-                raise
-            name = changes[0].execution_id
-            await self._wreck(name, error, self._hot.now())
-            await self._commit([self._wrecks[name].commands] if name in self._wrecks else [], before, after)
-            return
-        lease.commit_number += 1
-        lease.position = after
-        self._committed(changes)
-
-    def _committed(self, changes: list[Commands]) -> None:
-        self.commits += 1
+    def _landed(self, changes: list[Commands]) -> None:
         ended: list[Ended] = []
         for commands in changes:
             name = commands.execution_id
             if commands.finished:
                 ended.append(self._wrecks.pop(name).stored if name in self._wrecks else self._cache.pop(name))
+                self._failing.discard(name)
             elif commands.more:
                 self._continue.add(name)
         if self._observer is not None:

@@ -37,6 +37,11 @@ class Commit(msgspec.Struct):
     """The number that the store must be at."""
     position: int
     changes: Sequence[Commands]
+    data: Sequence[bytes]
+    """For each of the changes, what is kept of it; empty if that is nothing.
+
+    Encoded before the commit is on its way: the executions go on meanwhile, and what they become isn't part of it.
+    """
 
 
 class Stored(msgspec.Struct):

@@ -5,12 +5,15 @@ Fields may only be added at the end, with a default; array-like structs then rea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
+
 import msgspec
 
 from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import AnyEvent, Value
 from penstock.errors import SchemaMismatch
-from penstock.stores.base import NewExecution, Stored
+from penstock.stores.base import Commit, Lease, NewExecution, Stored
 
 SCHEMA = 1
 READABLE = (SCHEMA - 1, SCHEMA)
@@ -38,7 +41,18 @@ _intent_decoder = msgspec.msgpack.Decoder(NewExecution)
 encode = _encoder.encode
 
 
-def encode_change(commands: Commands) -> bytes:
+def new_commit(lease: Lease, position: int, changes: Sequence[Commands]) -> Commit:
+    """What was decided, as it is now: later decisions change the same records."""
+    data = [_encode_change(commands) for commands in changes]
+    for commands in changes:
+        if commands.record is not None:
+            commands.record = copy(commands.record)
+    return Commit(lease.partition, lease.token, lease.commit_number, position, changes, data)
+
+
+def _encode_change(commands: Commands) -> bytes:
+    if not (commands.nodes or commands.history or commands.record or commands.logs):
+        return b""
     return encode(
         Change(
             SCHEMA, commands.record, list(commands.nodes.values()), commands.outputs, commands.history, commands.logs

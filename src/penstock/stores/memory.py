@@ -99,15 +99,14 @@ class MemoryHotStore:
             self.fenced += 1
             raise Fenced(f"partition {commit.partition} has moved on from commit {commit.commit_number}")
         # encoded before the first write: a commit that can't be encoded must leave nothing
-        encoded = [codec.encode_change(commands) for commands in commit.changes]
         letters = [codec.encode(letter) for commands in commit.changes for letter in commands.dead_letters]
         place.commit_number += 1
         place.position = commit.position
         place.inbox.trim(commit.position)
         self.letters += letters
-        for commands, change in zip(commit.changes, encoded, strict=True):
+        for commands, change in zip(commit.changes, commit.data, strict=True):
             name = commands.execution_id
-            if commands.nodes or commands.history or commands.record or commands.logs:
+            if change:
                 self.changes.setdefault(name, []).append(change)
             if commands.record is not None:
                 self.records[name] = codec.encode(commands.record)

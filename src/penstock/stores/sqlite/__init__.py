@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from penstock.errors import SchemaMismatch, StoreError
@@ -15,7 +16,7 @@ from penstock.stores.sqlite.lock import LockFile
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import LOG_PAGES, Writer, connect
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 
 
 class SqliteStores:
@@ -26,10 +27,12 @@ class SqliteStores:
         self.path = path
         self._lock = LockFile(path.with_name(path.name + ".lock"))
         try:
-            _prepare(path)
-            self._claims = Claims(path.with_name(path.name + ".claims"))
-            self._reader = Reader(path)
-            self._writer = Writer(path)
+            with closing(
+                _prepare(path)
+            ):  # the last connection that closes removes the log: not before there is another
+                self._claims = Claims(path.with_name(path.name + ".claims"))
+                self._reader = Reader(path)
+                self._writer = Writer(path)
         except BaseException:
             self._lock.release()
             raise
@@ -45,23 +48,23 @@ class SqliteStores:
         self._lock.release()
 
 
-def _prepare(path: Path) -> None:
+def _prepare(path: Path) -> sqlite3.Connection:
     try:
         connection = connect(path)
     except sqlite3.Error as error:
         raise StoreError(f"{path} can't be opened as a SQLite file: {error}") from None
     try:
-        found = _schema(connection)
-        if found is not None and found != SCHEMA_VERSION:
-            raise SchemaMismatch(f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}")
+        _check_schema(connection, path)
         connection.executescript((Path(__file__).parent / "schema.sql").read_text())
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
         connection.execute("INSERT OR IGNORE INTO meta VALUES ('store_id', ?)", (secrets.token_hex(8),))
         _stretch_log(connection)
-    except sqlite3.Error as error:
-        raise StoreError(f"{path} can't be used: {error}") from None
-    finally:
+    except BaseException as error:
         connection.close()
+        if isinstance(error, sqlite3.Error):
+            raise StoreError(f"{path} can't be used: {error}") from None
+        raise
+    return connection
 
 
 def _stretch_log(connection: sqlite3.Connection) -> None:
@@ -72,9 +75,10 @@ def _stretch_log(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA wal_checkpoint(RESTART)")
 
 
-def _schema(connection: sqlite3.Connection) -> str | None:
-    """The schema of a file that has been used before."""
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Of a file that has been used before."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-        return None
+        return
     row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-    return str(row[0]) if row else None
+    if row and str(row[0]) != SCHEMA_VERSION:
+        raise SchemaMismatch(f"{path} has schema {row[0]}; this version of Penstock uses {SCHEMA_VERSION}")

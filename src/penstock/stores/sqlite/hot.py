@@ -23,7 +23,7 @@ from penstock.stores import codec
 from penstock.stores.base import Commit, Lease, Stored
 from penstock.stores.inbox import Inbox
 from penstock.stores.sqlite.claims import Claims
-from penstock.stores.sqlite.reader import CHANGE_BITS, Reader
+from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 from penstock.stores.task_queue import Key, MemoryTaskQueue, key_of
 
@@ -44,7 +44,9 @@ class SqliteHotStore:
         self._timers: dict[str, float] = {}
         self._timer_heap: list[tuple[float, str]] = []
         self._numbers: dict[str, int] = {}
-        """For each active execution, the id that its next change gets."""
+        """By the id of each active execution, the number that this store gave it."""
+        self._untouched: set[str] = set()
+        """Created here, and nothing was written about them since: no need to look."""
         self.queue = SqliteTaskQueue(self, claims)
         for name, wake_at in reader.timers():
             self._set_timer(name, wake_at)
@@ -88,31 +90,31 @@ class SqliteHotStore:
         return self._inbox.after(after, limit)
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
-        # an execution that was just created has no changes: no need to look
-        maybe = [name for name in execution_ids if self._numbers.get(name, 1) & ((1 << CHANGE_BITS) - 1)]
+        maybe = [name for name in execution_ids if name not in self._untouched]
         if not maybe:
             return {}
         found: dict[str, Stored] = {}
-        for name, (stored, number) in (await self._reader.executions(maybe)).items():
+        for name, (stored, n) in (await self._reader.executions(maybe)).items():
             if stored.last_seq:
                 found[name] = stored
                 if stored.record.state not in EXECUTION_ENDS:
-                    self._numbers[name] = number
+                    self._numbers[name] = n
         return found
 
     def number(self, execution_id: str, n: int) -> None:
         """A new execution has the number `n`."""
-        self._numbers[execution_id] = n << CHANGE_BITS
+        self._numbers[execution_id] = n
+        self._untouched.add(execution_id)
 
     async def commit(self, commit: Commit) -> None:
         self._check(commit)
-        rows = self._rows(commit.changes)
+        rows = self._rows(commit)
         updates = self._updates(commit.changes)
 
         def job(connection: sqlite3.Connection) -> None:
             _write(connection, rows, updates)
 
-        if (rows or updates) and not (self._is_small(rows) and self._writer.now(job)):
+        if (rows or updates) and not (self._is_small(rows) and self._writer.now(job, one_statement=not updates)):
             written = self._writing = self._writer.submit(job)
             written.add_done_callback(lambda done: None if done.exception() else self._show(commit))
             # once it is on its way it happens, also if the caller is cancelled: its effects must show then too
@@ -133,14 +135,13 @@ class SqliteHotStore:
                 self._timers.pop(commands.execution_id, None)
                 self._numbers.pop(commands.execution_id, None)
 
-    def _rows(self, changes: Sequence[Commands]) -> list[tuple[int, bytes]]:
-        """Encoded now: by the time the writer gets to it, the execution may have gone on."""
+    def _rows(self, commit: Commit) -> list[tuple[int, bytes]]:
+        numbers, untouched = self._numbers, self._untouched
         rows: list[tuple[int, bytes]] = []
-        for commands in changes:
-            if commands.nodes or commands.history or commands.record or commands.logs:
-                row = self._numbers[commands.execution_id]
-                self._numbers[commands.execution_id] = row + 1
-                rows.append((row, codec.encode_change(commands)))
+        for commands, data in zip(commit.changes, commit.data, strict=True):
+            if data:
+                rows.append((numbers[commands.execution_id], data))
+                untouched.discard(commands.execution_id)
         return rows
 
     def _is_small(self, rows: list[tuple[int, bytes]]) -> bool:
@@ -163,17 +164,17 @@ class SqliteHotStore:
         for commands in changes:
             name = commands.execution_id
             if commands.finished and commands.record is not None:
-                n = self._numbers[name] >> CHANGE_BITS
+                n = self._numbers[name]
                 updates.ended.append((commands.record.finished_at, str(commands.record.state), n))
                 if name in self._timers:
                     updates.timers.append((n, None))
             elif commands.timer_changed:
-                updates.timers.append((self._numbers[name] >> CHANGE_BITS, commands.wake_at))
+                updates.timers.append((self._numbers[name], commands.wake_at))
             if commands.held is not None and not commands.finished:
                 state = ExecutionState.PAUSED if commands.held else ExecutionState.RUNNING
-                updates.states.append((str(state), self._numbers[name] >> CHANGE_BITS))
+                updates.states.append((str(state), self._numbers[name]))
             for letter in commands.dead_letters:
-                updates.letters.append((self._numbers[name] >> CHANGE_BITS, codec.encode(letter)))
+                updates.letters.append((self._numbers[name], codec.encode(letter)))
         return updates
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:  # noqa: ARG002
@@ -214,7 +215,7 @@ class _Updates:
 
 
 def _write(connection: sqlite3.Connection, rows: list[tuple[int, bytes]], updates: _Updates) -> None:
-    insert_many(connection, "INSERT INTO changes (id, change)", rows)
+    insert_many(connection, "INSERT INTO changes (n, change)", rows)
     _write_ended(connection, updates.ended)
     for state in updates.states:
         connection.execute("UPDATE executions SET state = ? WHERE n = ?", state)
@@ -227,18 +228,19 @@ def _write(connection: sqlite3.Connection, rows: list[tuple[int, bytes]], update
 
 
 def _write_ended(connection: sqlite3.Connection, ended: list[tuple[float | None, str, int]]) -> None:
-    """As `insert_many`: one statement for many rows."""
-    if len(ended) == 1:
-        connection.execute("UPDATE executions SET ended_at = ?, state = ? WHERE n = ?", ended[0])
-    elif ended:
-        connection.execute("CREATE TEMP TABLE IF NOT EXISTS ended (ended_at REAL, state TEXT, n INTEGER PRIMARY KEY)")
-        insert_many(connection, "INSERT INTO temp.ended", ended)
-        connection.execute(
-            # by IN, so that it goes from the few that ended to their rows; a join might read every row there is
-            "UPDATE executions SET (ended_at, state) = (SELECT ended_at, state FROM temp.ended WHERE n = executions.n) "
-            "WHERE n IN (SELECT n FROM temp.ended)"
-        )
-        connection.execute("DELETE FROM temp.ended")
+    """As `insert_many`: few statements. What one batch ended has one time, so there are few groups."""
+    groups: dict[tuple[float | None, str], list[int]] = {}
+    for at, state, n in ended:
+        groups.setdefault((at, state), []).append(n)
+    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 2
+    for common, numbers in groups.items():
+        for start in range(0, len(numbers), most):
+            some = numbers[start : start + most]
+            marks = ",".join("?" * len(some))
+            connection.execute(
+                f"UPDATE executions SET ended_at = ?, state = ? WHERE n IN ({marks})",  # noqa: S608 -- marks only
+                (*common, *some),
+            )
 
 
 class SqliteTaskQueue(MemoryTaskQueue):

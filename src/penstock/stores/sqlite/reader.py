@@ -12,8 +12,7 @@ from penstock.stores import codec
 from penstock.stores.base import Stored
 from penstock.stores.sqlite.writer import connect
 
-CHANGE_BITS = 24
-HAS_CHANGES = "EXISTS (SELECT 1 FROM changes WHERE changes.id = executions.n << 24)"
+HAS_CHANGES = "EXISTS (SELECT 1 FROM changes WHERE changes.n = executions.n)"
 
 
 class Reader:
@@ -38,7 +37,7 @@ class Reader:
         return [row[0] for row in rows]
 
     async def executions(self, execution_ids: Collection[str]) -> dict[str, tuple[Stored, int]]:
-        """Each execution that there is, and the id that its next change gets."""
+        """Each execution that there is, and its number."""
         return await asyncio.to_thread(self._executions, list(execution_ids))
 
     def _executions(self, execution_ids: list[str]) -> dict[str, tuple[Stored, int]]:
@@ -50,12 +49,8 @@ class Reader:
         if not found:
             return None
         n, intent = found[0]
-        first = n << CHANGE_BITS
-        rows = self.rows_now(
-            "SELECT id, change FROM changes WHERE id >= ? AND id < ? ORDER BY id", (first, first + (1 << CHANGE_BITS))
-        )
-        stored = codec.fold(codec.decode_record(intent), [codec.decode_change(change) for _, change in rows])
-        return stored, rows[-1][0] + 1 if rows else first
+        rows = self.rows_now("SELECT change FROM changes WHERE n = ? ORDER BY id", (n,))
+        return codec.fold(codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows]), n
 
     def close(self) -> None:
         with self._lock:

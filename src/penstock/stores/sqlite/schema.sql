@@ -5,7 +5,8 @@
 --             submitted (msgpack), `wish` the last cancel, pause or resume that was asked for.
 -- changes     what each commit did to an execution (codec.Change): node records, outputs, history lines, logs. Appended,
 --             never rewritten: an execution is the fold of its changes, and a finished one needs no copying.
---             `id` is n * 2^24 + the number of the change, so an execution's changes lie side by side without an index.
+--             One after another in the order of commits, whichever execution they are of: a commit for hundreds of
+--             executions writes a few pages at the end of the table, and the index says where an execution's are.
 -- timers      when an execution must be looked at; only those that have a timer.
 -- letters     dead letters (msgpack).
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -24,7 +25,8 @@ CREATE TABLE IF NOT EXISTS executions (
 CREATE INDEX IF NOT EXISTS active_executions ON executions (n) WHERE ended_at IS NULL;
 CREATE UNIQUE INDEX IF NOT EXISTS idempotency_keys ON executions (idempotency_key) WHERE idempotency_key IS NOT NULL;
 
-CREATE TABLE IF NOT EXISTS changes (id INTEGER PRIMARY KEY, change BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS changes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, change BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS changes_of ON changes (n);
 
 CREATE TABLE IF NOT EXISTS timers (n INTEGER PRIMARY KEY, wake_at REAL NOT NULL);
 

@@ -20,7 +20,6 @@ from penstock.errors import StoreError, StoreUnavailable
 Job = Callable[[sqlite3.Connection], Any]
 LOG_PAGES = 1000
 """Pages in the write-ahead log after which SQLite copies them into the file and begins it anew."""
-MOST_ROWS = 256
 QUICK_SECONDS = 0.001
 UNAVAILABLE = ("disk is full", "disk I/O error", "readonly", "unable to open", "locked")
 
@@ -40,14 +39,15 @@ def insert_many(connection: sqlite3.Connection, statement: str, rows: Sequence[t
     `executemany` gives up the interpreter's lock for each row and, with a busy event loop beside it, waits up to 5 ms
     to get it back: 1,000 rows could take seconds. One statement of many rows takes it back once.
     """
-    start = 0
-    while start < len(rows):
-        count = min(MOST_ROWS, 1 << ((len(rows) - start).bit_length() - 1))
-        values = ",".join(["(" + ",".join("?" * len(rows[0])) + ")"] * count)
+    if not rows:
+        return
+    row_text = "(" + ",".join("?" * len(rows[0])) + ")"
+    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(rows[0])
+    for start in range(0, len(rows), most):
+        some = rows[start : start + most]
         connection.execute(
-            f"{statement} VALUES {values}", [item for row in rows[start : start + count] for item in row]
+            f"{statement} VALUES {','.join([row_text] * len(some))}", [value for row in some for value in row]
         )
-        start += count
 
 
 class Writer:
@@ -71,12 +71,15 @@ class Writer:
         self._jobs.put((job, future))
         return future
 
-    def now(self, job: Job) -> bool:
-        """Run `job` in a transaction of its own, here; False if the thread had better do it."""
+    def now(self, job: Job, *, one_statement: bool = False) -> bool:
+        """Run `job` in a transaction of its own, here; False if the thread had better do it.
+
+        A job of one statement needs no `BEGIN` and no `COMMIT`: a statement by itself is a transaction.
+        """
         if self._seconds > QUICK_SECONDS or not self._jobs.empty() or not self._turn.acquire(blocking=False):
             return False
         try:
-            self._transaction([job])
+            self._transaction([job], explicit=not one_statement)
         except Exception as error:
             raise _explain(error, self._path) from error
         finally:
@@ -121,13 +124,15 @@ class Writer:
             return
         self._answer([(future, result, None) for (_, future), result in zip(batch, results, strict=True)])
 
-    def _transaction(self, jobs: list[Job]) -> list[Any]:
+    def _transaction(self, jobs: list[Job], *, explicit: bool = True) -> list[Any]:
         connection = self._connection
         began = time.perf_counter()
-        connection.execute("BEGIN IMMEDIATE")
+        if explicit:
+            connection.execute("BEGIN IMMEDIATE")
         try:
             results = [job(connection) for job in jobs]
-            connection.execute("COMMIT")
+            if explicit:
+                connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -1,0 +1,108 @@
+"""Commits of one partition, one after another. While one is being written, the owner decides the next batch.
+
+At most one is under way, and the next begins when it has landed: the store needs to know of one at a time, and its
+fence stays as simple as that. Nobody outside sees a decision before it has landed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from penstock.engine.commands import Commands
+from penstock.errors import Fenced, StoreUnavailable
+from penstock.stores import codec
+from penstock.stores.base import HotStore, Lease
+
+TRANSIENT = (Fenced, StoreUnavailable)
+"""Not an execution's fault: the owner ends, and another one tries again."""
+
+
+class UnderWay(NamedTuple):
+    changes: list[Commands]
+    after: int
+    written: asyncio.Future[None]
+
+
+class Committer:
+    """`landed` is told what was written; `culprit` fails an execution whose changes the store refuses."""
+
+    def __init__(
+        self,
+        hot: HotStore,
+        lease: Lease,
+        landed: Callable[[list[Commands]], None],
+        culprit: Callable[[str, Exception], Awaitable[Commands | None]],
+    ) -> None:
+        self._hot, self._lease, self._landed, self._culprit = hot, lease, landed, culprit
+        self._under_way: UnderWay | None = None
+        self.commits = 0
+
+    @property
+    def is_busy(self) -> bool:
+        return self._under_way is not None
+
+    async def begin(self, changes: list[Commands], after: int) -> None:
+        """On its way when this returns; `settle` waits for it, and must have waited for the one before."""
+        try:
+            commit = codec.new_commit(self._lease, after, changes)
+        except Exception as error:  # noqa: BLE001 -- something in it can't be written down
+            await self._divide(changes, after, error)
+            return
+        self._under_way = UnderWay(changes, after, asyncio.ensure_future(self._hot.commit(commit)))
+        await asyncio.sleep(0)  # or it would begin only when the next batch has been decided
+
+    async def write(self, changes: list[Commands], after: int) -> None:
+        """All the way. A commit that is refused for its content is split until the culprit is found; that one fails."""
+        try:
+            await self._hot.commit(codec.new_commit(self._lease, after, changes))
+        except TRANSIENT:
+            raise
+        except Exception as error:
+            if not changes:
+                raise
+            await self._divide(changes, after, error)
+        else:
+            self._note(changes, after)
+
+    async def settle(self) -> None:
+        """Wait until what is under way has landed. Raises what became of it."""
+        if self._under_way is None:
+            return
+        changes, after, written = self._under_way
+        await asyncio.wait((written,))
+        try:
+            written.result()
+        except TRANSIENT:
+            raise
+        except Exception as error:  # noqa: BLE001
+            await self._divide(changes, after, error)
+        else:
+            self._note(changes, after)
+        self._under_way = None
+
+    async def end(self) -> None:
+        """Whoever owns the partition next reads the store: nothing may be on its way then."""
+        if self._under_way is not None:
+            written = self._under_way.written
+            await asyncio.wait((written,))
+            if not written.cancelled():
+                written.exception()  # looked at, or asyncio complains: what became of it, the store knows
+
+    def _note(self, changes: list[Commands], after: int) -> None:
+        self._lease.commit_number += 1
+        self._lease.position = after
+        self.commits += 1
+        self._landed(changes)
+
+    async def _divide(self, changes: list[Commands], after: int, error: Exception) -> None:
+        if len(changes) > 1:
+            half = len(changes) // 2
+            await self.write(changes[:half], self._lease.position)
+            await self.write(changes[half:], after)
+            return
+        failed = await self._culprit(changes[0].execution_id, error) if changes else None
+        if changes and failed is changes[0]:
+            raise error
+        await self.write([failed] if failed is not None else [], after)
