@@ -173,8 +173,7 @@ GUARDS = [
     ),
     Guard(
         "a bad execution is wrecked, not retried for ever", "orchestrator/owner.py",
-        "            await self._wreck(event.execution_id, error, now)\n        return",
-        "            raise\n        return",
+        "                    await self._wreck(event.execution_id, error, now)", "                    raise",
         "tests/orchestrator/test_owner.py",
     ),
     Guard(

@@ -90,7 +90,7 @@ def test_the_file_grows_with_what_is_held_and_keeps_all_of_it(tmp_path: Path) ->
     for key in keys:
         claims.add(key)
     for key in keys[::2]:
-        claims.remove(key)
+        claims.remove([key])
     claims.close()
     again = Claims(tmp_path / "claims")
     assert again.left_over == set(keys[1::2])

@@ -28,7 +28,7 @@ def evaluated(expression: str, **inputs: Any) -> Any:
     return run(
         transform,
         {"expression": expression},
-        inputs={name: msgspec.json.encode(value) for name, value in inputs.items()},
+        inputs=[(name, msgspec.json.encode(value)) for name, value in inputs.items()],
     )["result"]
 
 
@@ -112,7 +112,7 @@ class TestTransform:
         ],
     )
     def test_says_what_is_wrong_with_an_expression(self, expression, text):
-        inputs = {"a": msgspec.json.encode({"n": 1, "m": [0] * 150})}
+        inputs = [("a", msgspec.json.encode({"n": 1, "m": [0] * 150}))]
         with pytest.raises(Terminal) as raised:
             run(transform, {"expression": expression}, inputs=inputs)
         assert str(raised.value).startswith(text)

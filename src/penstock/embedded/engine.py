@@ -200,11 +200,13 @@ class Engine:
                 self._announce(stored)
 
     def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
+        subscribers = self._subscribers
         for commands in changes:
             if commands.stops:
                 self.worker.stop_tasks(commands.stops)
-            for queue in self._subscribers.get(commands.execution_id, ()):
-                queue.put_nowait(commands.history)
+            if subscribers:
+                for queue in subscribers.get(commands.execution_id, ()):
+                    queue.put_nowait(commands.history)
         for execution in ended:
             self._announce(execution)
 

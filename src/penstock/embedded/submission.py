@@ -25,6 +25,8 @@ from penstock.errors import InvalidInput, InvalidWorkflow, NotFound, StoreError
 from penstock.orchestrator.plans import Plans
 from penstock.stores.base import NewExecution, Stores
 
+MOST_STARTS = 500
+
 
 def new_execution_id() -> str:
     """Ids sort by time (UUID version 7), so that an index of them grows at its end."""
@@ -115,9 +117,14 @@ class Submissions:
 
     def _flush_starts(self) -> None:
         batch, self._starting = self._starting, []
-        task = asyncio.get_running_loop().create_task(self._store_starts(batch))
+        task = asyncio.get_running_loop().create_task(self._store_all(batch))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    async def _store_all(self, batch: list[tuple[NewExecution, asyncio.Future[str]]]) -> None:
+        """In portions: while one is written, those before it already run."""
+        for first in range(0, len(batch), MOST_STARTS):
+            await self._store_starts(batch[first : first + MOST_STARTS])
 
     async def _store_starts(self, batch: list[tuple[NewExecution, asyncio.Future[str]]]) -> None:
         try:

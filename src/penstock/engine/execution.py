@@ -136,7 +136,8 @@ class Execution:
             return
         if run.state is QUEUED:
             self._mark_running(run, event.started_at, event.worker_id, arm=False)
-        self._keep_logs(event)
+        if event.logs:
+            self._keep_logs(event)
         self.complete(self.numbers[event.node], run, event.output)
 
     def _on_task_failed(self, event: ev.TaskFailed) -> None:
@@ -145,7 +146,8 @@ class Execution:
             return
         if run.state is QUEUED:
             self._mark_running(run, event.started_at, event.worker_id, arm=False)
-        self._keep_logs(event)
+        if event.logs:
+            self._keep_logs(event)
         self.attempt_failed(run, event.error, retryable=event.retryable, asked=event.retry_after)
 
     def _on_task_lost(self, event: ev.TaskLost) -> None:
@@ -216,18 +218,18 @@ class Execution:
         return run
 
     def _keep_logs(self, event: ev.TaskSucceeded | ev.TaskFailed) -> None:
-        if event.logs:
-            self.commands.logs.append((event.node, event.attempt, event.logs))
+        self.commands.logs.append((event.node, event.attempt, event.logs))
 
     def move(self, run: NodeRun, state: NodeState, reason: str | None = None, at: float | None = None) -> None:
         """The only way a node's state changes: by the table, with a history line."""
-        if state not in NODE_TRANSITIONS[run.state]:
-            check_node(run.address, run.state, state)
+        address, before = run.address, run.state
+        if state not in NODE_TRANSITIONS[before]:
+            check_node(address, before, state)
         commands = self.commands
-        self.last_seq += 1
+        self.last_seq = seq = self.last_seq + 1
         when = self.now if at is None else at
-        commands.history.append(Transition(self.last_seq, when, run.address, run.state, state, run.attempt, reason))
-        commands.nodes[run.address] = run
+        commands.history.append(Transition(seq, when, address, before, state, run.attempt, reason))
+        commands.nodes[address] = run
         run.state, run.reason = state, reason
         if state in NODE_ENDS:
             run.finished_at = when
@@ -320,22 +322,22 @@ class Execution:
 
     def _drain(self) -> None:
         """Follow every consequence, as far as one commit goes. Worklists, not recursion: a DAG may be 10,000 deep."""
-        commands = self.commands
-        running = ExecutionState.RUNNING
-        while self.considered or (self.ready and self.record.state == running):
-            if len(commands.history) >= COMMIT_WEIGHT:
-                commands.more = True
+        history, considered, ready, record = self.commands.history, self.considered, self.ready, self.record
+        while considered or (ready and record.state is ExecutionState.RUNNING):
+            if len(history) >= COMMIT_WEIGHT:
+                self.commands.more = True
                 self._wake(self.now)
                 break
-            if self.considered:
-                self._consider(self.considered.popleft())
+            if considered:
+                self._consider(considered.popleft())
             else:
-                start(self, self.ready.popleft())
-        self.values.clear()
-        if not self.wanted:
+                start(self, ready.popleft())
+        if self.values:
+            self.values.clear()
+        if self.loaded and not self.wanted:
             self.loaded.clear()
-        if not self.open and self.record.state not in EXECUTION_ENDS:
-            ending.finish(self, ExecutionState.FAILED if self.record.error else ExecutionState.COMPLETED)
+        if not self.open and record.state not in EXECUTION_ENDS:
+            ending.finish(self, ExecutionState.FAILED if record.error else ExecutionState.COMPLETED)
         elif self.deadlines:
             self._wake(self.deadlines[0][0])
 

@@ -112,13 +112,16 @@ class Tally:
     ) -> Iterable[int]:
         """Count a settled node for its children; with `nodes`, answers which of them may now be decided."""
         children = node.children
-        if number in self._added_children:
-            children = (*children, *self._added_children[number])
+        if self._added_children:
+            children = (*children, *self._added_children.get(number, ()))
+        unsettled = self.unsettled
+        counted = self.successes if outcome is Outcome.SUCCESS else self.failures
+        more = outcome is not Outcome.SKIP
         for child in children:
-            self.count(child, outcome)
+            unsettled[child] -= 1
+            counted[child] += more
         if nodes is None or outcome is Outcome.FAILURE:
             return children
-        unsettled = self.unsettled
         return [child for child in children if not unsettled[child] or nodes[child].rule == "one_success"]
 
     def count(self, child: int, outcome: Outcome) -> None:

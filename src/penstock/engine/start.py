@@ -66,10 +66,9 @@ def start(execution: Execution, number: int) -> None:
     run = execution.runs.get(node.address)
     if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
         return
-    scope = Outputs(execution)
     if run is None and node.condition is not None:
         try:
-            if not node.condition.evaluate(scope):
+            if not node.condition.evaluate(Outputs(execution)):
                 execution.skip(number, "condition_false")
                 return
         except Missing as error:
@@ -78,9 +77,9 @@ def start(execution: Execution, number: int) -> None:
     if run is None:
         run = execution.open_run(number)
     if node.is_data:
-        _evaluate(execution, number, run, scope)
+        _evaluate(execution, number, run)
     else:
-        _dispatch(execution, number, run, scope)
+        _dispatch(execution, node, run)
 
 
 def _is_returned(run: NodeRun) -> bool:
@@ -101,8 +100,8 @@ def _lacks_blobs(execution: Execution, node: PlanNode) -> bool:
     return bool(missing)
 
 
-def _evaluate(execution: Execution, number: int, run: NodeRun, scope: Outputs) -> None:
-    node = execution.nodes[number]
+def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
+    node, scope = execution.nodes[number], Outputs(execution)
     try:
         config, _ = node.config.resolve(scope)
         parents = [execution.nodes[parent].address for parent in node.dependencies]
@@ -113,17 +112,17 @@ def _evaluate(execution: Execution, number: int, run: NodeRun, scope: Outputs) -
     execution.complete(number, run, output)
 
 
-def _dispatch(execution: Execution, number: int, run: NodeRun, scope: Outputs) -> None:
-    node, record = execution.nodes[number], execution.record
+def _dispatch(execution: Execution, node: PlanNode, run: NodeRun) -> None:
+    record = execution.record
     secrets: tuple[Any, ...] = ()
     config: Value
     if node.fixed_config is not None:
         config = node.fixed_config
     else:
         try:
-            resolved, secrets = node.config.resolve(scope)
+            resolved, secrets = node.config.resolve(Outputs(execution))
         except Missing as error:
-            execution.fail(number, run, TaskError("config", str(error)))
+            execution.fail(execution.numbers[node.address], run, TaskError("config", str(error)))
             return
         config = msgspec.json.encode(resolved)
     again = run.state is NodeState.QUEUED
@@ -144,4 +143,5 @@ def _dispatch(execution: Execution, number: int, run: NodeRun, scope: Outputs) -
         execution.commands.nodes[run.address] = run
         return
     execution.move(run, NodeState.QUEUED)
-    execution.arm_queue(run)
+    if node.queue_timeout_seconds:
+        execution.arm_queue(run)

@@ -105,39 +105,43 @@ class PartitionOwner:
 
     async def _decide(self, events: list[tuple[int, AnyEvent]]) -> None:
         now = self._hot.now()
-        await self._load([event for _, event in events], now)
+        await self._load(events, now)
         for position, event in events:
-            self._weight += await self._handle(event, now)
+            execution = self._cache.get(event.execution_id)
+            if execution is not None:  # or it has ended and gone, or is wrecked: too late for this event
+                self._batch[event.execution_id] = execution
+                try:
+                    self._handle(execution, event, now)
+                    if execution.wanted:
+                        await self._provide(execution, now)
+                except TRANSIENT:
+                    raise
+                except Exception as error:  # noqa: BLE001 -- one bad execution must not stop the partition
+                    await self._wreck(event.execution_id, error, now)
             self._position = position
             if self._weight >= COMMIT_WEIGHT:
                 await self._commit_batch()
         self.events += len(events)
 
-    async def _handle(self, event: AnyEvent, now: float) -> int:
-        """Answers how much there is to write for it. One bad execution must not stop the partition."""
-        execution = self._cache.get(event.execution_id)
-        if execution is None:
-            return 0  # ended and gone, or wrecked: too late for this event
-        self._batch[event.execution_id] = execution
+    def _handle(self, execution: Execution, event: AnyEvent, now: float) -> None:
         before = execution.last_seq
-        try:
-            execution.handle(event, now)
-            while execution.wanted:
-                execution.provide({name: await self._blobs.get(blob) for name, blob in execution.wanted.items()})
-                execution.handle(Continued(event.execution_id), now)
-        except TRANSIENT:
-            raise
-        except Exception as error:  # noqa: BLE001
-            await self._wreck(event.execution_id, error, now)
-        return execution.last_seq - before
+        execution.handle(event, now)
+        self._weight += execution.last_seq - before
 
-    async def _load(self, events: Sequence[AnyEvent], now: float) -> None:
+    async def _provide(self, execution: Execution, now: float) -> None:
+        """Large outputs that it needs before it can go on."""
+        while execution.wanted:
+            execution.provide({name: await self._blobs.get(blob) for name, blob in execution.wanted.items()})
+            self._handle(execution, Continued(execution.record.execution_id), now)
+
+    async def _load(self, events: Sequence[tuple[int, AnyEvent]], now: float) -> None:
         """Everything that these events concern and that isn't in memory."""
-        missing = {event.execution_id for event in events if event.execution_id not in self._cache}
+        cache = self._cache
+        missing = {event.execution_id for _, event in events if event.execution_id not in cache}
         missing.difference_update(self._wrecks)
-        starts = {event.execution_id for event in events if isinstance(event, ExecutionStarted)}
         if not missing:
             return
+        starts = {event.execution_id for _, event in events if isinstance(event, ExecutionStarted)}
         loaded, failed = await self._loader.load(missing, starts)
         self._cache.update(loaded)
         for name, error in failed.items():
@@ -203,7 +207,8 @@ class PartitionOwner:
         """Large configs travel as blobs, and so do inputs that are large together."""
         most = self._inline_max_bytes
         for task in tasks:
-            if isinstance(task.config, bytes) and len(task.config) > most:
-                task.config = await self._blobs.put(task.config)
-            if sum(len(value) for _, value in task.inputs if isinstance(value, bytes)) > most:
-                task.inputs = [("", await self._blobs.put(codec.encode(task.inputs)))]
+            config, inputs = task.config, task.inputs
+            if isinstance(config, bytes) and len(config) > most:
+                task.config = await self._blobs.put(config)
+            if inputs and sum([len(value) for _, value in inputs if isinstance(value, bytes)]) > most:
+                task.inputs = [("", await self._blobs.put(codec.encode(inputs)))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 
 from penstock.engine.events import AnyEvent
 
@@ -37,8 +38,8 @@ class Inbox:
         if self._last <= position:
             return []
         events = self._events
-        skipped = position - events[0][0] + 1 if events else 0
-        return [events[i] for i in range(max(skipped, 0), min(len(events), max(skipped, 0) + limit))]
+        skipped = max(position - events[0][0] + 1, 0) if events else 0
+        return list(islice(events, skipped, skipped + limit))
 
     def trim(self, position: int) -> list[AnyEvent]:
         """Drop what is handled; answers it."""

@@ -23,7 +23,7 @@ def key_of(task: Task | TaskEvent | Stop) -> Key:
 class MemoryTaskQueue:
     def __init__(self, append: Callable[[Iterable[AnyEvent]], None]) -> None:
         self._append = append
-        self._waiting: dict[str, deque[Task]] = {}
+        self._waiting: dict[str, deque[tuple[Key, Task]]] = {}
         self._held: dict[Key, tuple[str, Task]] = {}
         self._beats: dict[str, int] = {}
         self._on_hold: dict[str, list[Task]] = {}
@@ -35,7 +35,8 @@ class MemoryTaskQueue:
         """What a commit decided about tasks, after it is durable. Answers the stopped ones that a worker holds."""
         if commands.held is not None:
             (self.hold if commands.held else self.release)(commands.execution_id)
-        self.enqueue(commands.tasks)
+        if commands.tasks:
+            self.enqueue(commands.tasks)
         held = self.stop(commands.stops) if commands.stops else []
         if commands.finished and self._on_hold:
             self.forget(commands.execution_id)
@@ -47,7 +48,7 @@ class MemoryTaskQueue:
             key = key_of(task)
             if key in self._queued or key in self._held:
                 continue  # a task that is handed out again may be here already
-            self._waiting.setdefault(task.queue, deque()).append(task)
+            self._waiting.setdefault(task.queue, deque()).append((key, task))
             self._queued.add(key)
             names.add(task.queue)
         if names:
@@ -104,9 +105,10 @@ class MemoryTaskQueue:
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
         current: list[AnyEvent] = []
         for event in events:
-            holder = self._held.get(key_of(event))
+            key = key_of(event)
+            holder = self._held.get(key)
             if holder is not None and holder[0] == worker_id:
-                del self._held[key_of(event)]
+                del self._held[key]
                 current.append(event)  # type: ignore[arg-type]  # every TaskEvent is one
         if current:
             self._append(current)
@@ -162,9 +164,8 @@ class MemoryTaskQueue:
         for name in queues:
             waiting = self._waiting.get(name)
             while waiting and len(taken) < limit:
-                task = waiting.popleft()
-                if self._may_run(task):
-                    key = key_of(task)
+                key, task = waiting.popleft()
+                if self._may_run(key, task):
                     self._held[key] = (worker_id, task)
                     taken.append(task)
         return taken
@@ -172,11 +173,10 @@ class MemoryTaskQueue:
     def on_given_up(self, key: Key) -> None:
         """A worker no longer has the task, and no event will say so: it was stopped, or handed back."""
 
-    def _may_run(self, task: Task) -> bool:
+    def _may_run(self, key: Key, task: Task) -> bool:
         if self._on_hold and task.execution_id in self._on_hold:
             self._on_hold[task.execution_id].append(task)
             return False
-        key = key_of(task)
         self._queued.discard(key)
         if key in self._stopped:
             self._stopped.discard(key)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import structs
 
 from penstock.config import Settings
+from penstock.definition.config import SecretText
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, Value
 from penstock.errors import Retryable, StoreError, Terminal
@@ -17,7 +19,7 @@ from penstock.stores import codec
 from penstock.stores.base import BlobStore
 from penstock.worker.context import Context
 from penstock.worker.loading import origin_of
-from penstock.worker.logs import AttemptLog, current_log, note_heartbeat
+from penstock.worker.logs import AttemptLog, current_log
 from penstock.worker.outcome import describe, encode_output, is_retryable, retry_after
 from penstock.worker.processes import ProcessRunner
 from penstock.worker.protocol import Request
@@ -50,24 +52,25 @@ class Attempt:
     Its time is measured on the loop's clock; the times that people see are the host's, which may jump.
     """
 
-    __slots__ = ("_clock", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "log", "reported",
-                 "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
+    __slots__ = ("_clock", "_loop", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "log",
+                 "reported", "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 -- what it is made of
         self,
         task: Task,
         slot: asyncio.Task[Any] | None,
+        loop: asyncio.AbstractEventLoop,
         log_bytes: int,
         clock: Callable[[], float],
         on_stop: Callable[[Attempt], None],
     ) -> None:
-        self.task, self.slot, self._clock, self._on_stop = task, slot, clock, on_stop
+        self.task, self.slot, self._loop, self._clock, self._on_stop = task, slot, loop, clock, on_stop
         self.abandoned = False
         self.log = AttemptLog(log_bytes)
         self.context: Context | None = None
         self.stopped: str | None = None
         self.reported = False
-        self.secrets: list[str] = []
+        self.secrets: Sequence[str] = ()
         self._timer: asyncio.TimerHandle | None = None
         self.begin()
 
@@ -75,17 +78,16 @@ class Attempt:
         """The handler's time starts now (again, for one that had to wait for a process)."""
         self.started_at = self._clock()
         self.deadline = self.started_at + self.task.timeout_seconds
-        loop = asyncio.get_running_loop()
-        self.began = loop.time()
+        self.began = self._loop.time()
         if self.task.timeout_seconds < SHORT_SECONDS or self.reported:
-            self.limit(loop)
+            self.limit()
 
-    def limit(self, loop: asyncio.AbstractEventLoop) -> None:
+    def limit(self) -> None:
         """Stop it when its time is up. Only what runs long, or may only run shortly, gets a timer."""
         if self._timer is not None:
             self._timer.cancel()
-        left = self.began + self.task.timeout_seconds - loop.time()
-        self._timer = loop.call_later(max(0.0, left), self.stop, "timeout")
+        left = self.began + self.task.timeout_seconds - self._loop.time()
+        self._timer = self._loop.call_later(max(0.0, left), self.stop, "timeout")
 
     def end(self) -> None:
         if self._timer is not None:
@@ -119,7 +121,13 @@ async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runner
     try:
         output = await _call(attempt, handler, runners)
         if attempt.stopped is None:
-            return await _succeeded(attempt, output, runners)
+            data = _encode(attempt, output, runners.settings)
+            value = data if len(data) <= runners.settings.inline_max_bytes else await _put(data, runners.blobs)
+            task = attempt.task
+            return TaskSucceeded(
+                task.execution_id, task.node, task.generation, task.attempt, runners.worker_id, attempt.started_at,
+                value, _logs(attempt),
+            )  # fmt: skip
     except asyncio.CancelledError as error:
         if attempt.stopped is None:
             if attempt.slot is not None and attempt.slot.cancelling():
@@ -137,51 +145,50 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
     task = attempt.task
     if handler is None:
         raise Terminal(f"this worker has no handler {task.handler!r}", category="unknown_handler")
-    raw = task.config if isinstance(task.config, bytes) else await runners.blobs.get(task.config)
-    inputs: dict[str, bytes] = {}
-    if task.inputs:
-        inputs = await _inputs(task.inputs, runners.blobs)
-    config = msgspec.json.decode(raw)
-    for secret in task.secrets:
-        _fill(config, secret.path, _spell_out(secret.pieces, runners.secrets, attempt.secrets))
-    if handler.runs_in == "process":
-        return await _call_process(attempt, handler, config, inputs, runners)
-    attempt.context = context = Context(**_fields(attempt), inputs=inputs, on_heartbeat=note_heartbeat(attempt.log))
-    arguments = handler.arguments(config, context)
+    if isinstance(task.config, Blob) or _has_blob(task.inputs):
+        task = await _fetched(task, runners.blobs)
+    config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
+    if task.secrets:
+        attempt.secrets = _fill_in(config, task.secrets, runners.secrets)
     if handler.runs_in == "thread":
-        if not runners.threads.has_room:
-            attempt.wait()
-        return await runners.threads.run(attempt.begin, _noted(task, handler, runners), *arguments)
+        return await _call_thread(attempt, handler, config, task, runners)
+    if handler.runs_in == "process":
+        return await _call_process(attempt, handler, config, task, runners)
+    arguments = handler.arguments(config, _context(attempt, task))
     runners.note(task)
     return await handler.function(*arguments)
 
 
-def _noted(task: Task, handler: Handler, runners: Runners) -> Callable[..., Any]:
-    """In the thread, just before: a call that still waits for a thread is not running."""
+def _context(attempt: Attempt, task: Task) -> Context:
+    attempt.context = Context(
+        execution_id=task.execution_id, node_id=task.node, attempt=task.attempt, idempotency_key=task.idempotency_key,
+        deadline=attempt.deadline, workflow=task.workflow, inputs=task.inputs, on_heartbeat=attempt.log.heartbeat,
+    )  # fmt: skip
+    return attempt.context
 
-    def call(*arguments: Any) -> Any:
-        runners.note(task)
+
+async def _call_thread(attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners) -> Any:
+    arguments = handler.arguments(config, _context(attempt, task))
+
+    def call() -> Any:
+        runners.note(task)  # in the thread, just before: a call that still waits for a thread is not running
         return handler.function(*arguments)
 
-    return call
+    if not runners.threads.has_room:
+        attempt.wait()
+    return await runners.threads.run(attempt.begin, call)
 
 
-def _fields(attempt: Attempt) -> dict[str, Any]:
-    task = attempt.task
-    return {
-        "execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt,
-        "idempotency_key": task.idempotency_key, "deadline": attempt.deadline, "workflow": task.workflow,
-    }  # fmt: skip
-
-
-async def _call_process(
-    attempt: Attempt, handler: Handler, config: Any, inputs: dict[str, bytes], runners: Runners
-) -> Any:
+async def _call_process(attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners) -> Any:
     def begin() -> Request:
         attempt.begin()
-        runners.note(attempt.task)
+        runners.note(task)
         data, limit = msgspec.json.encode(config), runners.settings.log_max_bytes
-        return Request(handler.name, data, _fields(attempt), inputs, limit, attempt.secrets)
+        fields = {
+            "execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt,
+            "idempotency_key": task.idempotency_key, "deadline": attempt.deadline, "workflow": task.workflow,
+        }  # fmt: skip
+        return Request(handler.name, data, fields, task.inputs, limit, list(attempt.secrets))
 
     attempt.wait()
     reply = await runners.processes.run(origin_of(handler), begin)
@@ -200,10 +207,30 @@ class RemoteFailure(Exception):
         self.error, self.retryable, self.after = error, retryable, after
 
 
-async def _inputs(inputs: list[tuple[str, Value]], blobs: BlobStore) -> dict[str, bytes]:
+def _has_blob(inputs: list[tuple[str, Value]]) -> bool:
+    for _, value in inputs:  # noqa: SIM110 -- any() would make a generator for every task
+        if isinstance(value, Blob):
+            return True
+    return False
+
+
+async def _fetched(task: Task, blobs: BlobStore) -> Task:
+    """The same task with everything in it that is kept elsewhere."""
+    config, inputs = task.config, task.inputs
+    if isinstance(config, Blob):
+        config = await blobs.get(config)
     if inputs and inputs[0][0] == "" and isinstance(inputs[0][1], Blob):
         inputs = codec.decode_inputs(await blobs.get(inputs[0][1]))
-    return {name: await blobs.get(value) if isinstance(value, Blob) else value for name, value in inputs}
+    inputs = [(name, await blobs.get(value) if isinstance(value, Blob) else value) for name, value in inputs]
+    return structs.replace(task, config=config, inputs=inputs)
+
+
+def _fill_in(config: Any, texts: Iterable[SecretText], secrets: Secrets) -> list[str]:
+    """Write the secrets into the config; answers which they are, so that they can be kept out of everything else."""
+    used: list[str] = []
+    for text in texts:
+        _fill(config, text.path, _spell_out(text.pieces, secrets, used))
+    return used
 
 
 def _spell_out(pieces: tuple[str, ...], secrets: Secrets, used: list[str]) -> str:
@@ -223,24 +250,15 @@ def _fill(config: Any, path: tuple[str | int, ...], value: str) -> None:
     config[path[-1]] = value
 
 
-async def _succeeded(attempt: Attempt, output: Any, runners: Runners) -> TaskSucceeded | TaskFailed:
-    task, settings = attempt.task, runners.settings
-    try:
-        data = bytes(output) if isinstance(output, msgspec.Raw) else encode_output(output)
-    except Terminal as error:
-        return _failed(attempt, error, runners.worker_id)
+def _encode(attempt: Attempt, output: Any, settings: Settings) -> bytes:
+    """The output as JSON text, without secrets. Raises `Terminal` for what can't be kept."""
+    data = bytes(output) if isinstance(output, msgspec.Raw) else encode_output(output)
     if attempt.secrets:
         data = encode_output(redact(msgspec.json.decode(data), attempt.secrets))
-    value: Value = data
     if len(data) > settings.output_max_bytes:
         message = f"the output has {len(data):,} bytes; the limit is {settings.output_max_bytes:,}"
-        return _failed(attempt, Terminal(message, category="too_large"), runners.worker_id)
-    if len(data) > settings.inline_max_bytes:
-        value = await _put(data, runners.blobs)
-    return TaskSucceeded(
-        task.execution_id, task.node, task.generation, task.attempt, runners.worker_id, attempt.started_at, value,
-        _logs(attempt),
-    )  # fmt: skip
+        raise Terminal(message, category="too_large")
+    return data
 
 
 async def _put(data: bytes, blobs: BlobStore) -> Blob:

@@ -15,7 +15,7 @@ import msgspec
 from penstock.errors import Terminal
 from penstock.worker.context import Context
 from penstock.worker.loading import load_handlers
-from penstock.worker.logs import AttemptLog, capture_logging, current_log, note_heartbeat
+from penstock.worker.logs import AttemptLog, capture_logging, current_log
 from penstock.worker.outcome import describe, encode_output, is_retryable, retry_after
 from penstock.worker.protocol import LENGTH, READY, Reply, Request
 from penstock.worker.registry import Handler, registered
@@ -54,7 +54,7 @@ def _run(request: Request) -> Reply:
     current_log.set(log)
     try:
         handler = _find(request.handler)
-        context = Context(**request.context, inputs=request.inputs, on_heartbeat=note_heartbeat(log))
+        context = Context(**request.context, inputs=request.inputs, on_heartbeat=log.heartbeat)
         value = handler.function(*handler.arguments(msgspec.json.decode(request.config), context))
         return Reply(encode_output(value), None, False, None, log.text())  # noqa: FBT003 -- a record
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it is the handler's failure

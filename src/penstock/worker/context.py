@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -41,7 +41,7 @@ class Context:
         idempotency_key: str = "",
         deadline: float = 0.0,
         workflow: str = "",
-        inputs: Mapping[str, bytes] | None = None,
+        inputs: Iterable[tuple[str, Any]] = (),
         log: logging.Logger | None = None,
         on_heartbeat: Callable[[Any], None] | None = None,
     ) -> None:
@@ -52,7 +52,7 @@ class Context:
         self.deadline = deadline
         self.workflow = workflow
         self.log = log or HANDLER_LOG
-        self._raw_inputs = inputs or {}
+        self._raw_inputs = inputs
         self._inputs: dict[str, Any] | None = None
         self._on_heartbeat = on_heartbeat
         self._cancelled = False
@@ -61,7 +61,7 @@ class Context:
     def inputs(self) -> Mapping[str, Any]:
         """The parents' outputs by node id. Decoded on first use: most handlers never ask."""
         if self._inputs is None:
-            self._inputs = {name: msgspec.json.decode(data) for name, data in self._raw_inputs.items()}
+            self._inputs = {name: msgspec.json.decode(data) for name, data in self._raw_inputs}
         return self._inputs
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,7 +15,7 @@ class AttemptLog:
 
     def __init__(self, limit: int) -> None:
         self._limit, self._bytes, self._dropped = limit, 0, 0
-        self._lines: list[str] = []
+        self._lines: list[str] | None = None  # most attempts log nothing
 
     def write(self, line: str) -> None:
         if not line.isascii():
@@ -26,20 +25,20 @@ class AttemptLog:
             self._dropped += 1
         else:
             self._bytes += size
+            self._lines = self._lines or []
             self._lines.append(line)
+
+    def heartbeat(self, detail: Any) -> None:
+        """What `ctx.heartbeat(detail)` does: a line in the log."""
+        self.write(f"heartbeat {json.dumps(detail, default=str, separators=(',', ':'))}")
 
     def text(self) -> str:
         if self._dropped:
-            return "\n".join([*self._lines, f"({self._dropped} more lines dropped: the log is full)"])
-        return "\n".join(self._lines)
+            return "\n".join([*(self._lines or ()), f"({self._dropped} more lines dropped: the log is full)"])
+        return "\n".join(self._lines) if self._lines else ""
 
 
 current_log: ContextVar[AttemptLog | None] = ContextVar("penstock_attempt_log", default=None)
-
-
-def note_heartbeat(log: AttemptLog) -> Callable[[Any], None]:
-    """What `ctx.heartbeat(detail)` does: a line in the log."""
-    return lambda detail: log.write(f"heartbeat {json.dumps(detail, default=str, separators=(',', ':'))}")
 
 
 class CaptureHandler(logging.Handler):

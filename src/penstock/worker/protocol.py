@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.events import TaskError
+from penstock.engine.events import TaskError, Value
 
 LENGTH = struct.Struct("<I")
 READY = b"\x06"
@@ -18,7 +18,7 @@ class Request(msgspec.Struct, array_like=True):
     handler: str
     config: bytes
     context: dict[str, Any]
-    inputs: dict[str, bytes]
+    inputs: list[tuple[str, Value]]
     log_bytes: int
     secrets: list[str]
     """Values that may not come back in a text."""

@@ -62,6 +62,8 @@ class Worker:
         self.queues = set(queues) or {h.defaults.queue or h.name for h in registry}
         self._pending: deque[Task] = deque()
         self._idle: list[asyncio.Future[None]] = []
+        self._waking = False
+        """A slot has been told to look for a task and hasn't yet: one at a time is enough."""
         self._running: dict[Key, Attempt] = {}
         self._outbox: list[TaskEvent] = []
         self._reporting: list[TaskEvent] = []
@@ -155,14 +157,16 @@ class Worker:
         return [task for task in await self._queue.held(self.worker_id) if key_of(task) not in mine]
 
     def _wake_slot(self) -> None:
-        if not self._pending:
+        if not self._pending or self._waking:
             return
         while self._idle:
             idle = self._idle.pop()
             if not idle.done():
+                self._waking = True
                 idle.set_result(None)
                 return
         if len(self._slots) < self.settings.worker_concurrency:
+            self._waking = True
             slot = asyncio.create_task(self._slot())
             self._slots.add(slot)
             slot.add_done_callback(self._slots.discard)
@@ -171,25 +175,29 @@ class Worker:
         me = asyncio.current_task()
         loop = asyncio.get_running_loop()
         served = 0
+        self._waking = False
         while True:
             if not self._pending:
                 idle: asyncio.Future[None] = loop.create_future()
                 self._idle.append(idle)
                 await idle
+                self._waking = False
                 continue
             task = self._pending.popleft()
             if self._pending:
                 self._wake_slot()  # it runs only if this attempt waits for something
-            await self._serve(task, me)
+            await self._serve(task, me, loop)
             served += 1
             if served % BREATHER == 0:
                 await asyncio.sleep(0)
 
-    async def _serve(self, task: Task, slot: asyncio.Task[Any] | None) -> None:
-        attempt = Attempt(task, slot, self.settings.log_max_bytes, self._clock, self._give_time)
+    async def _serve(self, task: Task, slot: asyncio.Task[Any] | None, loop: asyncio.AbstractEventLoop) -> None:
+        attempt = Attempt(task, slot, loop, self.settings.log_max_bytes, self._clock, self._give_time)
         key = key_of(task)
         self._running[key] = attempt
-        _wake(self._wake_watcher)
+        if self._wake_watcher is not None:
+            _wake(self._wake_watcher)
+            self._wake_watcher = None
         self.attempts += 1
         try:
             event = await run_attempt(attempt, self.registry.get(task.handler), self)
@@ -204,8 +212,12 @@ class Worker:
     def _tell(self, event: TaskEvent | None) -> None:
         if event is not None:
             self._outbox.append(event)
-            _wake(self._wake_reporter)
-        _wake(self._wake_fetcher)
+            if self._wake_reporter is not None:
+                _wake(self._wake_reporter)
+                self._wake_reporter = None
+        if self._wake_fetcher is not None:
+            _wake(self._wake_fetcher)
+            self._wake_fetcher = None
         if self._all_done is not None and not self._running:
             self._all_done.set()
 
@@ -256,7 +268,7 @@ class Worker:
                     continue
                 attempt.reported = True
                 started.append(self._started(attempt))
-                attempt.limit(loop)
+                attempt.limit()
             if started:
                 await self._tell_started(started)
 
@@ -280,6 +292,7 @@ class Worker:
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
 
-def _wake(future: asyncio.Future[None] | None) -> None:
-    if future is not None and not future.done():
+def _wake(future: asyncio.Future[None]) -> None:
+    """Once: whoever waits again leaves a new future."""
+    if not future.done():
         future.set_result(None)

@@ -12,6 +12,7 @@ import mmap
 import os
 import struct
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -61,22 +62,22 @@ class Claims:
         return found
 
     def add(self, key: Key) -> None:
-        with self._turn:
-            self._remove(key)
-            self._add(key)
-
-    def _add(self, key: Key) -> None:
-        if not self._free:
-            self._grow()
-        slot = self._taken[key] = self._free.pop()
         data = _encode(key)
-        start = slot * SLOT_BYTES
-        self._map[start + HEADER.size : start + HEADER.size + len(data)] = data
-        HEADER.pack_into(self._map, start, len(data))  # last: a note without a length doesn't exist
-
-    def remove(self, key: Key) -> None:
         with self._turn:
-            self._remove(key)
+            if key in self._taken:
+                self._remove(key)
+            if not self._free:
+                self._grow()
+            slot = self._taken[key] = self._free.pop()
+            start = slot * SLOT_BYTES
+            first = start + HEADER.size
+            self._map[first : first + len(data)] = data
+            HEADER.pack_into(self._map, start, len(data))  # last: a note without a length doesn't exist
+
+    def remove(self, keys: Iterable[Key]) -> None:
+        with self._turn:
+            for key in keys:
+                self._remove(key)
 
     def _remove(self, key: Key) -> None:
         slot = self._taken.pop(key, None)

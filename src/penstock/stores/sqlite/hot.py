@@ -29,6 +29,7 @@ from penstock.stores.task_queue import Key, MemoryTaskQueue, key_of
 
 FEW_EXECUTIONS = 4
 SMALL_BYTES = 8192
+SETTLING = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
 
 
 class SqliteHotStore:
@@ -254,20 +255,17 @@ class SqliteTaskQueue(MemoryTaskQueue):
         return self._claims.left_over
 
     def disown(self, keys: Iterable[Key]) -> None:
-        for key in keys:
-            self._claims.remove(key)
+        self._claims.remove(keys)
 
     def begin(self, task: Task) -> None:
         self._claims.add(key_of(task))
 
     def on_given_up(self, key: Key) -> None:
-        self._claims.remove(key)
+        self._claims.remove((key,))
 
     def settled(self, events: Iterable[AnyEvent]) -> None:
         """Outcomes that are on disk: only now is a crash no longer the task's fault."""
-        for event in events:
-            if isinstance(event, (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)):
-                self._claims.remove(key_of(event))
+        self._claims.remove([key_of(event) for event in events if isinstance(event, SETTLING)])
 
     async def reap(self, partition: int, token: str, worker_id: str) -> int:  # noqa: ARG002
         self._store.check(token)
