@@ -48,7 +48,7 @@ async def measure(document: Document, count: int, store: str) -> dict[str, Any]:
         await engine.plan_for(document)  # compiled and stored: what is measured is running it
         await (await engine.start({"name": "warm", "nodes": [{"id": "a", "handler": "noop"}]})).result()
         began = time.perf_counter()
-        handles = await asyncio.gather(*(engine.start(document) for _ in range(count)))
+        handles = await engine.start_many(document, [None] * count)
         results = await asyncio.gather(*(handle.result() for handle in handles))
         seconds = time.perf_counter() - began
     if not all(result.completed for result in results):

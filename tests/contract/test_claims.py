@@ -16,6 +16,7 @@ DIES = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from penstock.stores.sqlite import SqliteStores
+from penstock.stores.task_queue import key_of
 from tests.contract.facts import begin, queued, task
 
 async def main():
@@ -23,7 +24,7 @@ async def main():
     owner = await begin(stores, "e1")
     await owner.commit(queued(*(task("e1", f"n{number}") for number in range(10))))
     for given in await stores.queue.fetch("worker-1", {"echo"}, 4):
-        stores.queue.begin(given)
+        stores.queue.begin(key_of(given))
     os.kill(os.getpid(), signal.SIGKILL)
 
 asyncio.run(main())
@@ -48,7 +49,7 @@ def test_an_outcome_is_struck_off_when_it_is_committed_and_not_before(tmp_path: 
         tasks = [task("e1", node) for node in ("committed", "reported", "stopped", "held", "returned")]
         await owner.commit(queued(*tasks))
         for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
-            stores.queue.begin(given)
+            stores.queue.begin(key_of(given))
         await stores.queue.report("worker-1", [success(tasks[0], "worker-1")])
         owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
         await owner.commit()
@@ -64,7 +65,7 @@ def test_a_task_that_was_taken_back_stays_noted_until_its_loss_is_committed(tmp_
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1")))
         for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
-            stores.queue.begin(given)
+            stores.queue.begin(key_of(given))
         assert await stores.queue.reap(0, owner.lease.token, "worker-1") == 1
 
     assert _orphans_after(tmp_path, take_back) == {key_of(task("e1"))}
@@ -75,7 +76,7 @@ def test_what_was_disowned_is_forgotten(tmp_path: Path) -> None:
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1", "a"), task("e1", "b")))
         for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
-            stores.queue.begin(given)
+            stores.queue.begin(key_of(given))
 
     async def disown(stores: SqliteStores) -> None:
         stores.queue.disown([key_of(task("e1", "a"))])

@@ -53,7 +53,7 @@ def test_a_queued_node_is_handed_out_again_and_one_in_a_workers_hands_has_lost_i
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1", "fetched", attempt=2), task("e1", "waiting", attempt=3)))
         for given in await stores.queue.fetch("worker-1", {"echo"}, 1):
-            stores.queue.begin(given)
+            stores.queue.begin(key_of(given))
 
     events, noted = _after_a_restart(tmp_path, leave_in_the_middle)
     lost, returned, last = events
@@ -80,7 +80,7 @@ def test_what_has_ended_is_left_alone_and_its_notes_are_forgotten(tmp_path: Path
         owner = await begin(stores, "over", "active")
         await owner.commit(queued(task("over", "a")), queued(task("active", "b")))
         for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
-            stores.queue.begin(given)
+            stores.queue.begin(key_of(given))
         done = NodeRun("b", NodeState.COMPLETED, 1)
         line = Transition(3, 2.0, "b", "QUEUED", "COMPLETED", 1)
         await owner.commit(ended("over"), Commands("active", nodes={"b": done}, history=[line]))
@@ -123,7 +123,7 @@ def test_recovering_twice_does_no_harm(tmp_path: Path) -> None:
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1", "held"), task("e1", "waiting")))
         for given in await stores.queue.fetch("worker-1", {"echo"}, 1):
-            stores.queue.begin(given)
+            stores.queue.begin(key_of(given))
         for _ in range(2):
             await recover(stores, 0)
         lost = [event for event in await _inbox(stores) if isinstance(event, TaskLost)]
@@ -139,7 +139,7 @@ def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1", "a")))
         for given in await stores.queue.fetch("worker-1", {"echo"}, 1):
-            stores.queue.begin(given)
+            stores.queue.begin(key_of(given))
         run = NodeRun("a", NodeState.RUNNING, 1, 1.0, 2.0, worker_id="worker-1")
         await owner.commit(Commands("e1", nodes={"a": run}, history=[Transition(3, 2.0, "a", "QUEUED", "RUNNING", 1)]))
         await Owner.of(stores)

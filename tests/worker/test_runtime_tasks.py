@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.commands import Commands, Stop, Task
+from penstock.engine.commands import Commands, Stop
 from penstock.engine.events import TaskFailed, TaskLost, TaskStarted, TaskSucceeded
 from penstock.errors import StoreUnavailable
 from penstock.stores.memory import MemoryStores
+from penstock.stores.task_queue import Key
 from penstock.worker import runtime
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler
@@ -369,8 +370,8 @@ class Noted(Queue):
         super().__init__(stores)
         self.nodes: list[str] = []
 
-    def begin(self, task: Task) -> None:
-        self.nodes.append(task.node)
+    def begin(self, key: Key) -> None:
+        self.nodes.append(key[1])
 
 
 def test_the_store_is_told_before_a_handler_is_called() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from penstock.config import Settings
@@ -96,6 +96,18 @@ class Engine:
         plan = await self.plan_for(workflow)
         execution_id = await self._submissions.submit(plan, input, labels or {}, idempotency_key)
         return ExecutionHandle(self, execution_id)
+
+    async def start_many(
+        self,
+        workflow: Workflow | Mapping[str, Any] | str,
+        inputs: Iterable[Mapping[str, Any] | None],
+        *,
+        labels: Mapping[str, Any] | None = None,
+    ) -> list[ExecutionHandle]:
+        """Start an execution for each input: all of them, or with an input that doesn't fit, none."""
+        plan = await self.plan_for(workflow)
+        ids = await self._submissions.submit_many(plan, inputs, labels or {})
+        return [ExecutionHandle(self, execution_id) for execution_id in ids]
 
     async def plan_for(self, workflow: Workflow | Mapping[str, Any] | str) -> Plan:
         """Check, compile and store a workflow, unless it is known. Raises `InvalidWorkflow`, `NotFound`."""

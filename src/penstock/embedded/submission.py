@@ -7,7 +7,7 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -43,6 +43,7 @@ class Submissions:
     ) -> None:
         self._stores, self._plans, self._settings, self._handlers = stores, plans, settings, handlers
         self._compiled: dict[bytes, Plan] = {}
+        self._compiling = asyncio.Lock()
         self._starting: list[tuple[NewExecution, asyncio.Future[str]]] = []
         self._background: set[asyncio.Task[None]] = set()
         self.unfinished: set[str] = set()
@@ -52,13 +53,24 @@ class Submissions:
         self, plan: Plan, given: Mapping[str, Any] | None, labels: Mapping[str, Any], idempotency_key: str | None
     ) -> str:
         """The new execution's id, or for a known key the one that it made."""
-        data = self._check_input(plan, given)
-        record = ExecutionRecord(
-            new_execution_id(), plan.name, plan.version, ExecutionState.PENDING, data, self._stores.hot.now()
-        )
-        record.labels = dict(labels)
-        request = content_hash([plan.name, plan.version, data.decode()]) if idempotency_key else ""
+        record = self._record(plan, given, labels)
+        request = content_hash([plan.name, plan.version, record.input.decode()]) if idempotency_key else ""
         return await self._create(NewExecution(record, idempotency_key, request))
+
+    async def submit_many(
+        self, plan: Plan, inputs: Iterable[Mapping[str, Any] | None], labels: Mapping[str, Any]
+    ) -> list[str]:
+        """One execution for each input. All inputs are checked before the first one is stored."""
+        news = [NewExecution(self._record(plan, given, labels)) for given in inputs]
+        for first in range(0, len(news), MOST_STARTS):
+            await self._accept(news[first : first + MOST_STARTS])
+        return [new.record.execution_id for new in news]
+
+    def _record(self, plan: Plan, given: Mapping[str, Any] | None, labels: Mapping[str, Any]) -> ExecutionRecord:
+        data, now = self._check_input(plan, given), self._stores.hot.now()
+        record = ExecutionRecord(new_execution_id(), plan.name, plan.version, ExecutionState.PENDING, data, now)
+        record.labels = dict(labels)
+        return record
 
     async def plan(self, document: dict[str, Any]) -> Plan:
         """Check, compile and store a document, unless it is known."""
@@ -68,17 +80,20 @@ class Submissions:
             check_values(document)  # says where it isn't JSON
             raise
         if key not in self._compiled:
-            settings = self._settings
-            limits = Limits(settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth)
-            plan = compile_document(document, handlers=self._handlers(), limits=limits).plan
-            text = json.dumps(document, ensure_ascii=False).encode()
-            stored = await self._stores.cold.put_workflow(
-                plan.name, content_hash(document), text, self._stores.hot.now()
-            )
-            plan.version = stored.version
-            self._plans.put(plan)
-            self._compiled[key] = plan
+            async with self._compiling:  # thousands may start a new document at once: it is compiled for the first
+                if key not in self._compiled:
+                    self._compiled[key] = await self._compile(document)
         return self._compiled[key]
+
+    async def _compile(self, document: dict[str, Any]) -> Plan:
+        settings = self._settings
+        limits = Limits(settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth)
+        plan = compile_document(document, handlers=self._handlers(), limits=limits).plan
+        text = json.dumps(document, ensure_ascii=False).encode()
+        stored = await self._stores.cold.put_workflow(plan.name, content_hash(document), text, self._stores.hot.now())
+        plan.version = stored.version
+        self._plans.put(plan)
+        return plan
 
     async def stored_plan(self, name: str) -> Plan:
         base, _, version = name.partition("@")
@@ -128,7 +143,7 @@ class Submissions:
 
     async def _store_starts(self, batch: list[tuple[NewExecution, asyncio.Future[str]]]) -> None:
         try:
-            ids = await self._stores.cold.create([new for new, _ in batch])
+            ids = await self._accept([new for new, _ in batch])
         except Exception as error:  # noqa: BLE001 -- each caller gets its own
             if len(batch) > 1:
                 for one in batch:
@@ -136,10 +151,15 @@ class Submissions:
             elif not batch[0][1].done():
                 batch[0][1].set_exception(error)
             return
-        fresh = [ExecutionStarted(i) for i, (new, _) in zip(ids, batch, strict=True) if i == new.record.execution_id]
-        self.unfinished.update(event.execution_id for event in fresh)
-        with contextlib.suppress(StoreError):  # it is stored, so it will run: the owner looks for what has no start
-            await self._stores.hot.append(fresh)
         for execution_id, (_, future) in zip(ids, batch, strict=True):
             if not future.done():
                 future.set_result(execution_id)
+
+    async def _accept(self, news: list[NewExecution]) -> list[str]:
+        """Stored and on their way; answers the ids, for a known key that of the execution that it made."""
+        ids = await self._stores.cold.create(news)
+        fresh = [ExecutionStarted(i) for i, new in zip(ids, news, strict=True) if i == new.record.execution_id]
+        self.unfinished.update(event.execution_id for event in fresh)
+        with contextlib.suppress(StoreError):  # it is stored, so it will run: the owner looks for what has no start
+            await self._stores.hot.append(fresh)
+        return ids

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from penstock.engine.commands import Commands, Task
+from penstock.engine.commands import Commands
 from penstock.engine.ending import wreck
 from penstock.engine.events import AnyEvent, Continued, ExecutionStarted, TimerFired
 from penstock.engine.execution import COMMIT_WEIGHT, Execution
@@ -184,7 +184,7 @@ class PartitionOwner:
         self._failing.update(wrecked.commands.execution_id for wrecked in fresh)
         self._batch.clear()
         self._weight = 0
-        await self._spill(task for commands in changes for task in commands.tasks)
+        await self._spill(changes)
         await self._committer.settle()
         if len(changes) > 1:
             await self._committer.begin(changes, self._position)
@@ -203,12 +203,13 @@ class PartitionOwner:
         if self._observer is not None:
             self._observer(changes, ended)
 
-    async def _spill(self, tasks: Iterable[Task]) -> None:
+    async def _spill(self, changes: Iterable[Commands]) -> None:
         """Large configs travel as blobs, and so do inputs that are large together."""
         most = self._inline_max_bytes
-        for task in tasks:
-            config, inputs = task.config, task.inputs
-            if isinstance(config, bytes) and len(config) > most:
-                task.config = await self._blobs.put(config)
-            if inputs and sum([len(value) for _, value in inputs if isinstance(value, bytes)]) > most:
-                task.inputs = [("", await self._blobs.put(codec.encode(inputs)))]
+        for commands in changes:
+            for task in commands.tasks:
+                config, inputs = task.config, task.inputs
+                if isinstance(config, bytes) and len(config) > most:
+                    task.config = await self._blobs.put(config)
+                if inputs and sum([len(value) for _, value in inputs if isinstance(value, bytes)]) > most:
+                    task.inputs = [("", await self._blobs.put(codec.encode(inputs)))]

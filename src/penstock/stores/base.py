@@ -130,7 +130,7 @@ class TaskQueue(Protocol):
     async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
         """Up to `limit` tasks, now this worker's. Waits for the first."""
 
-    def begin(self, task: Task) -> None:
+    def begin(self, key: tuple[str, str, int, int]) -> None:
         """Its handler is about to be called, perhaps in another thread: from here on a crash may be its fault."""
 
     async def held(self, worker_id: str) -> list[Task]:

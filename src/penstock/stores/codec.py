@@ -45,7 +45,7 @@ def new_commit(lease: Lease, position: int, changes: Sequence[Commands]) -> Comm
     """What was decided, as it is now: later decisions change the same records."""
     data = [_encode_change(commands) for commands in changes]
     for commands in changes:
-        if commands.record is not None:
+        if commands.record is not None and not commands.finished:
             commands.record = copy(commands.record)
     return Commit(lease.partition, lease.token, lease.commit_number, position, changes, data)
 

@@ -113,10 +113,10 @@ class MemoryHotStore:
                 place.active.add(name)
             if commands.timer_changed:
                 self._set_timer(place, name, commands.wake_at)
-            self.queue.apply(commands)
             if commands.finished:
                 place.active.discard(name)
                 place.timers.pop(name, None)
+        self.queue.apply(commit.changes)
 
     def _set_timer(self, place: _Partition, name: str, wake_at: float | None) -> None:
         if wake_at is None:

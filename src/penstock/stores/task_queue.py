@@ -31,16 +31,21 @@ class MemoryTaskQueue:
         self._queued: set[Key] = set()
         self._waiters: dict[str, tuple[asyncio.Future[None], Collection[str]]] = {}
 
-    def apply(self, commands: Commands) -> list[Stop]:
-        """What a commit decided about tasks, after it is durable. Answers the stopped ones that a worker holds."""
-        if commands.held is not None:
-            (self.hold if commands.held else self.release)(commands.execution_id)
-        if commands.tasks:
-            self.enqueue(commands.tasks)
-        held = self.stop(commands.stops) if commands.stops else []
-        if commands.finished and self._on_hold:
-            self.forget(commands.execution_id)
-        return held
+    def apply(self, changes: Iterable[Commands]) -> None:
+        """What a commit decided about tasks, after it is durable."""
+        tasks: list[Task] = []
+        stopping: list[Commands] = []
+        for commands in changes:
+            tasks += commands.tasks
+            if commands.held is not None:
+                (self.hold if commands.held else self.release)(commands.execution_id)
+            if commands.stops or (commands.finished and self._on_hold):
+                stopping.append(commands)
+        self.enqueue(tasks)
+        for commands in stopping:  # after what the same commit handed out
+            self.stop(commands.stops)
+            if commands.finished:
+                self.forget(commands.execution_id)
 
     def enqueue(self, tasks: Iterable[Task]) -> None:
         names: set[str] = set()
@@ -48,9 +53,12 @@ class MemoryTaskQueue:
             key = key_of(task)
             if key in self._queued or key in self._held:
                 continue  # a task that is handed out again may be here already
-            self._waiting.setdefault(task.queue, deque()).append((key, task))
+            name = task.queue
+            if name not in self._waiting:
+                self._waiting[name] = deque()
+            self._waiting[name].append((key, task))
             self._queued.add(key)
-            names.add(task.queue)
+            names.add(name)
         if names:
             self._wake(names)
 
@@ -96,7 +104,7 @@ class MemoryTaskQueue:
             finally:
                 self._waiters.pop(worker_id, None)
 
-    def begin(self, task: Task) -> None:
+    def begin(self, key: Key) -> None:
         """Nothing is noted here: the list of what is held outlives any one worker."""
 
     async def held(self, worker_id: str) -> list[Task]:

@@ -17,6 +17,7 @@ from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, V
 from penstock.errors import Retryable, StoreError, Terminal
 from penstock.stores import codec
 from penstock.stores.base import BlobStore
+from penstock.stores.task_queue import Key
 from penstock.worker.context import Context
 from penstock.worker.loading import origin_of
 from penstock.worker.logs import AttemptLog, current_log
@@ -42,8 +43,8 @@ class Runners(Protocol):
     threads: ThreadRunner
     processes: ProcessRunner
 
-    def note(self, task: Task) -> None:
-        """The task's handler is about to be called."""
+    note: Callable[[Key], None]
+    """The task's handler is about to be called."""
 
 
 class Attempt:
@@ -52,19 +53,21 @@ class Attempt:
     Its time is measured on the loop's clock; the times that people see are the host's, which may jump.
     """
 
-    __slots__ = ("_clock", "_loop", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "log",
+    __slots__ = ("_clock", "_loop", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "key", "log",
                  "reported", "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
 
     def __init__(  # noqa: PLR0913, PLR0917 -- what it is made of
         self,
         task: Task,
+        key: Key,
         slot: asyncio.Task[Any] | None,
         loop: asyncio.AbstractEventLoop,
         log_bytes: int,
         clock: Callable[[], float],
         on_stop: Callable[[Attempt], None],
     ) -> None:
-        self.task, self.slot, self._loop, self._clock, self._on_stop = task, slot, loop, clock, on_stop
+        self.task, self.key, self.slot = task, key, slot
+        self._loop, self._clock, self._on_stop = loop, clock, on_stop
         self.abandoned = False
         self.log = AttemptLog(log_bytes)
         self.context: Context | None = None
@@ -155,7 +158,7 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
     if handler.runs_in == "process":
         return await _call_process(attempt, handler, config, task, runners)
     arguments = handler.arguments(config, _context(attempt, task))
-    runners.note(task)
+    runners.note(attempt.key)
     return await handler.function(*arguments)
 
 
@@ -171,7 +174,7 @@ async def _call_thread(attempt: Attempt, handler: Handler, config: Any, task: Ta
     arguments = handler.arguments(config, _context(attempt, task))
 
     def call() -> Any:
-        runners.note(task)  # in the thread, just before: a call that still waits for a thread is not running
+        runners.note(attempt.key)  # in the thread, just before: a call that still waits for a thread is not running
         return handler.function(*arguments)
 
     if not runners.threads.has_room:
@@ -182,7 +185,7 @@ async def _call_thread(attempt: Attempt, handler: Handler, config: Any, task: Ta
 async def _call_process(attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners) -> Any:
     def begin() -> Request:
         attempt.begin()
-        runners.note(task)
+        runners.note(attempt.key)
         data, limit = msgspec.json.encode(config), runners.settings.log_max_bytes
         fields = {
             "execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt,

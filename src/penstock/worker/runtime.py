@@ -59,6 +59,7 @@ class Worker:
         self.threads = ThreadRunner(settings.worker_threads)
         self.processes = ProcessRunner(settings.worker_processes)
         self._queue, self._clock = queue, clock
+        self.note: Callable[[Key], None] = queue.begin
         self.queues = set(queues) or {h.defaults.queue or h.name for h in registry}
         self._pending: deque[Task] = deque()
         self._idle: list[asyncio.Future[None]] = []
@@ -115,9 +116,6 @@ class Worker:
             close = getattr(handler.function, "close", None)
             if close is not None:
                 await close()
-
-    def note(self, task: Task) -> None:
-        self._queue.begin(task)
 
     def stop_tasks(self, stops: Iterable[Stop]) -> None:
         """Nobody waits for these any more."""
@@ -192,8 +190,8 @@ class Worker:
                 await asyncio.sleep(0)
 
     async def _serve(self, task: Task, slot: asyncio.Task[Any] | None, loop: asyncio.AbstractEventLoop) -> None:
-        attempt = Attempt(task, slot, loop, self.settings.log_max_bytes, self._clock, self._give_time)
         key = key_of(task)
+        attempt = Attempt(task, key, slot, loop, self.settings.log_max_bytes, self._clock, self._give_time)
         self._running[key] = attempt
         if self._wake_watcher is not None:
             _wake(self._wake_watcher)

@@ -15,7 +15,7 @@ from heapq import heappop, heappush
 
 from msgspec import structs
 
-from penstock.engine.commands import Commands, Task
+from penstock.engine.commands import Commands
 from penstock.engine.events import AnyEvent, TaskFailed, TaskLost, TaskReturned, TaskSucceeded
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced
@@ -128,8 +128,8 @@ class SqliteHotStore:
         self._lease.commit_number += 1
         self._lease.position = commit.position
         self.queue.settled(self._inbox.trim(commit.position))
+        self.queue.apply(commit.changes)
         for commands in commit.changes:
-            self.queue.apply(commands)
             if commands.timer_changed:
                 self._set_timer(commands.execution_id, commands.wake_at)
             if commands.finished:
@@ -257,8 +257,8 @@ class SqliteTaskQueue(MemoryTaskQueue):
     def disown(self, keys: Iterable[Key]) -> None:
         self._claims.remove(keys)
 
-    def begin(self, task: Task) -> None:
-        self._claims.add(key_of(task))
+    def begin(self, key: Key) -> None:
+        self._claims.add(key)
 
     def on_given_up(self, key: Key) -> None:
         self._claims.remove((key,))
