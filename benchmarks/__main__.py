@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the store's files go: not tmpfs")
     parser.add_argument("--only", default="", help="workloads whose name contains this")
-    parser.add_argument("--json", type=Path, help="also write the figures here")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file, as JSON")
     arguments = parser.parse_args()
     facts = machine(arguments.folder)
     print(", ".join(f"{key} {value}" for key, value in facts.items()))
@@ -89,9 +89,8 @@ def main() -> None:
             f"| {found['peak_mb']:7.0f} |",
             flush=True,
         )
-    report = json.dumps({"machine": facts, "results": results}, indent=2, ensure_ascii=False)
-    print("\n" + report)
     if arguments.json:
+        report = json.dumps({"machine": facts, "results": results}, indent=2, ensure_ascii=False)
         arguments.json.write_text(report + "\n")
 
 
