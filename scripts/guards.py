@@ -30,7 +30,7 @@ class Guard(NamedTuple):
 GUARDS = [
     Guard(
         "a node changes state by the table only", "engine/execution.py",
-        "if state not in NODE_TRANSITIONS[run.state]:", "if False:",
+        "if state not in NODE_TRANSITIONS[before]:", "if False:",
         "tests/engine/test_guards.py",
     ),
     Guard(
@@ -122,7 +122,7 @@ GUARDS = [
     ),
     Guard(
         "a claim is noted before a handler is called", "stores/sqlite/hot.py",
-        "        self._claims.add(key_of(task))\n", "        del task\n",
+        "        self._claims.add(key)\n", "        del key\n",
         "tests/contract/test_claims.py",
     ),
     Guard(
