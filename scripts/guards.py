@@ -142,9 +142,9 @@ GUARDS = [
         "tests/contract/test_sqlite.py",
     ),
     Guard(
-        "a key that comes back with another request is refused", "stores/sqlite/cold.py",
-        "elif found[1] != request_hash:", "elif False:",
-        "tests/contract/test_cold.py",
+        "a key that comes back with another request is refused", "stores/idempotency.py",
+        "elif made.request_hash != new.request_hash:", "elif False:",
+        "tests/contract/test_idempotency.py",
     ),
     Guard(
         "an execution that has ended can't be steered", "stores/base.py",
@@ -195,6 +195,52 @@ GUARDS = [
         "a metadata address is refused whatever the settings say", "worker/handlers/addresses.py",
         'if what == "metadata":', "if False:",
         "tests/worker/test_addresses.py",
+    ),
+    Guard(
+        "what was kept is recorded, not run", "engine/execution.py",
+        "if self.kept and record.state is not ExecutionState.PENDING:", "if False:",
+        "tests/engine/test_kept.py",
+    ),
+    Guard(
+        "an execution that is stopped keeps what it hadn't recorded yet", "engine/ending.py",
+        "    if execution.kept:  #", "    if False:  #",
+        "tests/engine/test_kept.py",
+    ),
+    Guard(
+        "a new owner keeps what the last one hadn't recorded", "orchestrator/loader.py",
+        "if stored.record.kept or stored.record.state is ExecutionState.PENDING:", "if False:",
+        "tests/orchestrator/test_beginnings.py",
+    ),
+    Guard(
+        "a cancel that comes before the start ends the execution", "orchestrator/owner.py",
+        "MAY_BE_FIRST = (ExecutionStarted, CancelRequested)", "MAY_BE_FIRST = (ExecutionStarted,)",
+        "tests/orchestrator/test_beginnings.py",
+    ),
+    Guard(
+        "a secret is not filled in where an override stands", "engine/start.py",
+        "tuple(secret for secret in secrets if secret.path[0] not in over)", "secrets",
+        "tests/engine/test_overrides.py",
+    ),
+    Guard(
+        "one retry per execution", "service/retries.py",
+        "        await self._check_first(execution_id)\n        await self._add_unrecorded",
+        "        await self._add_unrecorded",
+        "tests/service/test_retries.py",
+    ),
+    Guard(
+        "two retries at once make one execution", "service/retries.py",
+        "NewExecution(record, execution_id, request,", "NewExecution(record, None, request,",
+        "tests/service/test_retries.py",
+    ),
+    Guard(
+        "what comes after a node that runs again runs again", "service/retry_plan.py",
+        " or _after(again)", "",
+        "tests/service/test_retry_plan.py",
+    ),
+    Guard(
+        "a branch before a kept node stays not taken", "service/retry_plan.py",
+        "run = untaken.get(node.address) or stored", "run = stored",
+        "tests/service/test_retry_plan.py",
     ),
 ]  # fmt: skip
 

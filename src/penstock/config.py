@@ -37,6 +37,7 @@ _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", 
 _UNITS = {"": 1, "b": 1, "k": KIB, "kb": 1000, "kib": KIB, "m": MIB, "mb": 1000**2, "mib": MIB, "gb": 1000**3}
 _UNITS |= {"g": 1024 * MIB, "gib": 1024 * MIB}
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_LOG_FORMATS = ("auto", "json", "console")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", re.IGNORECASE)
 
 
@@ -119,11 +120,27 @@ def _hosts(raw: Any) -> tuple[str, ...]:
     return tuple(entry.strip("[]").lower() for entry in entries)
 
 
+def _networks(raw: Any) -> tuple[str, ...]:
+    from ipaddress import ip_network  # noqa: PLC0415 -- most processes never name a network
+
+    try:
+        return tuple(str(ip_network(entry.strip("[]"), strict=False)) for entry in _list(raw))
+    except ValueError as error:
+        raise ValueError(f"addresses or networks such as '10.1.2.3', '10.0.0.0/8' ({error})") from None
+
+
 def _level(raw: Any) -> str:
     level = str(raw).upper()
     if level not in _LEVELS:
         raise ValueError("one of " + ", ".join(_LEVELS))
     return level
+
+
+def _log_format(raw: Any) -> str:
+    form = str(raw).strip().lower()
+    if form not in _LOG_FORMATS:
+        raise ValueError("one of " + ", ".join(_LOG_FORMATS))
+    return form
 
 
 def _rate(raw: Any) -> str:
@@ -170,7 +187,11 @@ class Settings:
     queues: tuple[str, ...] = _setting((), _list)
     handlers: tuple[str, ...] = _setting((), _list)
     rate_limit: str | None = _setting(None, _rate)
+    rate_limit_reads: str | None = _setting(None, _rate)
+    trusted_proxies: tuple[str, ...] = _setting((), _networks)
     log_level: str = _setting("INFO", _level)
+    log_format: str = _setting("auto", _log_format)
+    tracing: bool = _setting(default=False, read=_boolean)
     mock_services: bool = _setting(default=False, read=_boolean)
     http_allow: tuple[str, ...] = _setting((), _hosts)
     http_private: bool = _setting(default=False, read=_boolean)

@@ -7,7 +7,7 @@ Any other exception that a handler raises is retried by the node's policy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ class NotFound(PenstockError):
 
 
 class Conflict(PenstockError):
-    """The execution's state doesn't allow that; or an idempotency key came back with another request."""
+    """What the execution's state, or somebody else's change, doesn't allow."""
+
+
+class KeyReused(Conflict):
+    """An idempotency key came back with another request."""
 
 
 class InvalidTransition(PenstockError):
@@ -91,3 +95,35 @@ class Retryable(HandlerError):
     ) -> None:
         super().__init__(message, category=category, detail=detail)
         self.after = after
+
+
+class Unreachable(PenstockError):
+    """No server answers there, or its stores are away; nobody knows whether a call that changes something was done."""
+
+
+class Unauthorized(PenstockError):
+    """The server wants an API key, or one with another scope."""
+
+
+class RateLimited(PenstockError):
+    """Too many calls; `retry_after` says after how many seconds the server takes the next one."""
+
+    def __init__(self, message: str = "", *, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class RequestFailed(PenstockError):
+    """The server refused or failed a call in a way that has no name of its own; `status` and `code` tell which."""
+
+    def __init__(self, message: str = "", *, status: int = 0, code: str = "") -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class PartlyStarted(PenstockError):
+    """Some of many executions were refused: `errors` by their place in the list, `started` the handles of the rest."""
+
+    def __init__(self, message: str, errors: Mapping[int, PenstockError], started: Mapping[int, Any]) -> None:
+        super().__init__(message)
+        self.errors, self.started = dict(errors), dict(started)

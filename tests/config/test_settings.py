@@ -64,6 +64,8 @@ def test_the_process_environment_and_working_directory_are_the_default_sources(t
         ("inline_max_bytes", "1000", 1000),
         ("log_max_bytes", "10kB", 10_000),
         ("log_level", "debug", "DEBUG"),
+        ("log_format", " JSON", "json"),
+        ("tracing", "on", True),
         ("rate_limit", "60/minute", "60/minute"),
         ("shutdown_grace_seconds", "2.5", 2.5),
         ("secrets_file", "/run/secrets", "/run/secrets"),
@@ -96,6 +98,8 @@ def test_the_file_has_typed_values(tmp_path):
             {"environ": {"PENSTOCK_LOG_LEVEL": "loud"}},
             "PENSTOCK_LOG_LEVEL is 'loud'; allowed: one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
         ),
+        ({"toml": 'log_format = "xml"'}, "DIR/penstock.toml: log_format is 'xml'; allowed: one of auto, json, console"),
+        ({"environ": {"PENSTOCK_TRACING": "2"}}, "PENSTOCK_TRACING is '2'; allowed: true or false"),
         (
             {"environ": {"PENSTOCK_STORE": "mysql://u:secret@h/d"}},
             (

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
+from msgspec import structs
+
 from penstock.engine.commands import (
     AttemptFailure,
     Commands,
@@ -38,6 +40,24 @@ def new(execution_id: str, labels: dict[str, Any] | None = None, **fields: Any) 
     made = record(execution_id)
     made.labels = labels or {}
     return NewExecution(made, **fields)
+
+
+def submitted(execution_id: str, **fields: Any) -> NewExecution:
+    """As `new`, with anything in its record."""
+    return NewExecution(structs.replace(record(execution_id), **fields))
+
+
+def running(given: NewExecution, state: ExecutionState = ExecutionState.RUNNING) -> Commands:
+    """The first commit of what was submitted, or one that pauses it."""
+    held = True if state == ExecutionState.PAUSED else None
+    now = structs.replace(given.record, state=state, started_at=1001.0)
+    return started(given.record.execution_id, record=now, held=held)
+
+
+def over(given: NewExecution, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any) -> Commands:
+    """The last commit of what was submitted."""
+    end = structs.replace(given.record, state=state, started_at=1001.0, finished_at=1009.0, **fields)
+    return ended(given.record.execution_id, record=end)
 
 
 def started(execution_id: str, **fields: Any) -> Commands:
@@ -78,9 +98,9 @@ def success(task: Task, worker_id: str, output: bytes = b"{}", *, logs: str = ""
     return TaskSucceeded(*key, worker_id, 1003.0, output, logs)
 
 
-def letter(execution_id: str, node: str = "fetch") -> DeadLetter:
-    failure = AttemptFailure(1, 1004.0, TaskError("handler", "boom", detail={"status": 500}), "worker-1")
-    return DeadLetter(execution_id, node, "echo", 1005.0, [failure])
+def letter(execution_id: str, node: str = "fetch", handler: str = "echo", category: str = "handler") -> DeadLetter:
+    failure = AttemptFailure(1, 1004.0, TaskError(category, "boom", detail={"status": 500}), "worker-1")
+    return DeadLetter(execution_id, node, handler, 1005.0, [failure])
 
 
 class Owner:

@@ -9,6 +9,7 @@ from penstock.engine.events import Blob, ExecutionStarted, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import StoreError
 from penstock.stores.base import Stored, Stores
+from penstock.stores.records import LetterSearch, Search
 from tests.contract.facts import Owner, begin, ended, execution_ids, letter, new, queued, record, started, stop, task
 from tests.contract.suite import on_every_store
 
@@ -43,7 +44,7 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     assert await stores.hot.load([name]) == {name: expected}
     assert await stores.hot.active(0) == [name]
     assert await stores.hot.next_due(0) == 5000.0
-    assert await stores.cold.dead_letters() == [letter(name, "b")]
+    assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [letter(name, "b")]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [given]
     assert await owner.inbox() == []
 
@@ -77,7 +78,7 @@ async def test_a_commit_may_touch_many_executions(stores: Stores) -> None:
     await owner.commit(*(ended(name) for name in names))
     assert await stores.hot.active(0) == []
     assert await stores.cold.started(0) == []
-    assert len(await stores.cold.executions(ExecutionState.COMPLETED, limit=1000)) == 300
+    assert len(await stores.cold.search(Search(states=("COMPLETED",), limit=1000))) == 300
 
 
 @on_every_store

@@ -9,6 +9,7 @@ from penstock.engine.commands import Commands
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced
 from penstock.stores.base import Commit, Stores
+from penstock.stores.records import LetterSearch
 from tests.contract.facts import HOUR, Owner, begin, execution_ids, letter, new, queued, started, stop, task
 from tests.contract.suite import on_every_store
 from tests.waiting import let_others_run, until
@@ -178,7 +179,7 @@ async def _assert_refused(stores: Stores, spoil: Callable[[Owner, Commit], Await
         await stores.hot.commit(commit)
     assert await stores.hot.load([name, other]) == before
     assert await stores.hot.next_due(0) is None
-    assert await stores.cold.dead_letters() == []
+    assert await stores.cold.letters(LetterSearch()) == []
     assert [event.execution_id for event in await (await Owner.of(stores)).inbox()] == [other]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [kept]
     waiting = asyncio.create_task(stores.queue.fetch("worker-2", {"echo"}, 10))

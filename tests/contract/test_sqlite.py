@@ -15,9 +15,10 @@ from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import Blob
 from penstock.engine.states import NodeState
 from penstock.errors import SchemaMismatch, StoreError, StoreLocked
-from penstock.stores.base import Stored
+from penstock.stores.base import Kept, NewExecution, Stored
+from penstock.stores.records import ApiKey, AuditLine, AuditSearch, LetterSearch, Search, WorkflowRow
 from penstock.stores.sqlite import SqliteStores
-from tests.contract.facts import Owner, begin, ended, letter, new, queued, started, task
+from tests.contract.facts import Owner, begin, ended, letter, new, queued, started, submitted, task
 
 HOLDER = """
 import sys
@@ -52,9 +53,9 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
         assert (await stores.hot.load(["active", "waiting"])) == {"active": expected}
         assert await stores.cold.execution("active") == expected
         assert await stores.cold.started(0) == ["active", "waiting"]
-        assert [each.execution_id for each in await stores.cold.executions()] == ["waiting", "over", "active"]
+        assert [each.execution_id for each in await stores.cold.search(Search())] == ["waiting", "over", "active"]
         assert await stores.hot.due(0, 77.0, 10) == ["active"]
-        assert await stores.cold.dead_letters() == [letter("active")]
+        assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [letter("active")]
         assert await stores.cold.create([new("x", idempotency_key="key", request_hash="hash")]) == ["waiting"]
         version = await stores.cold.get_workflow("report")
         assert version is not None
@@ -62,6 +63,70 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
         assert await stores.cold.known_handlers() == {"resize"}
 
     _in_turn(tmp_path, write, read, read)
+
+
+def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> None:
+    key = ApiKey("k1", "first", ("read",), b"hash", 1.0)
+    line = AuditLine(1.0, "k1", "first", "start", "executions/1", "::1", 201, {"a": 1}, 1)
+    waiting = NewExecution(submitted("waiting", labels={"a": 1}).record, "k", "h", "old", [Kept("a", b"1")], waits=True)
+
+    async def write(stores: SqliteStores) -> None:
+        owner = await begin(stores, "over")
+        await owner.commit(ended("over", dead_letters=[letter("over", "a"), letter("over", "b")]))
+        await stores.cold.close_letters([1], "retried", 2.0, "again")
+        await stores.cold.create([waiting, submitted("late", created_at=10.0)])
+        for content in ("one", "two"):
+            await stores.cold.put_workflow("kept", content, b"text", 1.0)
+        await stores.cold.put_workflow("gone", "one", b"text", 1.0)
+        await stores.cold.set_alias("kept", "stable", {1: 90, 2: 10})
+        await stores.cold.delete_workflow("gone")
+        await stores.cold.put_key(key)
+        await stores.cold.write_audit([line])
+
+    async def read(stores: SqliteStores) -> None:
+        assert await stores.cold.keys() == [key]
+        assert await stores.cold.audit(AuditSearch()) == [line]
+        assert await stores.cold.workflows() == [WorkflowRow("kept", 2, 2, 1.0, 1.0, {"stable": {1: 90, 2: 10}})]
+        rows = await stores.cold.letters(LetterSearch(closed=True))
+        assert [(row.letter.node, row.closed, row.retried_as) for row in rows] == [
+            ("b", None, None), ("a", "retried", "again"),
+        ]  # fmt: skip
+        assert await stores.cold.intent("waiting") == waiting
+        assert await stores.cold.started(0) == ["late"]
+        for wanted in (Search(labels={"a": "1"}), Search(retry_of="old"), Search(states=("PENDING",), since=11.0)):
+            assert [row.execution_id for row in await stores.cold.search(wanted)] == ["waiting"]
+        # created long before the one that it was stored after: how far that is has to be known again
+        assert [row.execution_id for row in await stores.cold.search(Search(until=11.0))] == ["late"]
+        assert [part.execution_id for part in await stores.cold.feed(0)] == ["over", "over"]
+
+    async def go_on(stores: SqliteStores) -> None:
+        await stores.cold.trigger("waiting", None, {})
+        owner = await Owner.of(stores)
+        await owner.commit(started("waiting"))
+        assert [part.execution_id for part in await stores.cold.feed(2)] == ["waiting"]
+        numbers = [row.n for row in await stores.cold.search(Search())]
+        assert numbers == sorted(set(numbers), reverse=True)
+
+    _in_turn(tmp_path, write, read, read, go_on)
+
+
+def test_an_execution_that_was_triggered_begins_after_the_file_is_opened_again(tmp_path: Path) -> None:
+    async def write(stores: SqliteStores) -> None:
+        await stores.cold.create([new("one", waits=True), new("two", waits=True), new("three")])
+        await stores.cold.trigger("one", b"[1]", {})
+        await stores.cold.steer("two", "cancel")
+
+    async def go_on(stores: SqliteStores) -> None:
+        assert await stores.cold.started(0) == ["one", "two", "three"]
+        assert await stores.hot.load(["one", "two", "three"]) == {}
+        intent = await stores.cold.intent("one")
+        assert intent is not None
+        assert intent.record.input == b"[1]"
+        owner = await Owner.of(stores)
+        await owner.commit(started("one"), ended("two"), started("three"))
+        assert sorted(await stores.hot.load(["one", "three"])) == ["one", "three"]
+
+    _in_turn(tmp_path, write, go_on)
 
 
 def test_an_execution_goes_on_after_its_file_is_opened_again(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, which
 
 from tests.docs.pages import ROOT, Block, files_before
 
@@ -20,8 +21,10 @@ ANYTHING = "…"
 EXIT_CODE = "echo $?"
 ASSIGNMENT = re.compile(r"([A-Z_][A-Z0-9_]*)=(.*)", re.DOTALL)
 
+SERVED = "localhost:8000"
+ID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 VARIABLE_PARTS = (
-    (re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
+    (ID, "ID"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)"), "TIME"),
     (re.compile(r"^ *\d+\.\d{3}s(?=  )", re.MULTILINE), "AT"),
     (re.compile(r"<?\b\d+(?:\.\d+)? (?:ms|s|min)\b"), "DURATION"),
@@ -31,6 +34,16 @@ VARIABLE_PARTS = (
     (re.compile(r"\bworker-\d+-[0-9a-f]+"), "WORKER"),
     (re.compile(r"(?<![\w/:.])/(?:[\w.-]+/)+"), "FOLDER/"),
 )
+
+
+@contextmanager
+def served(directory: Path) -> Iterator[str]:
+    """`penstock dev`, as the page tells its reader to start it."""
+    command = [sys.executable, "-m", "penstock", "dev", "--port", "0"]
+    with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().rpartition("//")[2].strip()
+        process.terminate()
 
 
 @dataclass(frozen=True)
@@ -60,14 +73,24 @@ def prepare(block: Block, directory: Path) -> None:
 
 def run_block(block: Block, directory: Path) -> None:
     prepare(block, directory)
+    with served(directory) if "served" in block.marks else nullcontext(SERVED) as address:
+        _run_steps(block, directory, {SERVED: address})
+
+
+def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> None:
+    """`stands_for`: what is on the page, and what it is here: the service's address, ids from earlier answers."""
     code, output = 0, ""
     for step in steps(block):
         if step.command == EXIT_CODE:
             output, code = f"{code}\n", 0
         else:
-            assert not code, f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`"
-            ended = _run(step.command, directory)
+            assert not code, f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+            command = step.command
+            for shown, real in stands_for.items():
+                command = command.replace(shown, real)
+            ended = _run(command, directory)
             output, code = ended.stdout, ended.returncode
+            stands_for |= dict(zip(ID.findall(step.shown), ID.findall(output), strict=False))
         if step.shown.strip():
             assert_same(output, step.shown, f"{block.place}: {step.command}")
     assert not code, f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
@@ -79,8 +102,12 @@ def _run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     while assignment := ASSIGNMENT.fullmatch(words[0]):
         given[assignment[1]] = assignment[2]
         words.pop(0)
-    programs = {"penstock": [sys.executable, "-m", "penstock"], "python": [sys.executable]}
-    assert words[0] in programs, f"only penstock and python are run, not {words[0]!r}"
+    programs = {
+        "penstock": [sys.executable, "-m", "penstock"],
+        "python": [sys.executable],
+        "curl": [which("curl") or sys.executable, *([] if which("curl") else [str(ROOT / "tests/docs/curl.py")])],
+    }
+    assert words[0] in programs, f"only penstock, python and curl are run, not {words[0]!r}"
     return start([*programs[words[0]], *words[1:]], directory, given, stderr=subprocess.STDOUT)
 
 

@@ -10,6 +10,7 @@ comment, separated by commas:
 | `unknown handlers` | json, yaml | a document with handlers that only the reader has |
 | `refused` | json, yaml | a document that must not compile |
 | `output` | json | the output of the document before it, run with stand-ins for HTTP and LLM calls |
+| `served` | console, python | runs beside `penstock dev`: `localhost:8000` is that one |
 | `file: NAME` | any | is in the working directory of the page's later commands and scripts |
 """
 
@@ -21,7 +22,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MARKS = frozenset({"fragment", "prints", "unknown handlers", "refused", "output"})
+MARKS = frozenset({"fragment", "prints", "unknown handlers", "refused", "output", "served"})
 FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w-]*)[^\n]*$")
 COMMENT = re.compile(r"^<!--(.*)-->$")
 CODE = re.compile(r"`([^`\n]+)`")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from penstock.definition.plan import compile_document
 from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
 from penstock.worker import secrets
-from tests.docs.commands import assert_same, prepare, run_block, start
+from tests.docs.commands import SERVED, assert_same, prepare, run_block, served, start
 from tests.docs.pages import MARKS, ROOT, Block, before, blocks, blocks_of, code_spans, pages
 
 VARIABLE = re.compile(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]")
@@ -85,8 +86,9 @@ def test_python_runs(block: Block, tmp_path: Path):
         return
     prepare(block, tmp_path)
     script = tmp_path / (block.file or "example.py")
-    script.write_text(block.text, encoding="utf-8")
-    ended = start([sys.executable, "-W", "error", script.name], tmp_path)
+    with served(tmp_path) if "served" in block.marks else nullcontext(SERVED) as address:
+        script.write_text(block.text.replace(SERVED, address), encoding="utf-8")
+        ended = start([sys.executable, "-W", "error", script.name], tmp_path)
     assert ended.returncode == 0, ended.stderr
     shown = next((it for it in blocks() if it.page == block.page and it.line > block.line), None)
     if shown is not None and "prints" in shown.marks:

@@ -11,8 +11,9 @@ import pytest
 
 import penstock
 from penstock.definition.plan import compile_document
-from penstock.embedded import submission
 from penstock.errors import InvalidInput
+from penstock.service import submissions, workflows
+from penstock.stores.records import Search
 
 COUNT = {
     "name": "count",
@@ -31,7 +32,7 @@ def in_an_engine(tmp_path: Path, scenario: Callable[[penstock.Engine], Awaitable
 
 def test_an_execution_is_started_for_each_input_in_its_order(tmp_path: Path) -> None:
     async def scenario(engine: penstock.Engine) -> None:
-        count = 2 * submission.MOST_STARTS + 1
+        count = 2 * submissions.MOST_STARTS + 1
         started = await engine.start_many(COUNT, ({"n": n} for n in range(count)), labels={"team": "a"})
         results = await asyncio.gather(*(execution.result() for execution in started))
         assert [result.output["say"]["n"] for result in results] == list(range(count))
@@ -44,7 +45,7 @@ def test_one_input_that_does_not_fit_starts_none(tmp_path: Path) -> None:
     async def scenario(engine: penstock.Engine) -> None:
         with pytest.raises(InvalidInput, match="input_schema"):
             await engine.start_many(COUNT, [{"n": 1}, {"n": "two"}])
-        assert await engine.stores.cold.executions() == []
+        assert await engine.stores.cold.search(Search()) == []
 
     in_an_engine(tmp_path, scenario)
 
@@ -58,7 +59,7 @@ def test_a_new_document_that_many_start_at_once_is_compiled_once(
         compiled.append(document)
         return compile_document(document, **options)
 
-    monkeypatch.setattr(submission, "compile_document", noted)
+    monkeypatch.setattr(workflows, "compile_document", noted)
 
     async def scenario(engine: penstock.Engine) -> None:
         started = await asyncio.gather(*(engine.start(COUNT, {"n": n}) for n in range(50)))

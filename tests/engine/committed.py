@@ -10,6 +10,7 @@ from penstock.definition.plan import Plan
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import Blob, Value
 from penstock.engine.execution import Execution
+from penstock.engine.keeping import keep
 from penstock.engine.states import EXECUTION_TRANSITIONS, NODE_TRANSITIONS, ExecutionState, NodeState
 
 pack = msgspec.msgpack.encode
@@ -20,8 +21,8 @@ def unpack(data: bytes, kind: Any) -> Any:
 
 
 class Committed:
-    def __init__(self, record: ExecutionRecord) -> None:
-        self.record = pack(record)
+    def __init__(self, record: ExecutionRecord, kept: dict[str, Value] | None = None) -> None:
+        self.record, self.kept = pack(record), kept or {}
         self.nodes: dict[str, bytes] = {}
         self.outputs: dict[str, bytes] = {}
         self.history: list[Transition] = []
@@ -54,7 +55,10 @@ class Committed:
         """As a new owner does: nothing is shared with the execution that wrote it."""
         runs: list[NodeRun] = [unpack(run, NodeRun) for run in self.nodes.values()]
         outputs: dict[str, Value] = {address: unpack(value, bytes | Blob) for address, value in self.outputs.items()}
-        return Execution(plan, unpack(self.record, ExecutionRecord), runs, outputs, len(self.history))
+        execution = Execution(plan, unpack(self.record, ExecutionRecord), runs, outputs, len(self.history))
+        if execution.record.kept or execution.record.state is ExecutionState.PENDING:
+            keep(execution, self.kept)
+        return execution
 
     def assert_holds_all_of(self, execution: Execution) -> None:
         """What isn't committed is lost with its owner."""
@@ -65,3 +69,4 @@ class Committed:
         states = {address: run.state for address, run in execution.runs.items()}
         assert {node: state for node, state in self.folded.items() if node} == states
         assert execution.last_seq == len(self.history)
+        assert execution.record.state is ExecutionState.PENDING or execution.record.kept == len(execution.kept)

@@ -14,7 +14,7 @@ import msgspec
 from penstock.engine import events as ev
 from penstock.engine import execution as core
 from penstock.engine.commands import Commands, ExecutionRecord, Task
-from penstock.engine.events import Blob
+from penstock.engine.events import Blob, Value
 from penstock.engine.states import ExecutionState
 from tests.engine.committed import Committed
 from tests.engine.model import ENDED, EXECUTION_ENDED, Dispatch, Model, Node
@@ -33,14 +33,16 @@ def commit_weight(lines: int) -> Iterator[None]:
 
 
 class Lane:
-    def __init__(self, workflow: Workflow, blobs: dict[str, bytes], *, weight: int = 1000) -> None:
+    def __init__(
+        self, workflow: Workflow, blobs: dict[str, bytes], kept: dict[str, Value], *, weight: int = 1000
+    ) -> None:
         self.workflow, self.blobs, self.weight = workflow, blobs, weight
-        self.model = workflow.model(core.BACKSTOP_SECONDS)
+        self.model = workflow.model(core.BACKSTOP_SECONDS, {name: self._value(kept[name]) for name in kept})
         record = ExecutionRecord(
             EXECUTION_ID, "random", 1, ExecutionState.PENDING, msgspec.json.encode(workflow.given), 0.0
         )
-        self.committed = Committed(record)
-        self.execution = core.Execution(workflow.plan, record)
+        self.committed = Committed(record, kept)
+        self.execution = self.committed.load(workflow.plan)
         self.tasks: list[Task] = []
         self.handed_out: set[tuple[str, int]] = set()
         """Tasks that a worker has, or that lie in a queue."""
@@ -123,6 +125,7 @@ class Lane:
         self.tasks += tasks
         assert len({(task.node, task.generation, task.attempt) for task in self.tasks}) == len(self.tasks)
         assert {(task.node, task.attempt) for task in self.tasks} == self.model.dispatched.keys()
+        assert self.committed.kept.keys().isdisjoint(task.node for task in tasks), "it was kept"
         for task in tasks:
             assert isinstance(task.inputs, list)
             inputs = {name: self._value(value) for name, value in task.inputs}
@@ -143,7 +146,7 @@ class Lane:
         current = {(name, model.attempt[name]) for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}}
         assert current <= self.handed_out, "queued or running, but no worker will ever see it"
 
-    def _value(self, value: bytes | Blob) -> Any:
+    def _value(self, value: Value) -> Any:
         return msgspec.json.decode(self.blobs[value.key] if isinstance(value, Blob) else value)
 
 

@@ -75,7 +75,7 @@ class NothingThere(Exception):
 class Model:
     def __init__(
         self, nodes: Iterable[Node], *, fail_fast: bool = True, timeout: float | None = None,
-        given: dict[str, Any] | None = None, backstop: float = 10.0,
+        given: dict[str, Any] | None = None, backstop: float = 10.0, kept: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.nodes = {node.name: node for node in nodes}
         self.fail_fast, self.timeout, self.given, self.backstop = fail_fast, timeout, given or {}, backstop
@@ -95,6 +95,8 @@ class Model:
         self.waited: set[str] = set()
         """RETRYING nodes whose wait is over."""
         self.dispatched: dict[tuple[str, int], Dispatch] = {}
+        self.kept = {name: output for name, output in (kept or {}).items() if name in self.nodes}
+        """Outputs that an earlier execution left, of nodes that aren't recorded as completed yet."""
 
     def start_execution(self) -> None:
         if self.execution == "PENDING":
@@ -225,10 +227,20 @@ class Model:
         told = list(hint)
         if self.execution not in {"RUNNING", "PAUSED"}:
             return
-        while self._skip_one(told, complete=complete) or self._start_one(told, complete=complete):
+        while self._keep_one(told, complete=complete) or (
+            not self.kept and (self._skip_one(told, complete=complete) or self._start_one(told, complete=complete))
+        ):
             pass
         if all(state in ENDED for state in self.state.values()):
             self.execution = "FAILED" if self.failed else "COMPLETED"
+
+    def _keep_one(self, told: list[str], *, complete: bool) -> bool:
+        """Before anything else: what was completed earlier has no rule to wait for."""
+        name = next((name for name in self.kept if complete or name in told), None)
+        if name is None:
+            return False
+        self._complete(name, self.kept.pop(name))
+        return True
 
     def _skip_one(self, told: list[str], *, complete: bool) -> bool:
         """Nodes stand after their parents, so what is decided first can't depend on what is decided later."""
@@ -330,6 +342,8 @@ class Model:
                     self.state[other] = "CANCELLED"
 
     def _end_every_node(self, *, pending: str) -> None:
+        while self._keep_one([], complete=True):
+            pass
         for name, state in self.state.items():
             if state not in ENDED:
                 self.state[name] = pending if state == "PENDING" else "CANCELLED"

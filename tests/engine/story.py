@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import note
 
 from penstock.engine import events as ev
-from penstock.engine.events import AddedNode, Blob, TaskError
+from penstock.engine.events import AddedNode, Blob, TaskError, Value
 from tests.engine.choices import Choices
 from tests.engine.lane import EXECUTION_ID, Lane
 from tests.engine.workflows import TASK_OUTPUTS, Workflow
@@ -29,9 +29,10 @@ class Story:
     def __init__(self, choose: Choices, workflow: Workflow, extras: Collection[str]) -> None:
         self.choose, self.extras, self.workflow = choose, extras, workflow
         self.blobs: dict[str, bytes] = {}
-        self.steady = Lane(workflow, self.blobs)
-        self.reborn = Lane(workflow, self.blobs)
-        self.split = Lane(workflow, self.blobs, weight=choose.any_of(1, 2, 3, 4))
+        kept = self.kept() if "kept" in extras else {}
+        self.steady = Lane(workflow, self.blobs, kept)
+        self.reborn = Lane(workflow, self.blobs, kept)
+        self.split = Lane(workflow, self.blobs, kept, weight=choose.any_of(1, 2, 3, 4))
         self.lanes = (self.steady, self.reborn, self.split)
         self.now = 0.0
         self.sent: list[ev.AnyEvent] = []
@@ -61,7 +62,7 @@ class Story:
     def go_on(self) -> None:
         model = self.steady.model
         held = [name for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}]
-        kinds = ["timer"] * 4 + ["again"] * 2 + ["stale", "start", *(set(self.extras) - {"blobs"})]
+        kinds = ["timer"] * 4 + ["again"] * 2 + ["stale", "start", *(set(self.extras) - {"blobs", "kept"})]
         if held:
             kinds += ["succeeded"] * 8 + ["failed"] * 6 + ["lost"] * 2 + ["started"] * 4
         if model.execution == "PAUSED":
@@ -102,13 +103,19 @@ class Story:
             self.now = max(self.now, timer + self.choose.any_of(0.0, 0.0, -0.5, 4.0))
         return ev.TimerFired(EXECUTION_ID)
 
-    def output(self) -> bytes | Blob:
+    def output(self) -> Value:
         text = msgspec.json.encode(self.choose.any_of(*TASK_OUTPUTS))
         if "blobs" not in self.extras or self.choose.one_in(4):
             return text
         key = f"blob-{len(self.blobs)}"
         self.blobs[key] = text
         return Blob(key, len(text))
+
+    def kept(self) -> dict[str, Value]:
+        """Any nodes at all, and one that the plan doesn't have."""
+        names = [node.name for node in self.workflow.nodes]
+        chosen = self.choose.some_of(names, self.choose.below(len(names) + 1))
+        return {name: self.output() for name in (*chosen, "gone")}
 
     def node_added(self) -> ev.NodesAdded:
         known = list(self.steady.model.nodes)

@@ -24,6 +24,7 @@ KINDS = {
     "pausing and cancelling": ("pause", "pause", "cancel"),
     "waiting in queues": ("queue timeouts",),
     "large outputs and added nodes": ("blobs", "pause", "add"),
+    "nodes kept of an earlier execution": ("kept", "blobs", "pause", "cancel"),
 }
 stories = pytest.mark.parametrize("extras", KINDS.values(), ids=KINDS.keys())
 thorough = settings(

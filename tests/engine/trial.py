@@ -9,8 +9,7 @@ import msgspec
 from penstock.definition.plan import Plan, compile_document
 from penstock.engine import events as ev
 from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Stop, Task
-from penstock.engine.events import Blob, TaskError
-from penstock.engine.execution import Execution
+from penstock.engine.events import Blob, TaskError, Value
 from penstock.engine.states import ExecutionState
 from tests.engine.committed import Committed
 
@@ -38,12 +37,16 @@ def compiled(*nodes: dict[str, Any], **workflow: Any) -> Plan:
 class Trial:
     """Starts the execution at time 0. Each method is an event; `now` stays where the last one put it."""
 
-    def __init__(self, *nodes: dict[str, Any], given: Any = None, start: bool = True, **workflow: Any) -> None:
+    def __init__(
+        self, *nodes: dict[str, Any], given: Any = None, start: bool = True, kept: dict[str, Value] | None = None,
+        overrides: dict[str, dict[str, Any]] | None = None, **workflow: Any,
+    ) -> None:  # fmt: skip
         self.plan = compiled(*nodes, **workflow)
         given = msgspec.json.encode({} if given is None else given)
         record = ExecutionRecord(ID, "trial", 3, ExecutionState.PENDING, given, 0.0)
-        self.committed = Committed(record)
-        self.execution = Execution(self.plan, record)
+        record.overrides = overrides or {}
+        self.committed = Committed(record, kept)
+        self.execution = self.committed.load(self.plan)
         self.now = 0.0
         self.last = Commands(ID)
         self.tasks: list[Task] = []

@@ -19,6 +19,7 @@ from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import Commit, Stores
 from penstock.stores.memory import MemoryStores
+from penstock.stores.records import Search
 from penstock.stores.sqlite import SqliteStores
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler
@@ -261,7 +262,7 @@ def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(monkeypa
             monkeypatch.setattr(stores.hot, "release", _nothing)
 
             async def are_all_over() -> bool:
-                return len(await stores.cold.executions(limit=1000)) == len(names) and not any(
+                return len(await stores.cold.search(Search(limit=1000))) == len(names) and not any(
                     [await stores.cold.started(partition) for partition in range(8)]
                 )
 

@@ -19,14 +19,41 @@ COMMANDS = {
     "run": "penstock.cli.run:run",
     "validate": "penstock.cli.validate:validate",
     "graph": "penstock.cli.graph:graph",
+    "dev": "penstock.cli.serve:dev",
+    "serve": "penstock.cli.serve:serve",
+    "submit": "penstock.cli.submit:submit",
+    "list": "penstock.cli.executions:list_executions",
+    "show": "penstock.cli.executions:show",
+    "watch": "penstock.cli.watch:watch",
+    "results": "penstock.cli.executions:results",
+    "cancel": "penstock.cli.steering:cancel",
+    "pause": "penstock.cli.steering:pause",
+    "resume": "penstock.cli.steering:resume",
+    "retry": "penstock.cli.steering:retry",
+    "dlq": "penstock.cli.dlq:dlq",
+    "workers": "penstock.cli.definitions:workers",
+    "versions": "penstock.cli.definitions:versions",
+    "alias": "penstock.cli.definitions:alias",
+    "doctor": "penstock.cli.doctor:doctor",
+    "keys": "penstock.cli.keys:keys",
 }
 """In the order of the help."""
 
 BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
 
 
+class ReaderGone(Exception):
+    """Nobody reads standard output any more."""
+
+
 class LazyGroup(click.Group):
     """Imports only the command that is called."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would end the process, with a code that means something else
+            raise ReaderGone from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         return list(COMMANDS)
@@ -65,7 +92,7 @@ def call(arguments: Sequence[str] | None = None) -> int:
         return _usage(error)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderGone):
         # Python would complain about it again when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE

@@ -81,12 +81,12 @@ def _run_shown(file: str, timeout: float | None, options: dict[str, Any]) -> int
     def show(ending: Ending) -> None:
         screen.show(report(ending, all_logs=options["logs"], debug=options["debug"]))
 
-    with _screen(plain=options["plain"], no_color=options["no_color"]) as screen, captured(screen.stray):
+    with chosen_screen(plain=options["plain"], no_color=options["no_color"]) as screen, captured(screen.stray):
         return _execute(_request(file, timeout, options), screen, show)
 
 
 @contextmanager
-def _screen(*, plain: bool, no_color: bool) -> Iterator[Screen]:
+def chosen_screen(*, plain: bool, no_color: bool) -> Iterator[Screen]:
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
     if plain or not sys.stdout.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
         from penstock.cli.screens import LineScreen

@@ -58,6 +58,15 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     added: list[AddedNode] = []
     paused_at: float | None = None
     labels: dict[str, Any] = {}
+    overrides: dict[str, dict[str, Any]] = {}
+    """Config by node, put over the resolved one as plain data: nothing in it is a template."""
+    priority: int = 0
+    """Tasks of a higher one are handed out first."""
+    trace: str = ""
+    """The W3C `traceparent` of the request that started it."""
+    kept: int = 0
+    """How many nodes that an earlier execution completed are still to be recorded; its intent has their outputs."""
+    retry_of: str | None = None
 
 
 class Transition(msgspec.Struct, array_like=True, gc=False):
@@ -88,6 +97,8 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     timeout_seconds: float
     idempotency_key: str
     workflow: str
+    priority: int = 0
+    trace: str = ""
 
 
 class DeadLetter(msgspec.Struct, array_like=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from penstock.engine import keeping
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Stop, Transition
 from penstock.engine.events import TaskError
 from penstock.engine.readiness import CLEANUP_RULES, Outcome
@@ -53,6 +54,8 @@ def _is_cleanup(execution: Execution, number: int) -> bool:
 
 def stop_everything(execution: Execution, reason: str, pending: NodeState = NodeState.SKIPPED) -> None:
     """End every node that hasn't ended, without a look at rules: nothing starts any more."""
+    if execution.kept:  # they have completed, whatever becomes of this execution: the next retry keeps them too
+        keeping.record(execution)
     for waiting in (execution.ready, execution.blocked, execution.considered, execution.wanted):
         waiting.clear()
     for number, node in enumerate(execution.nodes):

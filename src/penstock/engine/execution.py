@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from penstock.definition.plan import Plan, PlanNode
-from penstock.engine import deadlines, derived, ending
+from penstock.engine import deadlines, derived, ending, keeping
 from penstock.engine import events as ev
 from penstock.engine.commands import (
     RETURNED,
@@ -52,9 +52,9 @@ BACKSTOP_SECONDS = 10.0
 
 class Execution:
     __slots__ = (
-        "_readied", "_returned", "blocked", "commands", "considered", "deadlines", "held_back", "last_seq", "loaded",
-        "nodes", "now", "numbers", "open", "outputs", "plan", "ready", "record", "runs", "tally", "values", "wake_at",
-        "wanted",
+        "_readied", "_returned", "blocked", "commands", "considered", "deadlines", "held_back", "kept", "last_seq",
+        "loaded", "nodes", "now", "numbers", "open", "outputs", "plan", "ready", "record", "runs", "tally", "values",
+        "wake_at", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -82,6 +82,7 @@ class Execution:
         self.blocked: list[int] = []
         self.considered: deque[int] = deque()
         self.held_back: list[deadlines.Deadline] = []
+        self.kept: list[tuple[int, Value]] = []
         self._readied: set[int] = set()
         self._returned: set[tuple[str, int, str]] = set()
         self.commands = _NOTHING
@@ -241,10 +242,10 @@ class Execution:
         run = self.runs[address] = NodeRun(address, PENDING)
         return run
 
-    def complete(self, number: int, run: NodeRun, output: Value) -> None:
+    def complete(self, number: int, run: NodeRun, output: Value, reason: str | None = None) -> None:
         self.outputs[run.address] = output
         self.commands.outputs[run.address] = output
-        self.move(run, COMPLETED)
+        self.move(run, COMPLETED, reason)
         self.settle(number, Outcome.SUCCESS)
 
     def skip(self, number: int, reason: str) -> None:
@@ -323,10 +324,11 @@ class Execution:
     def _drain(self) -> None:
         """Follow every consequence, as far as one commit goes. Worklists, not recursion: a DAG may be 10,000 deep."""
         history, considered, ready, record = self.commands.history, self.considered, self.ready, self.record
+        if self.kept and record.state is not ExecutionState.PENDING:
+            keeping.record(self, COMMIT_WEIGHT)
         while considered or (ready and record.state is ExecutionState.RUNNING):
             if len(history) >= COMMIT_WEIGHT:
-                self.commands.more = True
-                self._wake(self.now)
+                self.go_on_later()
                 break
             if considered:
                 self._consider(considered.popleft())
@@ -340,6 +342,11 @@ class Execution:
             ending.finish(self, ExecutionState.FAILED if record.error else ExecutionState.COMPLETED)
         elif self.deadlines:
             self._wake(self.deadlines[0][0])
+
+    def go_on_later(self) -> None:
+        """The rest waits for the next commit; the timer is for an owner that dies before it."""
+        self.commands.more = True
+        self._wake(self.now)
 
     def arm(self, due_at: float, run: NodeRun, kind: str) -> None:
         heappush(self.deadlines, (due_at, self.numbers[run.address], run.attempt, kind))

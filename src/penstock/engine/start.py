@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from penstock.definition.config import SecretText
 from penstock.definition.plan import PlanNode
 from penstock.definition.template import Missing
 from penstock.engine.commands import RETURNED, NodeRun, Task
@@ -103,7 +104,7 @@ def _lacks_blobs(execution: Execution, node: PlanNode) -> bool:
 def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
     node, scope = execution.nodes[number], Outputs(execution)
     try:
-        config, _ = node.config.resolve(scope)
+        config, _ = _resolve(execution, node, scope)
         parents = [execution.nodes[parent].address for parent in node.dependencies]
         output = evaluate(node.handler, config, scope, [name for name in parents if name in execution.outputs])
     except Missing as error:
@@ -112,15 +113,24 @@ def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
     execution.complete(number, run, output)
 
 
+def _resolve(execution: Execution, node: PlanNode, scope: Outputs) -> tuple[dict[str, Any], tuple[SecretText, ...]]:
+    """The node's config, with what the execution puts over it: plain data, in which nothing is looked up."""
+    config, secrets = node.config.resolve(scope)
+    over = execution.record.overrides.get(node.address)
+    if not over:
+        return config, secrets
+    return {**config, **over}, tuple(secret for secret in secrets if secret.path[0] not in over)
+
+
 def _dispatch(execution: Execution, node: PlanNode, run: NodeRun) -> None:
     record = execution.record
-    secrets: tuple[Any, ...] = ()
+    secrets: tuple[SecretText, ...] = ()
     config: Value
-    if node.fixed_config is not None:
+    if node.fixed_config is not None and node.address not in record.overrides:
         config = node.fixed_config
     else:
         try:
-            resolved, secrets = node.config.resolve(Outputs(execution))
+            resolved, secrets = _resolve(execution, node, Outputs(execution))
         except Missing as error:
             execution.fail(execution.numbers[node.address], run, TaskError("config", str(error)))
             return
@@ -135,7 +145,7 @@ def _dispatch(execution: Execution, node: PlanNode, run: NodeRun) -> None:
         Task(
             record.execution_id, node.address, record.generation, run.attempt, node.handler, node.queue, config, inputs,
             secrets, node.timeout_seconds, f"{record.first_execution_id or record.execution_id}:{node.address}",
-            record.workflow,
+            record.workflow, record.priority, record.trace,
         )
     )  # fmt: skip
     if again:

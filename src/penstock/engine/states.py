@@ -7,7 +7,7 @@ has ended. Terminal states have no row to go to.
        |          |  ^        |
        |          v  |        v
        |        RETRYING <----+          CANCELLED from anything that hasn't ended
-       +--> SKIPPED, COMPLETED | FAILED (data nodes, conditions, configs), WAITING
+       +--> SKIPPED, COMPLETED | FAILED (data nodes, kept nodes, conditions, configs), WAITING
 """
 
 from __future__ import annotations

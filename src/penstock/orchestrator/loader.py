@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from penstock.definition.plan import Plan
+from penstock.engine import keeping
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.execution import Execution
-from penstock.engine.states import EXECUTION_ENDS
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.plans import Plans
-from penstock.stores.base import Stored, Stores
+from penstock.stores.base import NewExecution, Stored, Stores
 
 Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 
@@ -65,12 +66,17 @@ class Loader:
             if stored.record.state in EXECUTION_ENDS:
                 return None
             plan = await self._plan(stored.record)
-            return Execution(plan, stored.record, stored.runs.values(), stored.outputs, stored.last_seq)
-        # a start that the hot store doesn't know: the cold store must
+            execution = Execution(plan, stored.record, stored.runs.values(), stored.outputs, stored.last_seq)
+            if stored.record.kept or stored.record.state is ExecutionState.PENDING:
+                _keep(execution, await self._cold.intent(name))
+            return execution
+        # a start or a cancel that the hot store doesn't know: the cold store must
         intent = await self._cold.intent(name) if may_begin else None
         if intent is None or intent.record.state in EXECUTION_ENDS:
             return None
-        return Execution(await self._plan(intent.record), intent.record)
+        execution = Execution(await self._plan(intent.record), intent.record)
+        _keep(execution, intent)
+        return execution
 
     async def _plan(self, record: ExecutionRecord) -> Plan:
         name, version = record.workflow, record.version
@@ -78,3 +84,8 @@ class Loader:
         if plan is None:
             raise StoreError(f"the workflow {name}@{version} is gone from the store")
         return plan
+
+
+def _keep(execution: Execution, intent: NewExecution | None) -> None:
+    if intent is not None and intent.kept:
+        keeping.keep(execution, {kept.address: kept.output for kept in intent.kept})

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from penstock.engine.commands import Commands
 from penstock.engine.ending import wreck
-from penstock.engine.events import AnyEvent, Continued, ExecutionStarted, TimerFired
+from penstock.engine.events import AnyEvent, CancelRequested, Continued, ExecutionStarted, TimerFired
 from penstock.engine.execution import COMMIT_WEIGHT, Execution
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.orchestrator.committer import TRANSIENT, Committer
@@ -21,6 +21,8 @@ log = logging.getLogger("penstock.orchestrator")
 
 BATCH_EVENTS = 512
 IDLE_SECONDS = 1.0
+MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
+"""Events that an execution may get before anything of it was committed; one that is cancelled then ends unbegun."""
 Ended = Execution | Stored
 Observer = Callable[[Sequence[Commands], Sequence[Ended]], None]
 """Told after each commit: what was decided, and which executions ended with it."""
@@ -141,7 +143,7 @@ class PartitionOwner:
         missing.difference_update(self._wrecks)
         if not missing:
             return
-        starts = {event.execution_id for _, event in events if isinstance(event, ExecutionStarted)}
+        starts = {event.execution_id for _, event in events if isinstance(event, MAY_BE_FIRST)}
         loaded, failed = await self._loader.load(missing, starts)
         self._cache.update(loaded)
         for name, error in failed.items():

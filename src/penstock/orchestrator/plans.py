@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 
 from penstock.definition.model import HandlerDefaults
 from penstock.definition.plan import Plan, compile_document
-from penstock.stores.base import ColdStore
+from penstock.stores.cold import ColdStore
+
+MOST_PLANS = 2000
 
 
 class Plans:
@@ -22,6 +24,8 @@ class Plans:
 
     def put(self, plan: Plan) -> None:
         self._plans[plan.name, plan.version] = plan
+        if len(self._plans) > MOST_PLANS:  # the oldest; an execution that runs has its own hold on it
+            del self._plans[next(iter(self._plans))]
         if self._on_new is not None:
             self._on_new(plan)
 

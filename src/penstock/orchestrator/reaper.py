@@ -10,6 +10,7 @@ import asyncio
 import logging
 
 from penstock.stores.base import Lease, TaskQueue
+from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -18,8 +19,8 @@ DEAD_SECONDS = 15.0
 
 
 class Reaper:
-    def __init__(self, queue: TaskQueue, lease: Lease) -> None:
-        self._queue, self._lease = queue, lease
+    def __init__(self, queue: TaskQueue, lease: Lease, metrics: Metrics | None = None) -> None:
+        self._queue, self._lease, self._metrics = queue, lease, metrics or Metrics()
         self._beats: dict[str, int] = {}
         self._silent_seconds: dict[str, float] = {}
         self.reaped = 0
@@ -49,6 +50,7 @@ class Reaper:
     async def _reap(self, worker_id: str) -> None:
         lost = await self._queue.reap(self._lease.partition, self._lease.token, worker_id)
         self.reaped += lost
+        self._metrics.tasks_lost += lost
         self._silent_seconds[worker_id] = 0.0
         if lost:
             log.warning("worker %s is dead; %d of its tasks are taken back", worker_id, lost)

@@ -36,9 +36,27 @@ Key = tuple[str, str, int, int]
 
 async def recover(stores: Stores, partition: int) -> int:
     """Append what is missing to the inbox; answers how many executions were looked at."""
+    looked_at, _ = await _recover(stores, partition)
+    return looked_at
+
+
+async def sweep(stores: Stores, partition: int, overdue_seconds: float) -> int:
+    """As `recover`, for an owner that is at work; answers how many starts had got lost.
+
+    One that is younger than `overdue_seconds` may just be on its way, and is no sign that something is wrong.
+    """
+    _, restarted = await _recover(stores, partition)
+    intents = [await stores.cold.intent(name) for name in restarted]
+    latest = stores.hot.now() - overdue_seconds
+    return sum(intent is not None and intent.record.created_at <= latest for intent in intents)
+
+
+async def _recover(stores: Stores, partition: int) -> tuple[int, list[str]]:
+    """How many executions were looked at, and which of them had to be started."""
     names = await stores.cold.started(partition)
     orphans = set(stores.queue.orphans())
     lost: set[Key] = set()
+    restarted: list[str] = []
     wishes = await stores.cold.wishes(partition)
     for first in range(0, len(names), CHUNK):
         chunk = names[first : first + CHUNK]
@@ -48,13 +66,14 @@ async def recover(stores: Stores, partition: int) -> int:
             stored = known.get(name)
             if stored is None:
                 events.append(ExecutionStarted(name))
+                restarted.append(name)
             elif not stores.hot.keeps_tasks:
                 events += _hand_out_again(stored, stores.queue, orphans, lost)
             if name in wishes:
                 events.append(EVENTS[wishes[name]](name))
         await stores.hot.append(events)
     stores.queue.disown(orphans - lost)
-    return len(names)
+    return len(names), restarted
 
 
 def _hand_out_again(stored: Stored, queue: TaskQueue, orphans: set[Key], lost: set[Key]) -> list[AnyEvent]:

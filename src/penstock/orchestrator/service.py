@@ -11,15 +11,18 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError
-from penstock.orchestrator.owner import Observer, PartitionOwner
+from penstock.orchestrator.meter import Meter, levels
+from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import Reaper
-from penstock.orchestrator.recovery import recover
+from penstock.orchestrator.recovery import recover, sweep
 from penstock.stores.base import Lease, Stores
+from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -40,9 +43,12 @@ class Orchestrator:
         observer: Observer | None = None,
         on_new_owner: Callable[[], None] | None = None,
         name: str = "",
+        metrics: Metrics | None = None,
     ) -> None:
         self._stores, self._plans, self._observer, self._on_new_owner = stores, plans, observer, on_new_owner
         self._inline_max_bytes = inline_max_bytes
+        self._metrics = metrics or Metrics()
+        self._meter = Meter(metrics, stores.hot.now) if metrics is not None else None
         self.name = name or f"orchestrator-{os.getpid()}-{secrets.token_hex(3)}"
         self.owned: dict[int, PartitionOwner] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -50,6 +56,7 @@ class Orchestrator:
         """Set when the first partition's owner has looked at everything that was unfinished."""
 
     def start(self) -> None:
+        self._metrics.levels = lambda: levels(self._stores, self.owned)
         self._tasks = [asyncio.create_task(self._tend(p)) for p in range(self._stores.hot.partitions)]
 
     async def stop(self) -> None:
@@ -83,7 +90,7 @@ class Orchestrator:
 
     async def _own(self, lease: Lease) -> None:
         owner = PartitionOwner(
-            self._stores, lease, self._plans, inline_max_bytes=self._inline_max_bytes, observer=self._observer
+            self._stores, lease, self._plans, inline_max_bytes=self._inline_max_bytes, observer=self._committed
         )
         self.owned[lease.partition] = owner
         works = (self._work(owner), self._renew(lease), self._reap(lease), self._reconcile(lease))
@@ -96,6 +103,12 @@ class Orchestrator:
             if not service.cancelled() and (error := service.exception()) is not None:
                 raise error
 
+    def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
+        if self._observer is not None:
+            self._observer(changes, ended)
+        if self._meter is not None:
+            self._meter.committed(changes)
+
     async def _leave(self, lease: Lease, services: list[asyncio.Task[Any]]) -> None:
         self.owned.pop(lease.partition, None)
         for service in services:
@@ -105,7 +118,8 @@ class Orchestrator:
             await self._stores.hot.release(lease)
 
     async def _work(self, owner: PartitionOwner) -> None:
-        await recover(self._stores, owner.lease.partition)
+        looked_at = await recover(self._stores, owner.lease.partition)
+        self._metrics.recovered += looked_at
         self.recovered.set()
         if self._on_new_owner is not None:
             self._on_new_owner()
@@ -122,11 +136,12 @@ class Orchestrator:
                 last = asyncio.get_running_loop().time()
 
     async def _reap(self, lease: Lease) -> None:
-        await Reaper(self._stores.queue, lease).run()
+        await Reaper(self._stores.queue, lease, self._metrics).run()
 
     async def _reconcile(self, lease: Lease) -> None:
         """Accepted, but its start never reached the inbox: only possible where others write to the store too."""
         while True:
             await asyncio.sleep(RECONCILE_SECONDS)
             if self._stores.hot.keeps_tasks:
-                await recover(self._stores, lease.partition)
+                found = await sweep(self._stores, lease.partition, RECONCILE_SECONDS)
+                self._metrics.swept += found

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from zlib import crc32
 
 import msgspec
 
-from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Stop, Task, Transition
+from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Stop, Task, Transition
 from penstock.engine.events import AnyEvent, Blob, TaskEvent, Value
-from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import Conflict, NotFound
+
+if TYPE_CHECKING:
+    from penstock.stores.cold import ColdStore
 
 Wish = Literal["cancel", "pause", "resume"]
 
@@ -63,6 +66,22 @@ class NewExecution(msgspec.Struct):
     request_hash: str = ""
     """Of what was asked, so that the same key with another request can be told."""
     retry_of: str | None = None
+    kept: list[Kept] = []
+    """Of a retry: what needn't run again."""
+    waits: bool = False
+    """Stored as PENDING, and not started before `trigger`."""
+    key_scope: str = ""
+    """Whose idempotency key it is: the API key's id. A key is known for `KEY_SECONDS`."""
+
+
+class Kept(msgspec.Struct, array_like=True):
+    """The outcome of a node that an earlier execution of the chain has completed."""
+
+    address: str
+    output: Value
+
+
+KEY_SECONDS = 24 * 3600.0
 
 
 class WorkflowVersion(msgspec.Struct):
@@ -77,12 +96,21 @@ def partition_of(execution_id: str, partitions: int) -> int:
     return crc32(execution_id.encode()) % partitions
 
 
-def check_steerable(execution_id: str, state: str | None) -> None:
+def check_steerable(execution_id: str, state: str | None, wish: Wish, *, waits: bool) -> None:
     """`state` is None for an execution that isn't there."""
     if state is None:
         raise NotFound(f"there is no execution {execution_id!r} in this store")
     if state in EXECUTION_ENDS:
         raise Conflict(f"execution {execution_id} is {state}; it can't be changed any more")
+    if waits and wish != "cancel":
+        raise Conflict(f"execution {execution_id} hasn't been triggered; trigger it first, or cancel it")
+
+
+def check_triggerable(execution_id: str, state: str | None, *, waits: bool) -> None:
+    if state is None:
+        raise NotFound(f"there is no execution {execution_id!r} in this store")
+    if not waits:
+        raise Conflict(f"execution {execution_id} is {state}; only one that waits for it can be triggered, and once")
 
 
 class HotStore(Protocol):
@@ -154,6 +182,9 @@ class TaskQueue(Protocol):
     async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
         """Stop being a worker; hand back what was fetched and never ran."""
 
+    async def depths(self) -> Mapping[str, tuple[int, int]]:
+        """For each queue, how many tasks wait and how many are in workers' hands."""
+
     def knows(self, key: tuple[str, str, int, int]) -> bool:
         """Whether the task waits here or is in a worker's hands (asked only where tasks don't outlive the process)."""
 
@@ -162,44 +193,6 @@ class TaskQueue(Protocol):
 
     def disown(self, keys: Iterable[tuple[str, str, int, int]]) -> None:
         """These orphans have been dealt with already."""
-
-
-class ColdStore(Protocol):
-    async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
-        """The same content gives the same version; changed content the next."""
-
-    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None: ...
-
-    async def create(self, executions: Sequence[NewExecution]) -> list[str]:
-        """Store intents. Answers the ids in order: for a known idempotency key the one it made before.
-
-        Raises `Conflict` if a key comes back with another request.
-        """
-
-    async def steer(self, execution_id: str, wish: Wish) -> None:
-        """Store what somebody wants of a running execution, before it is tried; the last wish counts.
-
-        Raises `NotFound`, or `Conflict` if it has ended.
-        """
-
-    async def wishes(self, partition: int) -> Mapping[str, Wish]:
-        """Of executions that haven't ended: what a new owner has to see to."""
-
-    async def started(self, partition: int) -> list[str]:
-        """Executions that should run and haven't ended: what recovery compares with the hot store."""
-
-    async def execution(self, execution_id: str) -> Stored | None: ...
-
-    async def intent(self, execution_id: str) -> NewExecution | None: ...
-
-    async def executions(self, state: ExecutionState | None = None, limit: int = 100) -> list[ExecutionRecord]:
-        """Newest first."""
-
-    async def dead_letters(self, limit: int = 100) -> list[DeadLetter]: ...
-
-    async def remember_handlers(self, names: Collection[str]) -> None: ...
-
-    async def known_handlers(self) -> set[str]: ...
 
 
 class BlobStore(Protocol):

@@ -8,23 +8,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from penstock.engine.commands import DeadLetter, ExecutionRecord
 from penstock.engine.events import AnyEvent
-from penstock.engine.states import EXECUTION_ENDS, ExecutionState
-from penstock.errors import Conflict, Fenced
+from penstock.errors import Fenced
 from penstock.stores import codec
-from penstock.stores.base import (
-    Commit,
-    Lease,
-    NewExecution,
-    Stored,
-    Wish,
-    WorkflowVersion,
-    check_steerable,
-    partition_of,
-)
+from penstock.stores.base import Commit, Lease, Stored, partition_of
 from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.inbox import Inbox
+from penstock.stores.memory_cold import MemoryColdStore
 from penstock.stores.task_queue import MemoryTaskQueue
 
 
@@ -49,6 +39,8 @@ class MemoryHotStore:
         self.changes: dict[str, list[bytes]] = {}
         self.records: dict[str, bytes] = {}
         self.letters: list[bytes] = []
+        self.feed: list[tuple[str, bytes]] = []
+        """Every change of every execution, in the order of commits."""
         self.fenced = 0
         self.queue = _LeasedQueue(self)
 
@@ -108,6 +100,7 @@ class MemoryHotStore:
             name = commands.execution_id
             if change:
                 self.changes.setdefault(name, []).append(change)
+                self.feed.append((name, change))
             if commands.record is not None:
                 self.records[name] = codec.encode(commands.record)
                 place.active.add(name)
@@ -155,88 +148,6 @@ class _LeasedQueue(MemoryTaskQueue):
     async def reap(self, partition: int, token: str, worker_id: str) -> int:
         self._store.check(partition, token)
         return self.lose(worker_id, lambda name: partition_of(name, self._store.partitions) == partition)
-
-
-class MemoryColdStore:
-    def __init__(self, hot: MemoryHotStore) -> None:
-        self._hot = hot
-        self._workflows: dict[str, list[WorkflowVersion]] = {}
-        self._intents: dict[str, bytes] = {}
-        self._keys: dict[str, tuple[str, str]] = {}
-        self._wishes: dict[str, Wish] = {}
-        self._handlers: set[str] = set()
-
-    async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
-        versions = self._workflows.setdefault(name, [])
-        for version in versions:
-            if version.content_hash == content_hash:
-                return version
-        versions.append(WorkflowVersion(name, len(versions) + 1, content_hash, document, now))
-        return versions[-1]
-
-    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
-        versions = self._workflows.get(name, [])
-        wanted = len(versions) if version is None else version
-        return versions[wanted - 1] if 0 < wanted <= len(versions) else None
-
-    async def create(self, executions: Sequence[NewExecution]) -> list[str]:
-        keys = dict(self._keys)
-        for new in executions:
-            if new.idempotency_key is not None:
-                made = keys.setdefault(new.idempotency_key, (new.record.execution_id, new.request_hash))
-                if made[1] != new.request_hash:
-                    raise Conflict(f"the idempotency key {new.idempotency_key!r} was used for another request")
-        return [self._create(new) for new in executions]
-
-    def _create(self, new: NewExecution) -> str:
-        name = new.record.execution_id
-        if new.idempotency_key is not None:
-            made, _ = self._keys.setdefault(new.idempotency_key, (name, new.request_hash))
-            if made != name:
-                return made
-        self._intents.setdefault(name, codec.encode(new))
-        self._hot.records.setdefault(name, codec.encode(new.record))
-        return name
-
-    async def steer(self, execution_id: str, wish: Wish) -> None:
-        check_steerable(execution_id, self._state(execution_id))
-        self._wishes[execution_id] = wish
-
-    async def wishes(self, partition: int) -> dict[str, Wish]:
-        running = set(await self.started(partition))
-        return {name: wish for name, wish in self._wishes.items() if name in running}
-
-    def _state(self, execution_id: str) -> str | None:
-        data = self._hot.records.get(execution_id)
-        return None if data is None else str(codec.decode_record(data).state)
-
-    async def started(self, partition: int) -> list[str]:
-        return [
-            name
-            for name in self._intents
-            if partition_of(name, self._hot.partitions) == partition
-            and codec.decode_record(self._hot.records[name]).state not in EXECUTION_ENDS
-        ]
-
-    async def execution(self, execution_id: str) -> Stored | None:
-        return self._hot.stored(execution_id) if execution_id in self._hot.records else None
-
-    async def intent(self, execution_id: str) -> NewExecution | None:
-        data = self._intents.get(execution_id)
-        return codec.decode_intent(data) if data is not None else None
-
-    async def executions(self, state: ExecutionState | None = None, limit: int = 100) -> list[ExecutionRecord]:
-        records = [codec.decode_record(data) for data in self._hot.records.values()]
-        return [record for record in reversed(records) if state in (None, record.state)][:limit]
-
-    async def dead_letters(self, limit: int = 100) -> list[DeadLetter]:
-        return [codec.decode_letter(data) for data in reversed(self._hot.letters)][:limit]
-
-    async def remember_handlers(self, names: Collection[str]) -> None:
-        self._handlers.update(names)
-
-    async def known_handlers(self) -> set[str]:
-        return set(self._handlers)
 
 
 class MemoryStores:

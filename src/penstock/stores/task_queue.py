@@ -24,6 +24,8 @@ class MemoryTaskQueue:
     def __init__(self, append: Callable[[Iterable[AnyEvent]], None]) -> None:
         self._append = append
         self._waiting: dict[str, deque[tuple[Key, Task]]] = {}
+        self._ranked: dict[str, dict[int, deque[tuple[Key, Task]]]] = {}
+        """By queue and priority: the few tasks whose priority isn't 0."""
         self._held: dict[Key, tuple[str, Task]] = {}
         self._beats: dict[str, int] = {}
         self._on_hold: dict[str, list[Task]] = {}
@@ -54,9 +56,12 @@ class MemoryTaskQueue:
             if key in self._queued or key in self._held:
                 continue  # a task that is handed out again may be here already
             name = task.queue
-            if name not in self._waiting:
-                self._waiting[name] = deque()
-            self._waiting[name].append((key, task))
+            if task.priority:
+                self._ranked.setdefault(name, {}).setdefault(task.priority, deque()).append((key, task))
+            else:
+                if name not in self._waiting:
+                    self._waiting[name] = deque()
+                self._waiting[name].append((key, task))
             self._queued.add(key)
             names.add(name)
         if names:
@@ -163,6 +168,13 @@ class MemoryTaskQueue:
     def depth(self) -> int:
         return len(self._queued) + len(self._held)
 
+    async def depths(self) -> dict[str, tuple[int, int]]:
+        names = {*self._waiting, *self._ranked}
+        depths = {name: [sum(map(len, self._in_order(name))), 0] for name in names}
+        for _, task in self._held.values():
+            depths.setdefault(task.queue, [0, 0])[1] += 1
+        return {name: (waiting, running) for name, (waiting, running) in depths.items()}
+
     def _is_held(self, worker_id: str, item: Task | TaskEvent | Stop) -> bool:
         holder = self._held.get(key_of(item))
         return holder is not None and holder[0] == worker_id
@@ -170,13 +182,24 @@ class MemoryTaskQueue:
     def _take(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
         taken: list[Task] = []
         for name in queues:
-            waiting = self._waiting.get(name)
-            while waiting and len(taken) < limit:
-                key, task = waiting.popleft()
-                if self._may_run(key, task):
-                    self._held[key] = (worker_id, task)
-                    taken.append(task)
+            for waiting in self._in_order(name):
+                while waiting and len(taken) < limit:
+                    key, task = waiting.popleft()
+                    if self._may_run(key, task):
+                        self._held[key] = (worker_id, task)
+                        taken.append(task)
         return taken
+
+    def _in_order(self, name: str) -> list[deque[tuple[Key, Task]]]:
+        """What waits in a queue, the highest priority first."""
+        plain = self._waiting.get(name)
+        if not self._ranked or name not in self._ranked:
+            return [plain] if plain else []
+        ranked = self._ranked[name] = {rank: tasks for rank, tasks in self._ranked[name].items() if tasks}
+        if not ranked:
+            del self._ranked[name]
+        lines = {**ranked, 0: plain} if plain else ranked
+        return [lines[rank] for rank in sorted(lines, reverse=True)]
 
     def on_given_up(self, key: Key) -> None:
         """A worker no longer has the task, and no event will say so: it was stopped, or handed back."""

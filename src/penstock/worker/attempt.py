@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import structs
@@ -18,6 +18,8 @@ from penstock.errors import Retryable, StoreError, Terminal
 from penstock.stores import codec
 from penstock.stores.base import BlobStore
 from penstock.stores.task_queue import Key
+from penstock.telemetry.scope import current_scope
+from penstock.telemetry.traces import attempt_span, set_failed, trace_id
 from penstock.worker.context import Context
 from penstock.worker.loading import origin_of
 from penstock.worker.logs import AttemptLog, current_log
@@ -27,6 +29,9 @@ from penstock.worker.protocol import Request
 from penstock.worker.registry import Handler
 from penstock.worker.secrets import Secrets, redact
 from penstock.worker.threads import ThreadRunner
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
 
 log = logging.getLogger("penstock.worker")
 
@@ -112,6 +117,22 @@ class Attempt:
                 self.slot.cancel()
             self._on_stop(self)
 
+    @property
+    def marks(self) -> Mapping[str, str | int]:
+        task = self.task
+        marks: dict[str, str | int] = {
+            "execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt, "workflow": task.workflow,
+        }  # fmt: skip
+        trace = trace_id(task.trace)
+        return {**marks, "trace_id": trace} if trace else marks
+
+    @property
+    def trace(self) -> str:
+        return self.task.trace
+
+    def clean(self, value: Any) -> Any:
+        return redact(value, self.secrets) if self.secrets else value
+
     def wait(self) -> None:
         """It needs a thread or a process first, and has no time to lose meanwhile."""
         self.end()
@@ -121,6 +142,7 @@ class Attempt:
 async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runners) -> TaskSucceeded | TaskFailed | None:
     """What to report; None if nobody waits for it. Lets a cancellation through that isn't this attempt's own."""
     current_log.set(attempt.log)
+    current_scope.set(attempt)
     try:
         output = await _call(attempt, handler, runners)
         if attempt.stopped is None:
@@ -141,7 +163,20 @@ async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runner
             return _failed(attempt, error, runners.worker_id)
     finally:
         current_log.set(None)
+        current_scope.set(None)
     return stopped_event(attempt, runners.worker_id)
+
+
+async def run_traced(
+    attempt: Attempt, handler: Handler | None, runners: Runners, tracer: Tracer
+) -> TaskSucceeded | TaskFailed | None:
+    """As `run_attempt`, inside a span."""
+    with attempt_span(tracer, attempt.task.handler, attempt) as span:
+        event = await run_attempt(attempt, handler, runners)
+        if isinstance(event, TaskFailed):
+            error = event.error
+            set_failed(span, error.category, error.message, kind=error.type, stack=error.traceback)
+        return event
 
 
 async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.events import TaskError
+from penstock.engine.events import TaskError, TaskEvent, TaskFailed
 from penstock.errors import HandlerError, Retryable, Terminal
 from penstock.worker.secrets import redact
 
@@ -85,6 +85,13 @@ def _detail(detail: Any, secrets: Collection[str]) -> Any:
     except (Terminal, OverflowError, RecursionError, TypeError):
         return "(the detail isn't JSON)"
     return "(the detail is too large to keep)"
+
+
+def outcome_name(event: TaskEvent | None) -> str:
+    """As it is counted; None is an attempt that nobody waits for."""
+    if isinstance(event, TaskFailed):
+        return "timed_out" if event.error.category == "timeout" else "failed"
+    return "cancelled" if event is None else "completed"
 
 
 def is_retryable(error: BaseException) -> bool:

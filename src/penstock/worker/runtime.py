@@ -15,20 +15,27 @@ import secrets as random_tokens
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
+from penstock.definition.model import BUILT_IN_HANDLERS
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import TaskEvent, TaskStarted
 from penstock.errors import StoreError
 from penstock.stores.base import BlobStore, TaskQueue
 from penstock.stores.task_queue import Key, key_of
-from penstock.worker.attempt import Attempt, run_attempt, stopped_event
+from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.traces import active_tracer
+from penstock.worker.attempt import Attempt, run_attempt, run_traced, stopped_event
 from penstock.worker.logs import capture_logging
+from penstock.worker.outcome import outcome_name
 from penstock.worker.processes import ProcessRunner
 from penstock.worker.registry import Registry
 from penstock.worker.secrets import Secrets
 from penstock.worker.threads import ThreadRunner
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
 
 log = logging.getLogger("penstock.worker")
 
@@ -52,13 +59,15 @@ class Worker:
         worker_id: str | None = None,
         queues: Iterable[str] = (),
         clock: Callable[[], float] = time.time,
+        metrics: Metrics | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self.settings, self.blobs, self.registry = settings, blobs, registry
         self.worker_id = worker_id or f"worker-{os.getpid()}-{random_tokens.token_hex(3)}"
         self.secrets = Secrets(settings)
         self.threads = ThreadRunner(settings.worker_threads)
         self.processes = ProcessRunner(settings.worker_processes)
-        self._queue, self._clock = queue, clock
+        self._queue, self._clock, self._metrics, self._tracer = queue, clock, metrics, tracer
         self.note: Callable[[Key], None] = queue.begin
         self.queues = set(queues) or {h.defaults.queue or h.name for h in registry}
         self._pending: deque[Task] = deque()
@@ -80,8 +89,16 @@ class Worker:
         """Take tasks of these queues too, from now on."""
         self.queues.update(queues)
 
+    @property
+    def running(self) -> int:
+        """How many attempts are under way."""
+        return len(self._running)
+
     def start(self) -> None:
         capture_logging()
+        self._tracer = self._tracer or active_tracer()
+        if self._metrics is not None:
+            self._metrics.handlers.know([*BUILT_IN_HANDLERS, *(handler.name for handler in self.registry)])
         services = (self._fetch(), self._report(), self._watch(), self._heartbeat())
         self._services = [asyncio.create_task(service) for service in services]
 
@@ -198,16 +215,22 @@ class Worker:
             self._wake_watcher = None
         self.attempts += 1
         try:
-            event = await run_attempt(attempt, self.registry.get(task.handler), self)
+            handler = self.registry.get(task.handler)
+            if self._tracer is None:
+                event = await run_attempt(attempt, handler, self)
+            else:
+                event = await run_traced(attempt, handler, self, self._tracer)
         finally:
             attempt.end()
             if not attempt.abandoned:
                 del self._running[key]
         if attempt.abandoned or (attempt.stopped is not None and slot is not None and slot.uncancel()):
             raise asyncio.CancelledError  # another slot has taken its place, or the worker stops
-        self._tell(event)
+        self._tell(task, event)
 
-    def _tell(self, event: TaskEvent | None) -> None:
+    def _tell(self, task: Task, event: TaskEvent | None) -> None:
+        if self._metrics is not None:
+            self._metrics.task_ended(task.handler, outcome_name(event), task.attempt)
         if event is not None:
             self._outbox.append(event)
             if self._wake_reporter is not None:
@@ -232,7 +255,7 @@ class Worker:
         if attempt.slot is not None:
             self._slots.discard(attempt.slot)
         log.warning("the handler of %s ignores that it was stopped; its slot is replaced", attempt.task.node)
-        self._tell(stopped_event(attempt, self.worker_id))
+        self._tell(attempt.task, stopped_event(attempt, self.worker_id))
         self._wake_slot()
 
     async def _report(self) -> None:

@@ -16,7 +16,7 @@ from penstock.stores.sqlite.lock import LockFile
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import LOG_PAGES, Writer, connect
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 
 
 class SqliteStores:
@@ -32,18 +32,20 @@ class SqliteStores:
             ):  # the last connection that closes removes the log: not before there is another
                 self._claims = Claims(path.with_name(path.name + ".claims"))
                 self._reader = Reader(path)
+                self._searcher = Reader(path)
                 self._writer = Writer(path)
         except BaseException:
             self._lock.release()
             raise
         self.hot = SqliteHotStore(self._writer, self._reader, self._claims)
         self.queue = self.hot.queue
-        self.cold = SqliteColdStore(self.hot, self._writer, self._reader)
+        self.cold = SqliteColdStore(self.hot, self._writer, self._reader, self._searcher)
         self.blobs = DirectoryBlobs(blobs or path.with_name(path.name + ".blobs"))
 
     async def close(self) -> None:
         await self._writer.close()
         self._reader.close()
+        self._searcher.close()
         self._claims.close()
         self._lock.release()
 

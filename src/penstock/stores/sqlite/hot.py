@@ -96,14 +96,14 @@ class SqliteHotStore:
             return {}
         found: dict[str, Stored] = {}
         for name, (stored, n) in (await self._reader.executions(maybe)).items():
+            if stored.record.state not in EXECUTION_ENDS:
+                self._numbers[name] = n
             if stored.last_seq:
                 found[name] = stored
-                if stored.record.state not in EXECUTION_ENDS:
-                    self._numbers[name] = n
         return found
 
     def number(self, execution_id: str, n: int) -> None:
-        """A new execution has the number `n`."""
+        """An execution that is about to begin has the number `n`."""
         self._numbers[execution_id] = n
         self._untouched.add(execution_id)
 
@@ -175,7 +175,8 @@ class SqliteHotStore:
                 state = ExecutionState.PAUSED if commands.held else ExecutionState.RUNNING
                 updates.states.append((str(state), self._numbers[name]))
             for letter in commands.dead_letters:
-                updates.letters.append((self._numbers[name], codec.encode(letter)))
+                category = letter.attempts[-1].error.category if letter.attempts else ""
+                updates.letters.append((self._numbers[name], letter.handler, category, codec.encode(letter)))
         return updates
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:  # noqa: ARG002
@@ -209,7 +210,7 @@ class _Updates:
         self.ended: list[tuple[float | None, str, int]] = []
         self.states: list[tuple[str, int]] = []
         self.timers: list[tuple[int, float | None]] = []
-        self.letters: list[tuple[int, bytes]] = []
+        self.letters: list[tuple[int, str, str, bytes]] = []
 
     def __bool__(self) -> bool:
         return bool(self.ended or self.states or self.timers or self.letters)
@@ -225,7 +226,7 @@ def _write(connection: sqlite3.Connection, rows: list[tuple[int, bytes]], update
             connection.execute("DELETE FROM timers WHERE n = ?", (n,))
         else:
             connection.execute("INSERT OR REPLACE INTO timers (n, wake_at) VALUES (?, ?)", (n, wake_at))
-    insert_many(connection, "INSERT INTO letters (n, letter)", updates.letters)
+    insert_many(connection, "INSERT INTO letters (n, handler, category, letter)", updates.letters)
 
 
 def _write_ended(connection: sqlite3.Connection, ended: list[tuple[float | None, str, int]]) -> None:

@@ -1,44 +1,62 @@
-"""Reading from the file, beside the writer, on a connection and in a thread of its own."""
+"""Reads, on a connection and in a thread of its own."""
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.stores import codec
 from penstock.stores.base import Stored
 from penstock.stores.sqlite.writer import connect
 
+Answer = TypeVar("Answer")
+
 HAS_CHANGES = "EXISTS (SELECT 1 FROM changes WHERE changes.n = executions.n)"
+SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
+MOST = 2**63 - 1
+"""A number that is greater than this is greater than any in the file."""
+UNKNOWABLE = (OverflowError, UnicodeEncodeError)
+"""What binding a value raises that SQLite can't hold: nothing that is stored has it."""
 
 
 class Reader:
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._lock = threading.Lock()
+        # not the loop's own pool: a slow search would take its threads, one by one, from everybody
+        self._thread = ThreadPoolExecutor(1, "penstock-reader")
+
+    async def run(self, job: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        """Several statements that see the same state of the file."""
+        return await self._in_thread(self._snapshot, job)
 
     async def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        return await asyncio.to_thread(self.rows_now, statement, values)
+        return await self._in_thread(self.rows_now, statement, values)
 
     def rows_now(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         with self._lock:
-            return self._connection.execute(statement, values).fetchall()
+            try:
+                return self._connection.execute(statement, values).fetchall()
+            except UNKNOWABLE:
+                return []
 
     def timers(self) -> list[tuple[str, float]]:
         return self.rows_now("SELECT id, wake_at FROM timers JOIN executions USING (n)")
 
     async def started(self, *, changed: bool = False) -> list[str]:
-        """Executions that haven't ended; with `changed`, only those that have begun."""
+        """Executions that should run and haven't ended; with `changed`, only those that have begun."""
         having = f"AND {HAS_CHANGES}" if changed else ""
-        rows = await self.rows(f"SELECT id FROM executions WHERE ended_at IS NULL {having} ORDER BY n")  # noqa: S608
+        rows = await self.rows(f"SELECT id FROM executions WHERE {SHOULD_RUN} {having} ORDER BY n")  # noqa: S608
         return [row[0] for row in rows]
 
     async def executions(self, execution_ids: Collection[str]) -> dict[str, tuple[Stored, int]]:
         """Each execution that there is, and its number."""
-        return await asyncio.to_thread(self._executions, list(execution_ids))
+        return await self._in_thread(self._executions, list(execution_ids))
 
     def _executions(self, execution_ids: list[str]) -> dict[str, tuple[Stored, int]]:
         found = ((name, self._execution(name)) for name in execution_ids)
@@ -52,6 +70,18 @@ class Reader:
         rows = self.rows_now("SELECT change FROM changes WHERE n = ? ORDER BY id", (n,))
         return codec.fold(codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows]), n
 
+    def _snapshot(self, job: Callable[[sqlite3.Connection], Answer]) -> Answer:
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                return job(self._connection)
+            finally:
+                self._connection.execute("COMMIT")
+
+    async def _in_thread(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
     def close(self) -> None:
+        self._thread.shutdown(cancel_futures=True)
         with self._lock:
             self._connection.close()

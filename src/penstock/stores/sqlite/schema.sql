@@ -1,35 +1,78 @@
 -- The embedded store: one file for what is active and what has ended.
 --
--- executions  one row each. `n` is a number that this store gives, in order of creation; `ended_at` is null while the
---             execution is active, and the partial index holds just those. `intent` is the ExecutionRecord as it was
---             submitted (msgpack), `wish` the last cancel, pause or resume that was asked for.
+-- executions  one row each. `n` is a number that this store gives, in order of creation (sqlite/numbers.py); `state` is
+--             PENDING for one that waits for its trigger, RUNNING from the moment that it should run, also before its
+--             first commit. `ended_at` is null while the execution is active. `intent` is the ExecutionRecord as it was
+--             submitted (msgpack), `rest` what else is in the NewExecution, null if that is nothing (executions.Rest),
+--             `labels` JSON, `wish` the last cancel, pause or resume that was asked for. What is large stands last.
+--             Every index of executions ends in `n`, so that a page of a search is read from it and not sorted. Most
+--             rows are RUNNING for a moment: by_workflow leaves that state out, and is written once per execution.
+-- labels      one row per label, as it is compared in a search.
+-- idempotency which execution a key has made.
 -- changes     what each commit did to an execution (codec.Change): node records, outputs, history lines, logs. Appended,
 --             never rewritten: an execution is the fold of its changes, and a finished one needs no copying.
 --             One after another in the order of commits, whichever execution they are of: a commit for hundreds of
 --             executions writes a few pages at the end of the table, and the index says where an execution's are.
+--             `id` is the position in the feed of all executions.
 -- timers      when an execution must be looked at; only those that have a timer.
--- letters     dead letters (msgpack).
+-- letters     dead letters (msgpack); `category` is that of the last attempt's error, `closed` null or how it was closed.
+-- workflows   every version. A deleted one stays: executions are pinned to it.
+-- aliases     `weights`: shares by version (JSON).
+-- api_keys    `hash` of the secret part, `scopes` JSON.
+-- audit       who did what; `detail` JSON.
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS workflows (
-  name TEXT NOT NULL, version INTEGER NOT NULL, content_hash TEXT NOT NULL, document BLOB NOT NULL,
-  created_at REAL NOT NULL, PRIMARY KEY (name, version)
+  name TEXT NOT NULL, version INTEGER NOT NULL, content_hash TEXT NOT NULL, created_at REAL NOT NULL,
+  deleted INTEGER NOT NULL DEFAULT 0, document BLOB NOT NULL, PRIMARY KEY (name, version)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX IF NOT EXISTS workflow_content ON workflows (name, content_hash);
 
+CREATE TABLE IF NOT EXISTS aliases (
+  name TEXT NOT NULL, alias TEXT NOT NULL, weights BLOB NOT NULL, PRIMARY KEY (name, alias)
+) WITHOUT ROWID;
+
 CREATE TABLE IF NOT EXISTS executions (
   n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workflow TEXT NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL,
-  created_at REAL NOT NULL, ended_at REAL, intent BLOB NOT NULL, labels BLOB, idempotency_key TEXT, request_hash TEXT,
-  retry_of TEXT, wish TEXT
+  created_at REAL NOT NULL, ended_at REAL, wish TEXT, retry_of TEXT, labels BLOB, intent BLOB NOT NULL, rest BLOB
 );
-CREATE INDEX IF NOT EXISTS active_executions ON executions (n) WHERE ended_at IS NULL;
-CREATE UNIQUE INDEX IF NOT EXISTS idempotency_keys ON executions (idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS by_state ON executions (state);
+CREATE INDEX IF NOT EXISTS by_workflow ON executions (workflow, state, n, version)
+  WHERE state <> 'RUNNING';
+CREATE INDEX IF NOT EXISTS by_origin ON executions (retry_of) WHERE retry_of IS NOT NULL;
+
+CREATE TABLE IF NOT EXISTS labels (
+  key TEXT NOT NULL, value TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (key, value, n)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS idempotency (
+  scope TEXT NOT NULL, key TEXT NOT NULL, execution_id TEXT NOT NULL, request_hash TEXT NOT NULL,
+  created_at REAL NOT NULL, PRIMARY KEY (scope, key)
+) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS changes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, change BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS changes_of ON changes (n);
 
 CREATE TABLE IF NOT EXISTS timers (n INTEGER PRIMARY KEY, wake_at REAL NOT NULL);
 
-CREATE TABLE IF NOT EXISTS letters (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, letter BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS letters (
+  id INTEGER PRIMARY KEY, n INTEGER NOT NULL, handler TEXT NOT NULL, category TEXT NOT NULL, closed TEXT,
+  closed_at REAL, retried_as TEXT, letter BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS letters_of ON letters (n);
+CREATE INDEX IF NOT EXISTS open_letters ON letters (id) WHERE closed IS NULL;
+CREATE INDEX IF NOT EXISTS letters_by_handler ON letters (handler);
 
 CREATE TABLE IF NOT EXISTS handlers (name TEXT PRIMARY KEY) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS api_keys (
+  id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes BLOB NOT NULL, hash BLOB NOT NULL, created_at REAL NOT NULL,
+  revoked_at REAL
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS audit (
+  id INTEGER PRIMARY KEY, at REAL NOT NULL, key_id TEXT NOT NULL, key_name TEXT NOT NULL, action TEXT NOT NULL,
+  object TEXT NOT NULL, address TEXT NOT NULL, status INTEGER NOT NULL, detail BLOB
+);
+CREATE INDEX IF NOT EXISTS audit_of ON audit (object);
+CREATE INDEX IF NOT EXISTS audit_by_action ON audit (action);

@@ -19,6 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from penstock.errors import HandlerError, Retryable, Terminal
+from penstock.telemetry.traces import HEADER, outgoing
 from penstock.worker.handlers.addresses import SCHEMES, AddressPolicy, literal
 from penstock.worker.handlers.http_exchange import Request, Response, shown_url
 
@@ -28,7 +29,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 FAILED_BODY_BYTES = 64 * 1024
 # All others stay with the host they were written for: a key may be in `Authorization`, in `Cookie`, in `X-Api-Key`.
 CARRIED_ACROSS_HOSTS = frozenset(
-    {"accept", "accept-encoding", "accept-language", "content-type", "idempotency-key", "user-agent"}
+    {"accept", "accept-encoding", "accept-language", "content-type", "idempotency-key", "traceparent", "user-agent"}
 )
 
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -163,6 +164,8 @@ class HttpClient:
         if url.user is not None and not any(name.lower() == "authorization" for name in headers):
             credentials = b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
             headers["Authorization"] = f"Basic {credentials}"
+        if (trace := outgoing()) and not any(name.lower() == HEADER for name in headers):
+            headers[HEADER] = trace
         return self._target(url.extend_query(request.params), request), headers
 
     def _redirect_target(self, base: URL, location: str, request: Request) -> URL:

@@ -1,0 +1,11 @@
+"""HTTP, thin: routes over `penstock.service`, errors as problem documents, an OpenAPI document that is true.
+
+app          puts it together; the order of what a request passes
+bodies       reading: size, depth, strict JSON, the JSON Schema that the OpenAPI document shows
+problems     answering: RFC 9457, whatever went wrong
+schemas      the shapes
+workflows, executions, dead_letters, events, system    the routes
+compat       the routes of the public implementations of this system
+access, auth, limits, auditing    who may do what, how often, and the trail of it
+server       a process that serves
+"""

@@ -1,0 +1,220 @@
+"""Who may do what: one table. What isn't in it can't be reached, with whatever key.
+
+A row has the scope that a call needs, the operation's name and the object that it is about (for the audit trail).
+`read` < `submit` < `operate` < `admin`: each scope includes those before it. OPEN needs no key; there is nothing of
+anybody's behind it: two health checks for load balancers, the description of the API, and the files of the UI.
+
+The paths are matched with the very patterns of the app's router (`check_routes` takes them from it), and where several
+match, the strictest scope counts: so there is no spelling of a path that the router reads in another way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+
+from penstock.errors import PenstockError
+from penstock.service.keys import SCOPES
+from penstock.stores.records import Scope
+
+Needed: TypeAlias = Scope | Literal["open"]
+OPEN: Final = "open"
+BASE = "/api/v1"
+PREFIXES = ("", "/api", "/v1", "/api/v1")
+"""Of the compatible routes."""
+READING = frozenset({"GET", "HEAD"})
+CALLER, ROUTE = "penstock.caller", "penstock.route"
+"""Where a request carries its `Caller` and, if there is one, the `Found` route."""
+_RANKS: dict[Needed, int] = {OPEN: 0, **{scope: rank for rank, scope in enumerate(SCOPES, 1)}}
+
+
+class Caller(NamedTuple):
+    key_id: str = ""
+    """Empty where the service is open."""
+    name: str = ""
+    scopes: tuple[Scope, ...] = ()
+    """None: nobody that is known here."""
+    address: str = ""
+
+
+class Rule(NamedTuple):
+    scope: Needed
+    operation: str
+    object: str
+    """`{0}` is the path's first parameter."""
+    changes: bool
+
+
+class RouteMissing(PenstockError):
+    """The app has a route that the table lacks: nobody has said who may use it."""
+
+
+_API: list[tuple[str, str, Scope, str, str]] = [
+    ("GET", "/workflows", "read", "list_workflows", "workflows"),
+    ("POST", "/workflows", "submit", "put_workflow", "workflows"),
+    ("POST", "/workflows/validate", "read", "validate_workflow", "workflows"),
+    ("GET", "/workflows/{}", "read", "get_workflow", "workflows/{0}"),
+    ("DELETE", "/workflows/{}", "operate", "delete_workflow", "workflows/{0}"),
+    ("GET", "/workflows/{}/versions", "read", "list_versions", "workflows/{0}"),
+    ("GET", "/workflows/{}/aliases", "read", "list_aliases", "workflows/{0}"),
+    ("PUT", "/workflows/{}/aliases/{}", "operate", "set_alias", "workflows/{0}"),
+    ("DELETE", "/workflows/{}/aliases/{}", "operate", "remove_alias", "workflows/{0}"),
+    ("GET", "/executions", "read", "list_executions", "executions"),
+    ("POST", "/executions", "submit", "start_execution", "executions"),
+    ("POST", "/executions/batch", "submit", "start_executions", "executions"),
+    ("GET", "/executions/{}", "read", "get_execution", "executions/{0}"),
+    ("GET", "/executions/{}/results", "read", "get_results", "executions/{0}"),
+    ("GET", "/executions/{}/nodes/{}", "read", "get_node", "executions/{0}"),
+    ("GET", "/executions/{}/nodes/{}/logs", "read", "get_node_logs", "executions/{0}"),
+    ("GET", "/executions/{}/history", "read", "get_history", "executions/{0}"),
+    ("GET", "/executions/{}/graph", "read", "get_graph", "executions/{0}"),
+    ("GET", "/executions/{}/events", "read", "follow_execution", "executions/{0}"),
+    ("POST", "/executions/{}/cancel", "operate", "cancel_execution", "executions/{0}"),
+    ("POST", "/executions/{}/pause", "operate", "pause_execution", "executions/{0}"),
+    ("POST", "/executions/{}/resume", "operate", "resume_execution", "executions/{0}"),
+    ("POST", "/executions/{}/retry", "operate", "retry_execution", "executions/{0}"),
+    ("GET", "/events", "read", "follow_all", "executions"),
+    ("GET", "/dead-letters", "read", "list_dead_letters", "dead-letters"),
+    ("POST", "/dead-letters/retry", "operate", "retry_dead_letters", "dead-letters"),
+    ("GET", "/dead-letters/{}", "read", "get_dead_letter", "dead-letters/{0}"),
+    ("DELETE", "/dead-letters/{}", "operate", "drop_dead_letter", "dead-letters/{0}"),
+    ("POST", "/dead-letters/{}/retry", "operate", "retry_dead_letter", "dead-letters/{0}"),
+    ("GET", "/workers", "read", "list_workers", "workers"),
+    ("GET", "/orchestrators", "read", "list_orchestrators", "orchestrators"),
+    ("GET", "/queues", "read", "list_queues", "queues"),
+    # Names of keys and addresses of people: for those who have to answer for what is done here.
+    ("GET", "/audit", "operate", "list_audit", "audit"),
+    ("GET", "/keys", "admin", "list_keys", "keys"),
+    ("POST", "/keys", "admin", "create_key", "keys"),
+    ("DELETE", "/keys/{}", "admin", "revoke_key", "keys/{0}"),
+]
+
+_OUTSIDE: list[tuple[str, str, Needed, str]] = [
+    ("GET", "/health/live", OPEN, "live"),
+    ("GET", "/health/ready", OPEN, "ready"),
+    ("GET", "/openapi.json", OPEN, "openapi"),
+    ("GET", "/docs", OPEN, "docs"),
+    ("GET", "/", OPEN, "ui"),
+    ("GET", "/ui", OPEN, "ui"),
+    ("GET", "/ui/{}", OPEN, "ui"),
+    ("GET", "/health", "read", "health"),
+    ("GET", "/v1/health", "read", "health"),
+    ("GET", "/metrics", "read", "metrics"),
+]
+
+_COMPATIBLE: list[tuple[str, str, Scope, str, str]] = [
+    ("POST", "/workflow", "submit", "submit_workflow", "executions"),
+    ("POST", "/workflows", "submit", "submit_workflow", "executions"),
+    ("POST", "/workflow/trigger/{}", "submit", "trigger_execution", "executions/{0}"),
+    ("POST", "/workflow/{}/trigger", "submit", "trigger_execution", "executions/{0}"),
+    ("POST", "/workflows/trigger/{}", "submit", "trigger_execution", "executions/{0}"),
+    ("POST", "/workflows/{}/trigger", "submit", "trigger_execution", "executions/{0}"),
+    ("GET", "/workflow/{}", "read", "get_execution", "executions/{0}"),
+    ("GET", "/workflows/{}", "read", "get_execution", "executions/{0}"),
+    ("GET", "/workflow/{}/results", "read", "get_results", "executions/{0}"),
+    ("GET", "/workflows/{}/results", "read", "get_results", "executions/{0}"),
+    ("DELETE", "/workflow/{}", "operate", "cancel_execution", "executions/{0}"),
+    ("DELETE", "/workflows/{}", "operate", "cancel_execution", "executions/{0}"),
+    ("GET", "/admin/dlq", "read", "list_dead_letters", "dead-letters"),
+    ("POST", "/admin/dlq/{}/retry", "operate", "retry_dead_letter", "dead-letters/{0}"),
+    ("DELETE", "/admin/dlq/{}", "operate", "drop_dead_letter", "dead-letters/{0}"),
+]
+
+_NO_CHANGE = frozenset({"validate_workflow"})
+
+
+def _rules() -> Iterator[tuple[tuple[str, str], Rule]]:
+    for prefix in PREFIXES:
+        for method, path, scope, operation, about in _COMPATIBLE:
+            yield (method, prefix + path), Rule(scope, operation, about, method not in READING)
+    for method, path, scope, operation, about in _API:  # after the compatible ones, which give way in /api/v1
+        changes = method not in READING and operation not in _NO_CHANGE
+        yield (method, BASE + path), Rule(scope, operation, about, changes)
+    for method, path, needed, operation in _OUTSIDE:
+        yield (method, path), Rule(needed, operation, operation, changes=False)
+
+
+TABLE: Mapping[tuple[str, str], Rule] = dict(_rules())
+"""By method and path; the names of parameters are left out."""
+
+
+class Found(NamedTuple):
+    rule: Rule
+    scope: Needed
+    """The strictest of all routes that this request could mean."""
+    params: Mapping[str, str]
+
+
+class _Route(NamedTuple):
+    pattern: re.Pattern[str]
+    rule: Rule
+
+
+class Routes:
+    """The app's routes, each with its rule."""
+
+    def __init__(self) -> None:
+        self._fixed: dict[tuple[str, str], Found] = {}
+        self._groups: dict[str, dict[str, list[_Route]]] = {}
+        """By method, then by what all paths of a route begin with: most are ruled out by that."""
+
+    def add(self, method: str, path: str, pattern: re.Pattern[str], rule: Rule) -> None:
+        start, parameter, _ = path.partition("{")
+        if parameter:
+            self._groups.setdefault(method, {}).setdefault(start, []).append(_Route(pattern, rule))
+            return
+        known = self._fixed.get((method, path))
+        self._fixed[method, path] = _strictest([*([known] if known else []), Found(rule, rule.scope, {})])
+
+    def close(self) -> Routes:
+        """A path without parameters may also be one of a route with: ruled on once, here."""
+        for (method, path), found in self._fixed.items():
+            self._fixed[method, path] = _strictest([found, *self._search(method, path)])
+        return self
+
+    def find(self, method: str, path: str) -> Found | None:
+        method = "GET" if method == "HEAD" else method
+        fixed = self._fixed.get((method, path))
+        if fixed is not None:
+            return fixed
+        found = list(self._search(method, path))
+        return _strictest(found) if found else None
+
+    def methods(self, path: str) -> list[str]:
+        """Those that this path has, for an answer of 405."""
+        every = {method for method, _ in self._fixed} | set(self._groups)
+        return sorted(method for method in every if self.find(method, path))
+
+    def _search(self, method: str, path: str) -> Iterator[Found]:
+        if "\n" in path:
+            return  # `$` would also match before a line end: then a route without parameters could be meant
+        for start, routes in self._groups.get(method, {}).items():
+            if path.startswith(start):
+                for route in routes:
+                    if match := route.pattern.match(path):
+                        yield Found(route.rule, route.rule.scope, match.groupdict())
+
+
+def _strictest(found: list[Found]) -> Found:
+    scope = max((each.scope for each in found), key=_RANKS.__getitem__)
+    return found[0]._replace(scope=scope)
+
+
+def check_routes(app: FastAPI) -> Routes:
+    """All routes of the app, to be called when it has them all. Raises `RouteMissing` if one isn't in the table."""
+    routes = Routes()
+    for route in iter_route_contexts(app.routes):
+        path = route.path_format
+        pattern: Any = getattr(route, "path_regex", None)
+        if path is None or pattern is None:
+            raise RouteMissing(f"{route.original_route!r} has no path that access.py could have a row for")
+        for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
+            rule = TABLE.get((method, re.sub(r"\{[^}]*\}", "{}", path)))
+            if rule is None:
+                raise RouteMissing(f"{method} {path} isn't in the table of api/access.py: say there who may call it")
+            routes.add(method, path, pattern, rule)
+    return routes.close()

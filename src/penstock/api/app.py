@@ -1,0 +1,60 @@
+"""The application: routes over a service, and what every request passes before it gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from fastapi import FastAPI
+from starlette.responses import RedirectResponse, Response
+
+from penstock.api import compat, dead_letters, describing, events, executions, gate, problems, system, workflows
+from penstock.api.auditing import Trail
+from penstock.api.bodies import Bodies
+from penstock.config import Settings
+from penstock.service import Service
+from penstock.service.fleet import Fleet
+from penstock.telemetry.exposition import CONTENT_TYPE
+
+PREFIX = "/api/v1"
+
+
+def create_app(  # noqa: PLR0913 -- what it is made of
+    service: Service,
+    fleet: Fleet,
+    settings: Settings,
+    *,
+    version: str,
+    trail: Trail | None = None,
+    metrics: Callable[[], Awaitable[bytes]] | None = None,
+) -> FastAPI:
+    app = FastAPI(
+        title="Penstock", version=version, docs_url="/docs", redoc_url=None, openapi_url="/openapi.json",
+        swagger_ui_oauth2_redirect_url=None,
+    )  # fmt: skip
+    bodies = Bodies(service.workflows.limits)
+    problems.install(app)
+    app.include_router(compat.compat_routes(service))  # first: its paths are narrower than the main API's
+    for router in (
+        workflows.routes(service, bodies),
+        events.events_routes(service.feed),
+        executions.routes(service, bodies),
+        dead_letters.routes(service, bodies),
+        system.routes(service, fleet),
+        system.key_routes(service, bodies),
+    ):
+        app.include_router(router, prefix=PREFIX)
+    app.include_router(system.health_routes(service, fleet))
+    _add_front(app, metrics)
+    describing.describe(app, version)
+    gate.protect(app, settings=settings, keys=service.keys, trail=trail or Trail(service.stores.cold))
+    return app
+
+
+def _add_front(app: FastAPI, metrics: Callable[[], Awaitable[bytes]] | None) -> None:
+    @app.get("/metrics", include_in_schema=False)
+    async def show_metrics() -> Response:
+        return Response(await metrics() if metrics else b"", media_type=CONTENT_TYPE)
+
+    @app.get("/", include_in_schema=False)
+    async def front() -> Response:
+        return RedirectResponse("/docs")

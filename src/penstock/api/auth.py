@@ -1,0 +1,179 @@
+"""Keys and scopes, and a local service that no web page can drive.
+
+Two steps. `Identify` finds out who calls and what for; it refuses nothing. `Access` refuses: it stands inside of what
+counts and records, so that refused calls are counted and recorded too. Without the first, the second lets nothing by.
+
+Bound to loopback, everybody on this machine may do everything and needs no key; but a key that is sent must be good,
+and counts. What a browser brings along for a foreign page is refused: a foreign `Host` (a name that was made to point
+here), a foreign `Origin`, and bodies of the types that a page may send to anybody without being asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from ipaddress import ip_address
+
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as Request
+
+from penstock.api.access import CALLER, OPEN, READING, ROUTE, Caller, Found, Needed, Routes
+from penstock.api.auditing import skip_audit
+from penstock.api.peers import Peers
+from penstock.api.problems import problem_response
+from penstock.config import Settings
+from penstock.errors import SettingsError, StoreError
+from penstock.service.keys import SCOPES, Keys, includes
+
+_AUTHORITY = r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?"
+_LOCAL_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
+_LOCAL_ORIGIN = re.compile(f"https?://{_AUTHORITY}", re.IGNORECASE)
+_JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE | re.ASCII)
+_BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+async def require_keys(settings: Settings, keys: Keys) -> None:
+    """Raises `SettingsError` for a service that others could reach and nobody has a key for."""
+    if not is_loopback(settings.host) and not await keys.any():
+        raise SettingsError(
+            f"host is {settings.host}, where others can reach the service, and there is no API key yet; "
+            "make one with 'penstock keys create --scope submit', or bind to 127.0.0.1"
+        )
+
+
+class Identify:
+    """Outermost: puts a `Caller` and the route into the request."""
+
+    def __init__(self, app: ASGIApp, *, routes: Routes, keys: Keys, settings: Settings) -> None:
+        self._app, self._routes, self._keys = app, routes, keys
+        self._local = is_loopback(settings.host)
+        self._peers = Peers(settings.trusted_proxies)
+
+    async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":  # there are none; whoever adds one has to say here who may use it
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] == "http":
+            found = scope[ROUTE] = self._routes.find(scope["method"], _path(scope))
+            try:
+                scope[CALLER] = await self._caller(scope, found)
+            except StoreError as error:
+                refusal = problem_response(503, "unavailable", str(error), headers={"Retry-After": "1"})
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    async def _caller(self, scope: Request, found: Found | None) -> Caller:
+        address = self._peers.address(scope)
+        given = list(_headers(scope, b"authorization"))
+        if needed(scope, found) == OPEN:
+            return Caller(address=address)
+        if not given:
+            return Caller(scopes=SCOPES if self._local else (), address=address)
+        match = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
+        key = await self._keys.check(match[1] if match else "")
+        return Caller(key.id, key.name, key.scopes, address) if key else Caller(address=address)
+
+
+class Access:
+    """Innermost: lets a request through to the app, or answers why not."""
+
+    def __init__(self, app: ASGIApp, *, routes: Routes, settings: Settings) -> None:
+        self._app, self._routes = app, routes
+        self._local = is_loopback(settings.host)
+
+    async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._foreign(scope) or self._unknown(scope)
+        if refusal:
+            skip_audit(scope)
+        else:
+            refusal = _forbidden(scope)
+        await (refusal or self._app)(scope, receive, send)
+
+    def _foreign(self, scope: Request) -> Response | None:
+        if not self._local:
+            return None
+        hosts = list(_headers(scope, b"host"))
+        if len(hosts) != 1 or not _LOCAL_HOST.fullmatch(hosts[0]):
+            return problem_response(403, "foreign_host", "this service is for this machine: call it as 'localhost'")
+        if _comes_from_elsewhere(scope):
+            return problem_response(403, "foreign_origin", "pages of other sites may not use this service")
+        if scope["method"] not in READING and _has_body(scope):
+            types = list(_headers(scope, b"content-type"))
+            if len(types) != 1 or not _JSON.fullmatch(types[0]):
+                detail = "send the body as JSON, with the header 'Content-Type: application/json'"
+                return problem_response(415, "unsupported_media_type", detail)
+        return None
+
+    def _unknown(self, scope: Request) -> Response | None:
+        """Neither who nor what; who comes first, so that strangers can't find out what there is."""
+        found: Found | None = scope.get(ROUTE)
+        caller: Caller = scope.get(CALLER, Caller())
+        if not caller.scopes and needed(scope, found) != OPEN:
+            return _unauthorized(given=bool(list(_headers(scope, b"authorization"))))
+        if found is not None:
+            return None
+        methods = self._routes.methods(_path(scope))
+        if not methods:
+            return problem_response(404, "not_found", "there is nothing at this address; /docs lists what there is")
+        detail = f"{scope['method']} isn't possible here; {', '.join(methods)} is"
+        return problem_response(405, "method_not_allowed", detail, headers={"Allow": ", ".join(methods)})
+
+
+def needed(scope: Request, found: Found | None) -> Needed:
+    """The scope that a request needs. OPEN is only what is spelled exactly as in the list, without any `%`."""
+    if found is None:
+        return "admin"
+    if found.scope == OPEN and scope.get("raw_path") != scope["path"].encode():
+        return "read"
+    return found.scope
+
+
+def _path(scope: Request) -> str:
+    """As the router has it: without the path that the app is mounted under."""
+    path: str = scope["path"]
+    root = scope.get("root_path", "")
+    return path[len(root) :] if root and path.startswith(root + "/") else path
+
+
+def _headers(scope: Request, name: bytes) -> Iterator[str]:
+    return (value.decode("latin-1") for key, value in scope["headers"] if key == name)
+
+
+def _comes_from_elsewhere(scope: Request) -> bool:
+    if any(not _LOCAL_ORIGIN.fullmatch(origin) for origin in _headers(scope, b"origin")):
+        return True
+    if "cross-site" not in _headers(scope, b"sec-fetch-site"):
+        return False
+    # A link on a page elsewhere may be followed: the one who clicks sees the answer, the page doesn't.
+    followed = "navigate" in _headers(scope, b"sec-fetch-mode") and "document" in _headers(scope, b"sec-fetch-dest")
+    return not (followed and scope["method"] in READING)
+
+
+def _has_body(scope: Request) -> bool:
+    sized = any(length.strip() != "0" for length in _headers(scope, b"content-length"))
+    return sized or bool(list(_headers(scope, b"transfer-encoding")))
+
+
+def _unauthorized(*, given: bool) -> Response:
+    detail = "this key isn't known, or it was revoked" if given else "send a key, as 'Authorization: Bearer pk_…'"
+    return problem_response(401, "unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+def _forbidden(scope: Request) -> Response | None:
+    least, caller = needed(scope, scope[ROUTE]), scope[CALLER]
+    if least == OPEN or includes(caller.scopes, least):
+        return None
+    detail = f"this needs a key with the scope '{least}'; the key {caller.key_id} has {', '.join(caller.scopes)}"
+    return problem_response(403, "forbidden", detail)

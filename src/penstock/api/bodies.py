@@ -1,0 +1,98 @@
+"""Reading what was sent: a limit on its size, strict JSON, then the JSON Schema that the OpenAPI document shows.
+
+The same schema describes and checks, so the two can't disagree. Pydantic isn't asked: it would read `"1"` as 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from penstock.api.problems import Refused
+from penstock.definition.parse import Limits, parse
+from penstock.definition.schema import compile_schema
+from penstock.errors import InvalidWorkflow
+
+MIB = 1024 * 1024
+ROOM_BYTES = 6 * MIB
+"""A body may be this much larger than the largest document: a document that is too large gets its own error."""
+MALFORMED = ("malformed_json", "not_utf8")
+MOST_ERRORS = 20
+
+
+class Bodies:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._most = limits.max_bytes + ROOM_BYTES
+        self._whole = Limits(self._most, limits.max_nodes, limits.max_depth + 4)
+        self._validators: dict[str, Any] = {}
+
+    async def read(self, request: Request, schema: Mapping[str, Any] | None = None, *, empty: Any = None) -> Any:
+        """The body as JSON; `empty` for no body at all, if that is given. Raises `Refused`."""
+        data = await self._bytes(request)
+        if not data and empty is not None:
+            return empty
+        try:
+            value = parse(data, limits=self._whole)
+        except InvalidWorkflow as error:
+            raise refused(error) from None
+        if schema is not None:
+            self.check(value, schema)
+        return value
+
+    async def _bytes(self, request: Request) -> bytes:
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > self._most:
+            self._too_large()
+        parts: list[bytes] = []
+        size = 0
+        async for part in request.stream():
+            size += len(part)
+            if size > self._most:
+                self._too_large()
+            parts.append(part)
+        return b"".join(parts)
+
+    def _too_large(self) -> None:
+        raise Refused(413, "body_too_large", f"the body has more than {self._most:,} bytes, which is the limit")
+
+    def check(self, value: Any, schema: Mapping[str, Any]) -> None:
+        """Raises `Refused` with every mistake."""
+        validator = self._validators.get(schema["title"])
+        if validator is None:
+            validator = self._validators[schema["title"]] = compile_schema(schema)
+        if validator.is_valid(value):
+            return
+        raise invalid_request(
+            (_path(error.instance_path), error.message)
+            for error, _ in zip(validator.iter_errors(value), range(MOST_ERRORS), strict=False)
+        )
+
+
+def refused(error: InvalidWorkflow) -> Refused:
+    """JSON that can't be read, or holds what we can't keep."""
+    first = error.problems[0]
+    problems = [msgspec.to_builtins(each) for each in error.problems]
+    if first.code in MALFORMED:
+        return Refused(400, "not_json", first.message, problems=problems)
+    return Refused(422, first.code, first.message, problems=problems)
+
+
+def invalid_request(errors: Iterable[tuple[str, str]]) -> Refused:
+    problems = [
+        {"code": "invalid_request", "path": path, "message": message[:500], "node_id": None} for path, message in errors
+    ]
+    detail = "; ".join(f"{each['path'] or 'the body'}: {each['message']}" for each in problems[:3])
+    return Refused(422, "invalid_request", detail, problems=problems)
+
+
+def _path(steps: Iterable[Any]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+
+
+def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(value), status, dict(headers) if headers else None, "application/json")

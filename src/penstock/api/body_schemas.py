@@ -1,0 +1,116 @@
+"""What a body must be: JSON Schemas that describe it in the OpenAPI document and check it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+JSON_OBJECT: dict[str, Any] = {"type": "object"}
+LABELS: dict[str, Any] = {"type": "object", "maxProperties": 64}
+DOCUMENT: dict[str, Any] = {
+    "title": "WorkflowDocument",
+    "type": "object",
+    "description": "A workflow: a DAG of nodes. See docs/documents.md.",
+    "examples": [
+        {
+            "name": "hello",
+            "nodes": [
+                {"id": "who", "handler": "echo", "config": {"name": "Ada"}},
+                {
+                    "id": "greet",
+                    "handler": "echo",
+                    "dependencies": ["who"],
+                    "config": {"text": "Hello, {{ who.name }}!"},
+                },
+            ],
+        }
+    ],
+}
+PRIORITY: dict[str, Any] = {"type": "integer", "minimum": -100, "maximum": 100}
+ORDER: dict[str, Any] = {
+    "title": "StartExecution",
+    "type": "object",
+    "description": "Either `workflow`, a stored one such as `report@stable`, or `definition`, a document.",
+    "properties": {
+        "workflow": {"type": "string", "minLength": 1, "maxLength": 1024, "examples": ["report", "report@3"]},
+        "definition": JSON_OBJECT,
+        "input": {"type": ["object", "null"]},
+        "labels": LABELS,
+        "priority": PRIORITY,
+    },
+    "oneOf": [{"required": ["workflow"]}, {"required": ["definition"]}],
+    "additionalProperties": False,
+    "examples": [
+        {"workflow": "report@stable", "input": {"user_id": 7}, "labels": {"team": "billing"}},
+        {"definition": {"name": "one", "nodes": [{"id": "a", "handler": "noop"}]}},
+    ],
+}
+BATCH: dict[str, Any] = {
+    "title": "StartExecutions",
+    "type": "object",
+    "required": ["executions"],
+    "properties": {"executions": {"type": "array", "minItems": 1, "maxItems": 1000, "items": JSON_OBJECT}},
+    "additionalProperties": False,
+    "examples": [{"executions": [{"workflow": "report", "input": {"user_id": 7}}, {"workflow": "report"}]}],
+}
+ALIAS: dict[str, Any] = {
+    "title": "AliasTarget",
+    "type": "object",
+    "properties": {
+        "version": {"type": "integer", "minimum": 1, "maximum": 2**53},
+        "weights": {
+            "type": "object", "minProperties": 1, "maxProperties": 20,
+            "propertyNames": {"pattern": "^[1-9][0-9]{0,9}$"},
+            "additionalProperties": {"type": "integer", "minimum": 0, "maximum": 1_000_000},
+        },
+    },
+    "oneOf": [{"required": ["version"]}, {"required": ["weights"]}],
+    "additionalProperties": False,
+    "examples": [{"version": 3}, {"weights": {"3": 90, "4": 10}}],
+}  # fmt: skip
+RETRY: dict[str, Any] = {
+    "title": "RetryExecution",
+    "type": "object",
+    "properties": {
+        "from": {"type": ["string", "null"], "minLength": 1, "maxLength": 256},
+        "version": {
+            "anyOf": [
+                {"type": "integer", "minimum": 1},
+                {"enum": ["same", "latest"]},
+                {"type": "string", "pattern": "^[1-9][0-9]{0,9}$"},
+            ]
+        },
+        "preview": {"type": "boolean"},
+    },
+    "additionalProperties": False,
+    "examples": [{"from": "letter", "preview": True}, {}],
+}  # fmt: skip
+RETRY_LETTERS: dict[str, Any] = {
+    "title": "RetryDeadLetters",
+    "type": "object",
+    "description": "Which ones: by id, or all open ones that fit every filter.",
+    "properties": {
+        "ids": {"type": "array", "maxItems": 1000, "items": {"type": "integer", "minimum": 1, "maximum": 2**53}},
+        "workflow": {"type": "string"},
+        "handler": {"type": "string"},
+        "category": {"type": "string"},
+        "execution_id": {"type": "string"},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
+        "preview": {"type": "boolean"},
+    },
+    "additionalProperties": False,
+    "examples": [{"handler": "call_external_service", "preview": True}, {"ids": [1, 2]}],
+}
+KEY: dict[str, Any] = {
+    "title": "CreateKey",
+    "type": "object",
+    "required": ["name", "scopes"],
+    "properties": {
+        "name": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^\\u0000-\\u001f]*$"},
+        "scopes": {
+            "type": "array", "minItems": 1, "maxItems": 4, "items": {"enum": ["read", "submit", "operate", "admin"]},
+        },
+    },
+    "additionalProperties": False,
+    "examples": [{"name": "billing", "scopes": ["submit"]}],
+}  # fmt: skip
+BODIES = (DOCUMENT, ORDER, BATCH, ALIAS, RETRY, RETRY_LETTERS, KEY)

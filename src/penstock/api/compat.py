@@ -1,0 +1,266 @@
+"""The routes of the public implementations of this system, so that their clients work here unchanged.
+
+They know one thing where we know two: submitting a document also makes an execution of it, which waits in PENDING for
+its trigger. A second trigger of a failed one retries it. Our retry is a new execution; for these clients the old id
+goes on to mean the whole chain, so whatever is asked of an id is answered for the newest retry of it.
+
+Everything wrong with a request is 400 here, also what is 422 elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import msgspec
+from fastapi import APIRouter, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.responses import Response
+
+from penstock.api import body_schemas, schemas
+from penstock.api import compat_views as views
+from penstock.api.access import CALLER, Caller
+from penstock.api.auditing import note
+from penstock.api.bodies import Bodies, answer
+from penstock.api.describing import operation
+from penstock.api.paging import Cursor, Limit, number_place, page
+from penstock.api.problems import Refused, problem_of
+from penstock.definition.plan import Plan
+from penstock.engine.commands import ExecutionRecord
+from penstock.engine.states import ExecutionState
+from penstock.errors import Conflict, InvalidInput, InvalidWorkflow, NotFound
+from penstock.orchestrator.view import time_text
+from penstock.service import Service
+from penstock.service.keys import includes
+from penstock.service.submissions import check_input, new_execution_id
+from penstock.stores.base import NewExecution, Stored
+from penstock.stores.records import LetterSearch, Search
+from penstock.telemetry import traces
+
+PREFIXES = ("/api/v1", "", "/api", "/v1")
+"""The first one is in the OpenAPI document."""
+API = "/api/v1"
+"""Where the plural, `/workflows`, is a route of the main API."""
+MOST_DIGITS = 18
+UNPROCESSABLE, BAD_REQUEST = 422, 400
+
+Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
+
+
+class CompatRoute(APIRoute):
+    """These clients know 400 for whatever is wrong with what they sent."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_with_400(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (InvalidWorkflow, InvalidInput, Refused, RequestValidationError) as error:
+                problem = problem_of(error)
+                if problem["status"] != UNPROCESSABLE:
+                    raise
+                more = {key: problem[key] for key in ("problems",) if key in problem}
+                raise Refused(BAD_REQUEST, problem["code"], problem["detail"], **more) from error
+
+        return handle_with_400
+
+
+def compat_routes(service: Service) -> APIRouter:
+    """To be included before the main API, whose names of workflows may have a slash in them."""
+    router = APIRouter(route_class=CompatRoute, tags=["compatible"])
+    workflows, letters = Workflows(service, Bodies(service.workflows.limits)), Letters(service)
+    for prefix in PREFIXES:
+        _workflow_routes(router, prefix, workflows)
+        _letter_routes(router, prefix, letters)
+    _add(router, "GET", "/v1/health", _health(service), **operation("compat_health", "Health", {200: schemas.Health}))
+    return router
+
+
+class Workflows:
+    def __init__(self, service: Service, bodies: Bodies) -> None:
+        self._service, self._bodies = service, bodies
+
+    async def submit(self, request: Request) -> Response:
+        """The execution waits in PENDING for its trigger."""
+        plan = await self._service.workflows.plan(await self._bodies.read(request, body_schemas.DOCUMENT))
+        record = self._record(plan)
+        record.trace = traces.incoming(request.headers.get("traceparent"))
+        await self._service.submissions.accept([NewExecution(record, waits=True)])
+        note(request.scope, object=f"executions/{record.execution_id}")
+        shown = views.names(record.execution_id, record.workflow, record.version, record.state)
+        message = "Workflow stored; trigger it to start."
+        return answer({**shown, "created_at": time_text(record.created_at), "message": message}, 201)
+
+    def _record(self, plan: Plan) -> ExecutionRecord:
+        """The input comes with the trigger: whether it fits the schema is asked then."""
+        given, now = msgspec.json.encode(plan.input), self._service.stores.hot.now()
+        return ExecutionRecord(new_execution_id(), plan.name, plan.version, ExecutionState.PENDING, given, now)
+
+    async def trigger(self, execution_id: str, request: Request) -> Response:
+        """One that failed goes on as a new execution, with the input it had: `retry_of` is the failed one's id then."""
+        body = await self._bodies.read(request, views.TRIGGER, empty={}) or {}
+        stored = await newest(self._service, execution_id)
+        if stored.record.state is ExecutionState.FAILED:
+            return await self._retry(stored, request)
+        await self._start(stored, body)
+        return _triggered(stored, stored.record.execution_id, None, "Workflow triggered.")
+
+    async def _start(self, stored: Stored, body: dict[str, Any]) -> None:
+        record = stored.record
+        if record.state is not ExecutionState.PENDING:
+            raise Conflict(f"execution {record.execution_id} is {record.state}; only a pending or failed one can start")
+        plan = await self._service.executions.plan(record)
+        given, overrides = views.read_trigger(body, plan)
+        await self._service.submissions.trigger(record.execution_id, check_input(plan, given), overrides)
+
+    async def _retry(self, stored: Stored, request: Request) -> Response:
+        failed = stored.record.execution_id
+        _check_operator(request)
+        made, _ = await self._service.retries.retry(failed)
+        note(request.scope, retried_as=made)
+        return _triggered(stored, made, failed, "Workflow failed before; what failed runs again.")
+
+    async def status(self, execution_id: str) -> Response:
+        return answer(views.status_view(execution_id, await self._shown(execution_id)))
+
+    async def results(self, execution_id: str) -> Response:
+        """Also while it runs: what there is so far, with `completed` false."""
+        return answer(views.results_view(execution_id, await self._shown(execution_id)))
+
+    async def results_by_uuid(self, execution_id: UUID) -> Response:
+        return await self.results(str(execution_id))
+
+    async def cancel(self, execution_id: str) -> Response:
+        stored = await newest(self._service, execution_id)
+        await self._service.executions.steer(stored.record.execution_id, "cancel")
+        shown = dict.fromkeys(("execution_id", "id", "workflow_id"), execution_id)
+        return answer({**shown, "status": "CANCELLED", "message": "Cancellation accepted."})
+
+    async def _shown(self, execution_id: str) -> dict[str, Any]:
+        stored = await newest(self._service, execution_id)
+        return await self._service.executions.view(stored.record.execution_id, stored)
+
+
+class Letters:
+    def __init__(self, service: Service) -> None:
+        self._letters = service.letters
+
+    async def list(self, cursor: Cursor = None, limit: Limit = 100) -> Response:
+        rows = await self._letters.page(LetterSearch(before=number_place(cursor), limit=limit + 1))
+        shown = page(rows, limit, views.letter, lambda row: row.id)
+        return answer({**shown, "count": len(shown["items"])})
+
+    async def retry(self, letter_id: str, request: Request) -> Response:
+        number = _number(letter_id)
+        retried = await self._letters.retry(number)
+        note(request.scope, retried_as=retried.execution_id)
+        shown = {"id": number, "execution_id": retried.execution_id, "retry_of": retried.retry_of}
+        return answer({**shown, "status": "RUNNING", "message": "What failed runs again."})
+
+    async def drop(self, letter_id: str) -> Response:
+        number = _number(letter_id)
+        await self._letters.drop(number)
+        return answer({"id": number, "status": "DELETED", "message": "Dead letter dropped."})
+
+
+async def newest(service: Service, execution_id: str) -> Stored:
+    """The execution, or the last of its retries. One that completed stays what it is, whatever is run after it."""
+    stored = await service.executions.stored(execution_id)
+    while stored.record.state in (ExecutionState.FAILED, ExecutionState.CANCELLED):
+        rows = await service.executions.search(Search(retry_of=stored.record.execution_id, limit=1))
+        if not rows:
+            break
+        stored = await service.executions.stored(rows[0].execution_id)
+    return stored
+
+
+def _workflow_routes(router: APIRouter, prefix: str, workflows: Workflows) -> None:
+    one = f"{prefix}/workflow"
+    submit = operation(
+        "compat_submit",
+        "Store a workflow and make an execution that waits",
+        {201: views.Submitted},
+        body=body_schemas.DOCUMENT,
+    )
+    trigger = operation(
+        "compat_trigger", "Start an execution that waits, or retry one that failed", {200: views.Triggered},
+        errors=(404, 409, 413, 415),
+    )  # fmt: skip
+    body = {"required": False, "content": {"application/json": {"schema": views.TRIGGER}}}
+    trigger["openapi_extra"] = {"requestBody": body}
+    status = operation("compat_status", "An execution with its nodes", {200: views.Status}, errors=(404,))
+    results = operation("compat_results", "The outputs of an execution", {200: views.CompatResults}, errors=(404,))
+    cancel = operation("compat_cancel", "Cancel an execution", {200: views.Cancelled}, errors=(404, 409))
+    _add(router, "POST", one, workflows.submit, **submit)
+    _add(router, "POST", f"{one}/trigger/{{execution_id}}", workflows.trigger, **trigger)
+    _add(router, "GET", f"{one}/{{execution_id}}", workflows.status, **status)
+    _add(router, "GET", f"{one}/{{execution_id}}/results", workflows.results, **results)
+    _add(router, "DELETE", f"{one}/{{execution_id}}", workflows.cancel, **cancel)
+    _plural_routes(router, prefix, workflows, submit, trigger, status, results)
+
+
+def _plural_routes(  # noqa: PLR0913, PLR0917 -- one for each route
+    router: APIRouter,
+    prefix: str,
+    workflows: Workflows,
+    submit: dict[str, Any],
+    trigger: dict[str, Any],
+    status: dict[str, Any],
+    results: dict[str, Any],
+) -> None:
+    many, hidden = f"{prefix}/workflows", {"listed": False}
+    _add(router, "POST", f"{many}/{{execution_id}}/trigger", workflows.trigger, **trigger, **hidden)
+    if prefix == API:  # a uuid, because a workflow's name may end in /results
+        _add(router, "GET", f"{many}/{{execution_id:uuid}}/results", workflows.results_by_uuid, **results, **hidden)
+        return
+    _add(router, "POST", many, workflows.submit, **submit, **hidden)
+    _add(router, "GET", f"{many}/{{execution_id}}", workflows.status, **status, **hidden)
+    _add(router, "GET", f"{many}/{{execution_id}}/results", workflows.results, **results, **hidden)
+
+
+def _letter_routes(router: APIRouter, prefix: str, letters: Letters) -> None:
+    base, one = f"{prefix}/admin/dlq", f"{prefix}/admin/dlq/{{letter_id}}"
+    told = "The open dead letters, the newest first"
+    listed = operation("compat_list_dead_letters", told, {200: views.CompatLetters})
+    retry = operation("compat_retry_dead_letter", "Retry", {200: views.LetterRetried}, errors=(404, 409))
+    drop = operation("compat_drop_dead_letter", "Drop it", {200: views.LetterDropped}, errors=(404, 409))
+    _add(router, "GET", base, letters.list, **listed)
+    _add(router, "POST", f"{one}/retry", letters.retry, **retry)
+    _add(router, "DELETE", one, letters.drop, **drop)
+
+
+def _add(router: APIRouter, method: str, path: str, endpoint: Endpoint, *, listed: bool = True, **options: Any) -> None:
+    shown = listed and (path.startswith(PREFIXES[0]) or path == "/v1/health")
+    if not shown:  # FastAPI would build the shapes of answers for each spelling of a route
+        options = {"operation_id": options["operation_id"], "response_model": None}
+    router.add_api_route(path, endpoint, methods=[method], include_in_schema=shown, **options)
+
+
+def _check_operator(request: Request) -> None:
+    """Starting what waits is for who may submit; running again what failed is not."""
+    caller: Caller | None = request.scope.get(CALLER)
+    if caller is not None and not includes(caller.scopes, "operate"):
+        detail = "the execution failed, and a retry needs a key with the scope 'operate'"
+        raise Refused(403, "forbidden", detail)
+
+
+def _health(service: Service) -> Endpoint:
+    async def health() -> Response:
+        await service.stores.cold.feed_end()
+        return answer({"status": "healthy"})
+
+    return health
+
+
+def _triggered(stored: Stored, execution_id: str, retry_of: str | None, message: str) -> Response:
+    shown = views.names(execution_id, stored.record.workflow, stored.record.version, "RUNNING")
+    return answer({**shown, "retry_of": retry_of, "message": message})
+
+
+def _number(letter_id: str) -> int:
+    if not (letter_id.isascii() and letter_id.isdecimal()) or len(letter_id) > MOST_DIGITS:
+        raise NotFound(f"there is no dead letter {letter_id[:50]!r}")
+    return int(letter_id)

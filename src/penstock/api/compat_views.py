@@ -1,0 +1,220 @@
+"""The shapes of the compatible routes: what is read from a trigger's body, and what is answered.
+
+Clients of the public implementations differ in the names they look for, so each fact stands under all of its usual
+names. An execution is what they call a workflow: `workflow_id` is its id too, because that is what they put in paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from penstock.definition.plan import Plan
+from penstock.orchestrator.view import time_text
+from penstock.service.letters import letter_view
+from penstock.stores.records import LetterRow
+
+INPUTS = ("input", "input_params", "params")
+"""Where the input may stand in a trigger's body; where two have the same key, the later one counts."""
+NODE_PARAMS = "node_params"
+TRIGGER: dict[str, Any] = {
+    "title": "TriggerWorkflow",
+    "type": ["object", "null"],
+    "description": (
+        "The input in `params`, `input_params` or `input`; a body with none of these names is the input itself. "
+        "`node_params` is config by node if every key names a node and every value is an object, else more input."
+    ),
+    "properties": {name: {"type": ["object", "null"]} for name in (*INPUTS, NODE_PARAMS)},
+    "examples": [{"params": {"user_id": 7}}, {"node_params": {"user": {"timeout_seconds": 5}}}, {}],
+}
+
+
+class Names(BaseModel):
+    execution_id: str
+    id: str
+    workflow_id: str
+    workflow_definition_id: str = Field(description="`name@version`, as the rest of the API takes it.")
+    name: str
+    status: str
+
+
+class Submitted(Names):
+    created_at: str
+    message: str
+
+
+class Triggered(Names):
+    retry_of: str | None = Field(description="The failed execution that this one goes on with.")
+    message: str
+
+
+class CompatNode(BaseModel):
+    state: str
+    status: str
+    output: Any
+    error: str | None
+    attempt: int
+    started_at: str | None
+    completed_at: str | None
+
+
+class Progress(BaseModel):
+    total: int
+    completed: int
+    failed: int
+    percentage: float
+
+
+class Status(Names):
+    state: str
+    node_states: dict[str, str]
+    node_statuses: dict[str, str]
+    nodes: dict[str, CompatNode]
+    progress: Progress
+    error: str | None
+    retried_as: str | None = Field(description="The retry of it that is shown here.")
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+
+
+class CompatResults(Names):
+    state: str
+    completed: bool
+    results: dict[str, Any]
+    outputs: dict[str, Any]
+    result: Any
+    output_data: Any
+    error: str | None
+
+
+class Cancelled(BaseModel):
+    execution_id: str
+    id: str
+    workflow_id: str
+    status: str
+    message: str
+
+
+class CompatLetter(BaseModel):
+    id: int
+    execution_id: str
+    workflow_id: str
+    workflow_definition_id: str
+    name: str
+    node_id: str
+    handler: str
+    error: str | None
+    category: str | None
+    attempts: int
+    failed_at: str
+
+
+class CompatLetters(BaseModel):
+    items: list[CompatLetter]
+    count: int
+    next_cursor: str | None
+
+
+class LetterRetried(BaseModel):
+    id: int
+    execution_id: str
+    retry_of: str
+    status: str
+    message: str
+
+
+class LetterDropped(BaseModel):
+    id: int
+    status: str
+    message: str
+
+
+def read_trigger(body: Mapping[str, Any], plan: Plan) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The input and the configs by node."""
+    if not any(name in body for name in (*INPUTS, NODE_PARAMS)):
+        return dict(body), {}
+    given: dict[str, Any] = {}
+    for name in INPUTS:
+        given |= body.get(name) or {}
+    params = body.get(NODE_PARAMS) or {}
+    if all(name in plan.numbers and isinstance(value, dict) for name, value in params.items()):
+        return given, params
+    return {**params, **given}, {}
+
+
+def names(execution_id: str, workflow: str, version: int, status: str) -> dict[str, Any]:
+    return {
+        "execution_id": execution_id, "id": execution_id, "workflow_id": execution_id,
+        "workflow_definition_id": f"{workflow}@{version}", "name": workflow, "status": status,
+    }  # fmt: skip
+
+
+def status_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """`shown` is the execution as the API has it: the one that was asked for, or a retry of it."""
+    states = {name: node["state"] for name, node in shown["nodes"].items()}
+    return {
+        **_heading(asked, shown),
+        "node_states": states,
+        "node_statuses": states,
+        "nodes": {name: _node(node) for name, node in shown["nodes"].items()},
+        "progress": _progress(shown["state"], list(states.values())),
+        "retried_as": None if shown["execution_id"] == asked else shown["execution_id"],
+        "created_at": shown["created_at"],
+        "started_at": shown["started_at"],
+        "completed_at": shown["finished_at"],
+    }
+
+
+def results_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+    outputs = {name: node["output"] for name, node in shown["nodes"].items() if node["state"] == "COMPLETED"}
+    return {
+        **_heading(asked, shown),
+        "completed": shown["state"] == "COMPLETED",
+        "results": outputs,
+        "outputs": outputs,
+        "result": shown["output"],
+        "output_data": shown["output"],
+    }
+
+
+def letter(row: LetterRow) -> dict[str, Any]:
+    shown = letter_view(row)
+    heading = names(shown["execution_id"], shown["workflow"], shown["version"], "")
+    return {
+        **{key: value for key, value in heading.items() if key != "status"},
+        "id": row.id,
+        "node_id": shown["node_id"],
+        "handler": shown["handler"],
+        "error": _text(shown["error"]),
+        "category": shown["category"],
+        "attempts": len(shown["attempts"]),
+        "failed_at": time_text(row.letter.at),
+    }
+
+
+def _heading(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+    heading = names(asked, shown["workflow"], shown["version"], shown["state"])
+    return {**heading, "state": shown["state"], "error": _text(shown["error"])}
+
+
+def _node(node: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "state": node["state"], "status": node["state"], "output": node["output"], "error": _text(node["error"]),
+        "attempt": node["attempt"], "started_at": node["started_at"], "completed_at": node["finished_at"],
+    }  # fmt: skip
+
+
+def _progress(state: str, states: list[str]) -> dict[str, Any]:
+    """A skipped node is done: an execution that completes ends at 100."""
+    total, done = len(states), states.count("COMPLETED") + states.count("SKIPPED")
+    share = 100.0 if state == "COMPLETED" else (1000 * done // total) / 10 if total else 0.0
+    return {
+        "total": total, "completed": states.count("COMPLETED"), "failed": states.count("FAILED"), "percentage": share,
+    }  # fmt: skip
+
+
+def _text(error: Mapping[str, Any] | None) -> str | None:
+    return None if error is None else str(error["message"])

@@ -1,0 +1,99 @@
+"""Dead letters over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from penstock.api import body_schemas, schemas
+from penstock.api.auditing import note, skip_audit
+from penstock.api.bodies import Bodies, answer
+from penstock.api.describing import operation
+from penstock.api.executions import retry_view
+from penstock.api.paging import Cursor, Limit, number_place, page
+from penstock.api.problems import problem_of
+from penstock.service import Service
+from penstock.service.letters import Letters, Retried, letter_view
+from penstock.stores.records import LetterSearch
+
+Filter = Annotated[str | None, Query(max_length=1024)]
+LetterId = Annotated[int, Path(ge=1, le=2**53)]
+
+
+def routes(service: Service, bodies: Bodies) -> APIRouter:
+    router = APIRouter(prefix="/dead-letters", tags=["dead letters"])
+    letters = service.letters
+
+    @router.get(
+        "", **operation("list_dead_letters", "Nodes that used up their attempts, the newest first",
+                        {200: schemas.page_of(schemas.DeadLetter)})
+    )  # fmt: skip
+    async def listed(  # noqa: PLR0913, PLR0917 -- the filters
+        workflow: Filter = None,
+        handler: Filter = None,
+        category: Filter = None,
+        execution_id: Filter = None,
+        closed: Annotated[bool, Query(description="Also those that were retried or dropped.")] = False,
+        cursor: Cursor = None,
+        limit: Limit = 50,
+    ) -> Response:
+        search = LetterSearch(
+            workflow=workflow, handler=handler, category=category, execution_id=execution_id, closed=closed,
+            before=number_place(cursor), limit=limit + 1,
+        )  # fmt: skip
+        return answer(page(await letters.page(search), limit, letter_view, lambda row: row.id))
+
+    @router.post(
+        "/retry",
+        **operation("retry_dead_letters", "Retry many: one new execution for each that they belong to",
+                    {200: schemas.page_of(schemas.RetriedLetters)}, errors=(404,), body=body_schemas.RETRY_LETTERS),
+    )  # fmt: skip
+    async def retry_many(request: Request) -> Response:
+        body = await bodies.read(request, body_schemas.RETRY_LETTERS)
+        search = LetterSearch(
+            workflow=body.get("workflow"), handler=body.get("handler"), category=body.get("category"),
+            execution_id=body.get("execution_id"), limit=body.get("limit", 1000),
+        )  # fmt: skip
+        if body.get("preview"):
+            skip_audit(request.scope)
+        done = await letters.retry_many(search, body.get("ids"), preview=body.get("preview", False))
+        return answer({"items": [_retried(each) for each in done], "next_cursor": None})
+
+    _letter_routes(router, letters)
+    return router
+
+
+def _letter_routes(router: APIRouter, letters: Letters) -> None:
+    @router.get(
+        "/{letter_id:int}", **operation("get_dead_letter", "A dead letter", {200: schemas.DeadLetter}, errors=(404,))
+    )
+    async def get(letter_id: LetterId) -> Response:
+        return answer(letter_view(await letters.get(letter_id)))
+
+    @router.post(
+        "/{letter_id:int}/retry",
+        **operation("retry_dead_letter", "Retry the execution of a dead letter", {201: schemas.Retried},
+                    errors=(404, 409)),
+    )  # fmt: skip
+    async def retry(letter_id: LetterId, request: Request) -> Response:
+        done = await letters.retry(letter_id)
+        note(request.scope, execution_id=done.execution_id)
+        return answer(_retried(done), 201)
+
+    @router.delete(
+        "/{letter_id:int}", **operation("drop_dead_letter", "Drop a dead letter", {204: None}, errors=(404, 409))
+    )
+    async def drop(letter_id: LetterId) -> Response:
+        await letters.drop(letter_id)
+        return Response(status_code=204)
+
+
+def _retried(done: Retried) -> dict[str, Any]:
+    shown: dict[str, Any] = {"retry_of": done.retry_of, "letters": done.letters}
+    if done.plan is not None:
+        shown |= retry_view(done.execution_id, done.retry_of, done.plan)
+    if done.error is not None:
+        shown["error"] = problem_of(done.error)
+    return shown

@@ -1,0 +1,86 @@
+"""What the OpenAPI document says about a route, beside what FastAPI sees by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+
+from penstock.api.body_schemas import BODIES
+from penstock.api.problems import MEDIA_TYPE
+from penstock.api.schemas import ProblemDocument
+
+ERRORS = {
+    400: "The body isn't JSON, or a parameter can't be read",
+    401: "No API key, or not a valid one",
+    403: "The key's scope doesn't allow it, or the request comes from a foreign page",
+    404: "There is none",
+    409: "The state doesn't allow it",
+    413: "The body is too large",
+    415: "The body isn't application/json",
+    421: "The request is for another host",
+    422: "The request, the document or the input is wrong; `problems` has every reason",
+    429: "Too many requests; `Retry-After` says when",
+    500: "Something broke in the service",
+    503: "The store can't be reached now; `Retry-After` says when",
+}
+ALWAYS = (400, 401, 403, 421, 429, 500, 503)
+WITH_BODY = (413, 415, 422)
+
+
+def operation(  # noqa: PLR0913 -- what there is to say
+    operation_id: str,
+    summary: str,
+    answers: Mapping[int, type[BaseModel] | None],
+    *,
+    errors: tuple[int, ...] = (),
+    body: Mapping[str, Any] | None = None,
+    body_required: bool = True,
+) -> dict[str, Any]:
+    """Arguments for a route's decorator."""
+    responses: dict[int | str, dict[str, Any]] = {
+        status: {"description": summary, **({"model": model} if model else {})} for status, model in answers.items()
+    }
+    wanted = sorted({*ALWAYS, *errors, *(WITH_BODY if body is not None else ()), 422})
+    for status in wanted:
+        responses[status] = {
+            "description": ERRORS[status],
+            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
+        }
+    found: dict[str, Any] = {
+        "operation_id": operation_id,
+        "summary": summary,
+        "responses": responses,
+        "response_model": None,
+        "status_code": next(iter(answers)),
+    }
+    if body is not None:
+        content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{body['title']}"}}}
+        found["openapi_extra"] = {"requestBody": {"required": body_required, "content": content}}
+    return found
+
+
+def describe(app: FastAPI, version: str) -> None:
+    """Give the app an OpenAPI document with the shapes of bodies and errors in it."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = get_openapi(
+                title="Penstock", version=version, routes=app.routes, summary="Durable workflows over HTTP",
+                description="Start, watch and steer executions of workflows. Errors are RFC 9457 problem documents.",
+            )  # fmt: skip
+            schemas = document.setdefault("components", {}).setdefault("schemas", {})
+            schemas["ProblemDocument"] = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
+            for name, schema in schemas["ProblemDocument"].pop("$defs", {}).items():
+                schemas.setdefault(name, schema)
+            for body in BODIES:
+                schemas[body["title"]] = body
+            document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+            document["security"] = [{}, {"key": []}]
+            app.openapi_schema = document
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]

@@ -1,0 +1,168 @@
+"""Live events over HTTP: Server-Sent Events that a client can take up again where it broke off.
+
+A stream waits for its client in a task of its own; nobody else does. It ends with its execution, when the client goes,
+when the service stops, and after an hour: a key is looked at when a stream begins, so none may last for ever. A client
+then comes back with the last id that it has, and misses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from penstock.api.describing import operation
+from penstock.api.problems import Refused
+from penstock.errors import StoreError
+from penstock.orchestrator.view import history_view
+from penstock.service.feed import Feed, NoSuchEvent, TooManyStreams
+from penstock.service.readers import Batch
+
+log = logging.getLogger("penstock.api")
+
+HEARTBEAT_SECONDS = 15.0
+LONGEST_SECONDS = 3600.0
+LAST_WORD_SECONDS = 1.0
+"""For ending a stream properly, if its client doesn't read."""
+FULL_SECONDS = "5"
+"""When a client that was one too many may try again."""
+END_ID = "end"
+"""Of the last event. Browsers come back when a stream has ended; with this id they are told by 204 to stay away."""
+
+BEGINNING = b"retry: 1000\n\n"
+HEARTBEAT = b": still here\n\n"
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+SEQ = r"^([0-9]{1,18}|end)?$"
+PLACE = r"^([0-9]{1,18}(\.[0-9]{1,9})?)?$"
+HEADER, QUERY = (
+    "The last id that the client has; goes before `after`.",
+    "As `Last-Event-ID`, for who can't set headers.",
+)
+EXAMPLE = (
+    'id: 17\nevent: transition\ndata: {"seq":17,"at":"2026-01-31T12:00:00.000Z","node_id":"letter","from":"QUEUED",'
+    '"to":"COMPLETED","attempt":1,"reason":null,"execution_id":"0192"}\n\n'
+)
+
+
+def events_routes(
+    feed: Feed, *, heartbeat_seconds: float = HEARTBEAT_SECONDS, longest_seconds: float = LONGEST_SECONDS
+) -> APIRouter:
+    router = APIRouter(tags=["events"])
+    idle = min(heartbeat_seconds, longest_seconds)
+
+    @router.get("/executions/{execution_id}/events", **_operation("follow_execution", "Its events as they happen", 404))
+    async def follow_execution(
+        execution_id: str,
+        last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern=SEQ, description=HEADER)] = None,
+        after: Annotated[str | None, Query(pattern=SEQ, description=QUERY)] = None,
+    ) -> Response:
+        place = last_event_id or after or "0"
+        if place == END_ID:
+            return Response(status_code=204)
+        return EventStream(feed.follow(execution_id, int(place), idle_seconds=idle), longest_seconds)
+
+    @router.get("/events", **_operation("follow_all", "The events of all executions as they happen"))
+    async def follow_all(
+        last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern=PLACE, description=HEADER)] = None,
+        after: Annotated[str | None, Query(pattern=PLACE, description=QUERY)] = None,
+    ) -> Response:
+        return EventStream(feed.everything(last_event_id or after or None, idle_seconds=idle), longest_seconds)
+
+    return router
+
+
+def _operation(name: str, summary: str, *errors: int) -> dict[str, Any]:
+    found = operation(name, summary, {200: None}, errors=errors)
+    content = {EventStream.media_type: {"schema": {"type": "string"}, "example": EXAMPLE}}
+    found["responses"][200]["content"] = content
+    if errors:
+        found["responses"][204] = {"description": "The client has had the last event"}
+    return {**found, "response_class": EventStream}
+
+
+class EventStream(Response):
+    media_type = "text/event-stream"
+
+    def __init__(self, batches: AsyncGenerator[Batch, None], longest_seconds: float) -> None:
+        self.status_code, self.background = 200, None
+        self.init_headers(HEADERS)
+        self._batches, self._longest = batches, longest_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
+        async with aclosing(self._batches):
+            first = await self._first()
+            sending, gone = asyncio.create_task(self._send(first, send)), asyncio.create_task(_gone(receive))
+            try:
+                await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+                if sending.done():
+                    sending.result()
+            finally:
+                sending.cancel()
+                gone.cancel()
+                await asyncio.gather(sending, gone, return_exceptions=True)
+
+    async def _first(self) -> Batch:
+        """Whatever is wrong comes out here, before anything has been sent."""
+        try:
+            return await anext(self._batches)
+        except TooManyStreams as error:
+            raise Refused(503, "too_many_streams", str(error), headers={"Retry-After": FULL_SECONDS}) from None
+        except NoSuchEvent as error:
+            raise Refused(422, "invalid_request", f"{error}; leave the id out to begin anew") from None
+
+    async def _send(self, first: Batch, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async with asyncio.timeout(self._longest):
+                await self._send_batches(first, send)
+        except TimeoutError:
+            pass  # the client comes back
+        except StoreError as error:
+            log.warning("a stream of events ends early: %s", error)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_WORD_SECONDS):
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_batches(self, first: Batch, send: Send) -> None:
+        await _send_text(BEGINNING + encode(first), send)
+        if first.ends:
+            return
+        async for batch in self._batches:
+            await _send_text(encode(batch) or HEARTBEAT, send)
+
+
+async def _send_text(text: bytes, send: Send) -> None:
+    await send({"type": "http.response.body", "body": text, "more_body": True})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def encode(batch: Batch) -> bytes:
+    """As events; what the first reader has encoded serves all others."""
+    if batch.encoded is None:
+        items = history_view(batch.lines)
+        for item, entry in zip(items, batch.entries, strict=True):
+            item["execution_id"] = entry.execution_id
+        texts = [
+            b"id: %b\nevent: transition\ndata: %b\n\n" % (entry.id.encode(), msgspec.json.encode(item))
+            for item, entry in zip(items, batch.entries, strict=True)
+        ]
+        batch.encoded = b"".join([*texts, _end(batch)])
+    return batch.encoded
+
+
+def _end(batch: Batch) -> bytes:
+    if batch.ends is None:
+        return b""
+    data = msgspec.json.encode(batch.ends._asdict())
+    return b"id: %b\nevent: end\ndata: %b\n\n" % (END_ID.encode(), data)

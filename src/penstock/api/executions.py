@@ -1,0 +1,242 @@
+"""Executions over HTTP: start, search, look, steer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import Response
+
+from penstock.api import body_schemas, schemas
+from penstock.api.auditing import note, skip_audit
+from penstock.api.bodies import Bodies, answer, invalid_request
+from penstock.api.describing import operation
+from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
+from penstock.api.paths import is_written
+from penstock.api.problems import problem_of
+from penstock.engine.states import ExecutionState
+from penstock.orchestrator.view import history_view, time_text
+from penstock.service import Service
+from penstock.service.executions import Executions, row_view
+from penstock.service.retries import RetryPlan
+from penstock.service.submissions import Accepted, Order
+from penstock.stores.base import Wish
+from penstock.stores.records import Search
+from penstock.telemetry import traces
+
+MOST_WAIT_SECONDS = 60.0
+Wait = Annotated[float, Query(ge=0, le=MOST_WAIT_SECONDS, description="Seconds to wait for the end of it.")]
+OnceKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=255, description="Start it once, however often this is sent."
+    ),
+]
+States = Annotated[list[ExecutionState], Query(alias="state", description="One of these.")]
+Labels = Annotated[list[str], Query(alias="label", description="`key:value`; all of them must hold.")]
+Words = Annotated[str | None, Query(max_length=256, description="Part of the id or of the workflow's name.")]
+From = Annotated[
+    str | None,
+    Query(alias="from", min_length=1, max_length=256, description="Also this node and what comes after it."),
+]
+After = Annotated[int, Query(ge=0, le=2**53, description="Only items with a greater `seq`.")]
+
+
+def routes(service: Service, bodies: Bodies) -> APIRouter:
+    router = APIRouter(prefix="/executions", tags=["executions"])
+    _start_routes(router, service, bodies)
+    _look_routes(router, service)
+    _node_routes(router, service.executions)
+    _steer_routes(router, service, bodies)
+    return router
+
+
+def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
+    @router.post(
+        "", **operation("start_execution", "Start an execution", {201: schemas.Execution}, errors=(404,),
+                        body=body_schemas.ORDER)
+    )  # fmt: skip
+    async def start(request: Request, wait: Wait = 0.0, idempotency_key: OnceKey = None) -> Response:
+        """Once this has answered, the execution reaches its end. With `wait`, the answer has its result if it ends."""
+        order = _order(await bodies.read(request, body_schemas.ORDER), request, idempotency_key)
+        accepted = await service.submissions.submit(order)
+        note(request.scope, f"executions/{accepted.execution_id}")
+        headers = {"Location": f"/api/v1/executions/{accepted.execution_id}"}
+        if accepted.replayed:
+            headers["Idempotency-Replayed"] = "true"
+        if accepted.replayed or wait:
+            return answer(await _as_it_is(service, accepted, wait), 201, headers)
+        return answer(_started(accepted), 201, headers)
+
+    @router.post(
+        "/batch",
+        **operation("start_executions", "Start many executions", {200: schemas.page_of(schemas.BatchItem)},
+                    body=body_schemas.BATCH),
+    )  # fmt: skip
+    async def start_many(request: Request) -> Response:
+        """One answer each, in the same order: the execution, or `error`."""
+        body = await bodies.read(request, body_schemas.BATCH)
+        answers = await asyncio.gather(*(_one_of_many(service, bodies, item, request) for item in body["executions"]))
+        note(request.scope, count=len(answers))
+        return answer({"items": answers, "next_cursor": None})
+
+
+async def _one_of_many(service: Service, bodies: Bodies, item: Any, request: Request) -> dict[str, Any]:
+    try:
+        bodies.check(item, body_schemas.ORDER)
+        return _started(await service.submissions.submit(_order(item, request, None)))
+    except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
+        return {"error": problem_of(error)}
+
+
+def _order(body: dict[str, Any], request: Request, key: str | None) -> Order:
+    caller = request.scope.get("penstock.caller")
+    return Order(
+        workflow=body["workflow"] if "workflow" in body else body["definition"],
+        input=body.get("input"), labels=body.get("labels") or {}, priority=body.get("priority") or 0,
+        idempotency_key=key, key_scope=caller.key_id if caller else "",
+        trace=traces.incoming(request.headers.get("traceparent")),
+    )  # fmt: skip
+
+
+def _started(accepted: Accepted) -> dict[str, Any]:
+    record = accepted.record
+    return {
+        "execution_id": accepted.execution_id, "workflow": record.workflow, "version": record.version,
+        "state": "PENDING", "created_at": time_text(record.created_at), "labels": record.labels,
+    }  # fmt: skip
+
+
+async def _as_it_is(service: Service, accepted: Accepted, wait: float) -> dict[str, Any]:
+    ended = await service.executions.end(accepted.execution_id, wait, known=not accepted.replayed) if wait else None
+    return await service.executions.view(accepted.execution_id, ended)
+
+
+def _look_routes(router: APIRouter, service: Service) -> None:
+    executions = service.executions
+
+    @router.get(
+        "", **operation("list_executions", "Search executions, the newest first",
+                        {200: schemas.page_of(schemas.ListedExecution)})
+    )  # fmt: skip
+    async def listed(  # noqa: PLR0913, PLR0917 -- the filters
+        states: States = [],  # noqa: B006 -- FastAPI copies it
+        workflow: Annotated[str | None, Query(max_length=1024)] = None,
+        version: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+        labels: Labels = [],  # noqa: B006
+        since: Moment = None,
+        until: Moment = None,
+        text: Words = None,
+        cursor: Cursor = None,
+        limit: Limit = 50,
+    ) -> Response:
+        search = Search(
+            states=tuple(str(state) for state in states), workflow=workflow, version=version, labels=_labels(labels),
+            since=moment(since, "since"), until=moment(until, "until"), text=text or None, before=number_place(cursor),
+            limit=limit + 1,
+        )  # fmt: skip
+        return answer(page(await executions.search(search), limit, row_view, lambda row: row.n))
+
+    @router.get(
+        "/{execution_id}", **operation("get_execution", "An execution", {200: schemas.Execution}, errors=(404,))
+    )
+    async def get(execution_id: str) -> Response:
+        return answer(await executions.view(execution_id))
+
+    @router.get(
+        "/{execution_id}/results", **operation("get_results", "Its outputs", {200: schemas.Results}, errors=(404,))
+    )
+    async def results(execution_id: str) -> Response:
+        return answer(await executions.results(execution_id))
+
+    @router.get(
+        "/{execution_id}/history",
+        **operation("get_history", "Every change of state", {200: schemas.page_of(schemas.HistoryItem)}, errors=(404,)),
+    )
+    async def history(execution_id: str, after: After = 0, cursor: Cursor = None, limit: Limit = 500) -> Response:
+        lines = await executions.history(execution_id, max(after, number_place(cursor) or 0))
+        items = history_view(lines[: limit + 1])
+        return answer(page(items, limit, lambda item: item, lambda item: item["seq"]))
+
+    @router.get(
+        "/{execution_id}/graph", **operation("get_graph", "Nodes and edges", {200: schemas.Graph}, errors=(404,))
+    )
+    async def graph(execution_id: str) -> Response:
+        return answer(await executions.graph(execution_id))
+
+
+def _node_routes(router: APIRouter, executions: Executions) -> None:
+    @router.get(
+        "/{execution_id}/nodes/{node_id:path}/logs",
+        **operation(
+            "get_node_logs", "What a node's attempts logged", {200: schemas.page_of(schemas.LogItem)}, errors=(404,)
+        ),
+    )
+    async def logs(execution_id: str, node_id: str, request: Request) -> Response:
+        if not is_written(request, "logs"):
+            return await node(execution_id, f"{node_id}/logs")
+        texts = await executions.logs(execution_id, node_id)
+        items = [{"attempt": attempt, "text": text} for attempt, text in sorted(texts.items())]
+        return answer({"node_id": node_id, "items": items, "next_cursor": None})
+
+    @router.get(
+        "/{execution_id}/nodes/{node_id:path}",
+        **operation("get_node", "A node with its attempts", {200: schemas.NodeDetail}, errors=(404,)),
+    )
+    async def node(execution_id: str, node_id: str) -> Response:
+        return answer(await executions.node(execution_id, node_id))
+
+
+def _labels(texts: list[str]) -> dict[str, str]:
+    pairs = [text.partition(":") for text in texts]
+    wrong = [text for text, (key, colon, _) in zip(texts, pairs, strict=True) if not key or not colon]
+    if wrong:
+        raise invalid_request([("label", f"{wrong[0][:50]!r} isn't key:value, such as team:billing")])
+    return {key: value for key, _, value in pairs}
+
+
+def _steer_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
+    def add(wish: Wish, summary: str) -> None:
+        @router.post(
+            f"/{{execution_id}}/{wish}",
+            **operation(f"{wish}_execution", summary, {202: schemas.Requested}, errors=(404, 409)),
+        )
+        async def steer(execution_id: str) -> Response:
+            await service.executions.steer(execution_id, wish)
+            return answer({"execution_id": execution_id, "requested": wish}, 202)
+
+    add("cancel", "Cancel: at once for the execution, cooperative for what runs")
+    add("pause", "Pause: what runs is recorded, nothing new starts")
+    add("resume", "Go on after a pause")
+
+    @router.post(
+        "/{execution_id}/retry",
+        **operation("retry_execution", "Run again what didn't complete, as a new execution",
+                    {201: schemas.Retried, 200: schemas.Retried}, errors=(404, 409), body=body_schemas.RETRY,
+                    body_required=False),
+    )  # fmt: skip
+    async def retry(
+        execution_id: str,
+        request: Request,
+        start: From = None,
+        version: Annotated[str | None, Query(pattern=r"^(same|latest|[1-9][0-9]{0,9})$")] = None,
+        preview: Annotated[bool | None, Query(description="Only say what would run and why.")] = None,
+    ) -> Response:  # fmt: skip
+        """Outputs of what completed are kept. The body, where there is one, wins over the parameters."""
+        body = await bodies.read(request, body_schemas.RETRY, empty={})
+        start, version = body.get("from") or start, str(body.get("version") or version or "same")
+        if body.get("preview", preview):
+            skip_audit(request.scope)
+            plan = await service.retries.preview(execution_id, start=start, version=version)
+            return answer(retry_view(None, execution_id, plan))
+        made, plan = await service.retries.retry(execution_id, start=start, version=version)
+        note(request.scope, execution_id=made)
+        return answer(retry_view(made, execution_id, plan), 201, {"Location": f"/api/v1/executions/{made}"})
+
+
+def retry_view(made: str | None, retry_of: str, plan: RetryPlan) -> dict[str, Any]:
+    return {
+        "execution_id": made, "retry_of": retry_of, "version": plan.version, "keeps": plan.keeps,
+        "runs": [{"node_id": each.node_id, "reason": each.reason} for each in plan.runs],
+    }  # fmt: skip

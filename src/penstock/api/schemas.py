@@ -1,0 +1,297 @@
+"""The shapes of the API.
+
+What a body must be is a JSON Schema (`body_schemas`): it describes and it checks. What answers are is Pydantic, for the
+OpenAPI document; an answer isn't checked against it at run time, the tests do that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class Problem(BaseModel):
+    code: str
+    path: str
+    message: str
+    node_id: str | None = None
+
+
+class ProblemDocument(BaseModel):
+    """RFC 9457."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str = Field(description="What a program can rely on.")
+    problems: list[Problem] | None = None
+
+
+class Error(BaseModel):
+    category: str
+    message: str
+    node_id: str | None = None
+    type: str | None = None
+    detail: Any = None
+    traceback: str | None = None
+
+
+class Node(BaseModel):
+    state: str
+    attempt: int
+    output: Any = None
+    error: Error | None = None
+    reason: str | None = None
+    worker_id: str | None = None
+    queued_at: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class Started(BaseModel):
+    execution_id: str
+    workflow: str
+    version: int
+    state: str
+    created_at: str
+    labels: dict[str, Any]
+
+
+class Execution(Started):
+    input: Any = None
+    output: Any = None
+    error: Error | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    nodes: dict[str, Node] = {}
+    priority: int = 0
+    retry_of: str | None = None
+
+
+class ListedExecution(Started):
+    error: Error | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+    retry_of: str | None = None
+
+
+class Attempt(BaseModel):
+    attempt: int
+    at: str | None
+    error: Error | None
+    worker_id: str | None = None
+
+
+class NodeDetail(Node):
+    node_id: str
+    handler: str | None
+    dependencies: list[str]
+    condition: str | None = None
+    trigger_rule: str | None = None
+    config: dict[str, Any]
+    attempts: list[Attempt]
+
+
+class Results(BaseModel):
+    execution_id: str
+    state: str
+    completed: bool
+    output: Any = None
+    outputs: dict[str, Any]
+    error: Error | None = None
+
+
+class HistoryItem(BaseModel):
+    seq: int
+    at: str
+    node_id: str | None
+    from_: str = Field(alias="from")
+    to: str
+    attempt: int
+    reason: str | None = None
+
+
+class LogItem(BaseModel):
+    attempt: int
+    text: str
+
+
+class GraphNode(BaseModel):
+    id: str
+    handler: str
+    state: str
+    reason: str | None = None
+    level: int
+
+
+class GraphEdge(BaseModel):
+    from_: str = Field(alias="from")
+    to: str
+
+
+class Graph(BaseModel):
+    execution_id: str
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+
+
+class Requested(BaseModel):
+    execution_id: str
+    requested: str
+
+
+class RetryRun(BaseModel):
+    node_id: str
+    reason: str
+
+
+class Retried(BaseModel):
+    execution_id: str | None
+    retry_of: str
+    version: int
+    runs: list[RetryRun]
+    keeps: list[str]
+
+
+class BatchItem(BaseModel):
+    execution_id: str | None = None
+    workflow: str | None = None
+    version: int | None = None
+    state: str | None = None
+    created_at: str | None = None
+    labels: dict[str, Any] | None = None
+    error: ProblemDocument | None = None
+
+
+class RetriedLetters(BaseModel):
+    retry_of: str
+    letters: list[int]
+    execution_id: str | None = None
+    version: int | None = None
+    runs: list[RetryRun] | None = None
+    keeps: list[str] | None = None
+    error: ProblemDocument | None = None
+
+
+class StoredWorkflow(BaseModel):
+    name: str
+    version: int
+    created: bool
+    created_at: str
+    warnings: list[Problem]
+    aliases: dict[str, dict[str, int]]
+
+
+class ListedWorkflow(BaseModel):
+    name: str
+    latest_version: int
+    versions: int
+    aliases: dict[str, dict[str, int]]
+    created_at: str
+    updated_at: str
+
+
+class Workflow(BaseModel):
+    name: str
+    version: int
+    definition: dict[str, Any]
+    created_at: str
+    latest_version: int
+    aliases: dict[str, dict[str, int]]
+
+
+class Version(BaseModel):
+    version: int
+    created_at: str
+    content_hash: str
+    aliases: list[str]
+
+
+class Alias(BaseModel):
+    name: str
+    alias: str
+    weights: dict[str, int]
+
+
+class Validation(BaseModel):
+    valid: bool
+    name: str | None
+    nodes: int
+    problems: list[Problem]
+    warnings: list[Problem]
+
+
+class DeadLetter(BaseModel):
+    id: int
+    execution_id: str
+    workflow: str
+    version: int
+    node_id: str
+    handler: str
+    at: str
+    category: str | None
+    error: Error | None
+    attempts: list[Attempt]
+    closed: str | None
+    closed_at: str | None
+    retried_as: str | None
+
+
+class Worker(BaseModel):
+    worker_id: str
+    queues: list[str]
+    running: int
+    heartbeats: int
+
+
+class Orchestrator(BaseModel):
+    name: str
+    partitions: list[int]
+
+
+class Queue(BaseModel):
+    queue: str
+    waiting: int
+    running: int
+
+
+class AuditItem(BaseModel):
+    id: int
+    at: str
+    key_id: str
+    key_name: str
+    action: str
+    object: str
+    address: str
+    status: int
+    detail: dict[str, Any]
+
+
+class ListedKey(BaseModel):
+    id: str
+    name: str
+    scopes: list[str]
+    created_at: str
+    revoked_at: str | None = None
+
+
+class CreatedKey(BaseModel):
+    id: str
+    name: str
+    scopes: list[str]
+    key: str = Field(description="Shown this once.")
+
+
+class Health(BaseModel):
+    status: str
+
+
+def page_of(model: type[BaseModel]) -> type[BaseModel]:
+    """`{"items": […], "next_cursor": …}` of these."""
+    fields = {"items": (list[model], ...), "next_cursor": (str | None, None)}  # type: ignore[valid-type]
+    from pydantic import create_model  # noqa: PLC0415
+
+    made: type[BaseModel] = create_model(f"{model.__name__}Page", **fields)  # type: ignore[call-overload]
+    return made

@@ -1,0 +1,138 @@
+"""Who is alive, what waits, who did what; health and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from penstock.api import body_schemas, schemas
+from penstock.api.auditing import note
+from penstock.api.bodies import Bodies, answer
+from penstock.api.describing import operation
+from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
+from penstock.errors import NotFound
+from penstock.orchestrator.view import time_text
+from penstock.service import Service
+from penstock.service.fleet import Fleet
+from penstock.stores.records import AuditLine, AuditSearch
+
+READY_SECONDS = 2.0
+Filter = Annotated[str | None, Query(max_length=1024)]
+
+
+def routes(service: Service, fleet: Fleet) -> APIRouter:
+    router = APIRouter(tags=["system"])
+    cold = service.stores.cold
+
+    def listing(path: str, operation_id: str, summary: str, model: Any, items: Any) -> None:
+        @router.get(path, **operation(operation_id, summary, {200: schemas.page_of(model)}))
+        async def listed() -> Response:
+            return answer({"items": await items(), "next_cursor": None})
+
+    listing("/workers", "list_workers", "Workers that are alive", schemas.Worker, fleet.workers)
+    listing(
+        "/orchestrators", "list_orchestrators", "Who owns which partitions", schemas.Orchestrator, fleet.orchestrators
+    )
+    listing("/queues", "list_queues", "What waits and what runs", schemas.Queue, fleet.queues)
+
+    @router.get(
+        "/audit", **operation("list_audit", "Who did what, the newest first", {200: schemas.page_of(schemas.AuditItem)})
+    )
+    async def audit(  # noqa: PLR0913, PLR0917 -- the filters
+        key: Filter = None,
+        action: Filter = None,
+        about: Annotated[str | None, Query(alias="object", max_length=1024)] = None,
+        since: Moment = None,
+        until: Moment = None,
+        cursor: Cursor = None,
+        limit: Limit = 50,
+    ) -> Response:
+        search = AuditSearch(
+            key_id=key, action=action, object=about, since=moment(since, "since"), until=moment(until, "until"),
+            before=number_place(cursor), limit=limit + 1,
+        )  # fmt: skip
+        return answer(page(await cold.audit(search), limit, _audit_item, lambda line: line.id))
+
+    return router
+
+
+def key_routes(service: Service, bodies: Bodies) -> APIRouter:
+    router = APIRouter(prefix="/keys", tags=["keys"])
+
+    @router.get(
+        "", **operation("list_keys", "API keys, without their secrets", {200: schemas.page_of(schemas.ListedKey)})
+    )
+    async def listed() -> Response:
+        items = [
+            {
+                "id": key.id, "name": key.name, "scopes": list(key.scopes), "created_at": time_text(key.created_at),
+                "revoked_at": time_text(key.revoked_at),
+            }
+            for key in await service.stores.cold.keys()
+        ]  # fmt: skip
+        return answer({"items": items, "next_cursor": None})
+
+    @router.post("", **operation("create_key", "Make an API key", {201: schemas.CreatedKey}, body=body_schemas.KEY))
+    async def create(request: Request) -> Response:
+        """The answer is the only place where the key can be seen."""
+        body = await bodies.read(request, body_schemas.KEY)
+        key, token = await service.keys.create(body["name"], body["scopes"])
+        note(request.scope, f"keys/{key.id}")
+        return answer({"id": key.id, "name": key.name, "scopes": list(key.scopes), "key": token}, 201)
+
+    @router.delete("/{key_id}", **operation("revoke_key", "Revoke an API key", {204: None}, errors=(404,)))
+    async def revoke(key_id: str) -> Response:
+        if not await service.keys.revoke(key_id):
+            raise NotFound(f"there is no key {key_id!r} that could be revoked")
+        return Response(status_code=204)
+
+    return router
+
+
+def health_routes(service: Service, fleet: Fleet) -> APIRouter:
+    """Without a prefix."""
+    router = APIRouter(tags=["health"])
+
+    @router.get("/health/live", **operation("live", "The process answers", {200: schemas.Health}))
+    async def live() -> Response:
+        return answer({"status": "ok"})
+
+    @router.get("/health/ready", **operation("ready", "Everything that it needs answers", {200: schemas.Health}))
+    async def ready() -> Response:
+        checks = await _checks(service, fleet)
+        fine = all(check["ok"] for check in checks.values())
+        return answer({"status": "ok" if fine else "unavailable"}, 200 if fine else 503)
+
+    @router.get("/health", **operation("health", "How each part is", {200: None}))
+    async def health() -> Response:
+        checks = await _checks(service, fleet)
+        fine = all(check["ok"] for check in checks.values())
+        return answer({"status": "ok" if fine else "unavailable", "checks": checks}, 200 if fine else 503)
+
+    return router
+
+
+async def _checks(service: Service, fleet: Fleet) -> dict[str, dict[str, Any]]:
+    store: dict[str, Any] = {"ok": True}
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            store["position"] = await service.stores.cold.feed_end()
+    except Exception as error:  # noqa: BLE001 -- whatever it is, the store doesn't answer
+        store = {"ok": False, "detail": f"{type(error).__name__}: {error}"}
+    owned = await fleet.orchestrators()
+    return {
+        "store": store,
+        "orchestrator": {"ok": any(each["partitions"] for each in owned)},
+        "workers": {"ok": True, "count": len(await fleet.workers())},
+    }
+
+
+def _audit_item(line: AuditLine) -> dict[str, Any]:
+    return {
+        "id": line.id, "at": time_text(line.at), "key_id": line.key_id, "key_name": line.key_name,
+        "action": line.action, "object": line.object, "address": line.address, "status": line.status,
+        "detail": line.detail,
+    }  # fmt: skip

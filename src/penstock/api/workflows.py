@@ -1,0 +1,158 @@
+"""Definitions over HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Path, Query, Request
+from starlette.responses import Response
+
+from penstock.api import body_schemas, schemas
+from penstock.api.bodies import Bodies, answer
+from penstock.api.describing import operation
+from penstock.api.paging import Cursor, Limit, page, text_place
+from penstock.api.paths import is_written
+from penstock.definition.problems import Problem
+from penstock.errors import InvalidWorkflow
+from penstock.orchestrator.view import time_text
+from penstock.service import Service
+from penstock.service.workflows import ALIAS, LATEST, Workflows
+from penstock.stores.records import Weights, WorkflowRow
+
+Strict = Annotated[bool, Query(description="Unknown fields are errors.")]
+AllowUnknown = Annotated[bool, Query(description="Handlers that no worker has registered yet are fine.")]
+Alias = Annotated[str, Path(pattern=f"^{ALIAS.pattern}$", description="Any but `latest`, which moves by itself.")]
+Tag = Annotated[str | None, Query(description="A number or an alias; the newest if left out.", max_length=64)]
+
+
+def routes(service: Service, bodies: Bodies) -> APIRouter:
+    router = APIRouter(prefix="/workflows", tags=["workflows"])
+    _put_routes(router, service.workflows, bodies)
+    _named_routes(router, service.workflows)
+    return router
+
+
+def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None:
+    @router.post(
+        "", **operation("put_workflow", "Store a workflow", {201: schemas.StoredWorkflow, 200: schemas.StoredWorkflow},
+                        body=body_schemas.DOCUMENT)
+    )  # fmt: skip
+    async def put(request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False) -> Response:
+        """The same content again is the same version (200); changed content is the next (201)."""
+        document = await bodies.read(request, body_schemas.DOCUMENT)
+        made = await workflows.put(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
+        shown = {
+            "name": made.plan.name, "version": made.stored.version, "created": made.created,
+            "created_at": time_text(made.stored.created_at), "warnings": _problems(made.warnings),
+            "aliases": _aliases(await workflows.aliases(made.plan.name)),
+        }  # fmt: skip
+        return answer(shown, 201 if made.created else 200)
+
+    @router.post(
+        "/validate",
+        **operation("validate_workflow", "Check a workflow", {200: schemas.Validation}, body=body_schemas.DOCUMENT),
+    )
+    async def validate(
+        request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False
+    ) -> Response:
+        """Nothing is stored. A document with mistakes is a good answer too: `valid` is false."""
+        document = await bodies.read(request, body_schemas.DOCUMENT)
+        shown: dict[str, Any] = {"valid": True, "name": None, "nodes": 0, "problems": [], "warnings": []}
+        try:
+            checked = await workflows.check(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
+            shown |= {"name": checked.plan.name, "nodes": len(checked.plan.nodes)}
+            shown["warnings"] = _problems(checked.warnings)
+        except InvalidWorkflow as error:
+            shown |= {"valid": False, "problems": _problems(error.problems)}
+        return answer(shown)
+
+    @router.get(
+        "", **operation("list_workflows", "All workflows, by name", {200: schemas.page_of(schemas.ListedWorkflow)})
+    )
+    async def listed(cursor: Cursor = None, limit: Limit = 50) -> Response:
+        rows = await workflows.page(text_place(cursor), limit + 1)
+        return answer(page(rows, limit, _row, lambda row: row.name))
+
+    @router.put(
+        "/{name:path}/aliases/{alias}",
+        **operation("set_alias", "Let an alias mean a version, or several by their shares", {200: schemas.Alias},
+                    errors=(404,), body=body_schemas.ALIAS),
+    )  # fmt: skip
+    async def set_alias(name: str, alias: Alias, request: Request) -> Response:
+        body = await bodies.read(request, body_schemas.ALIAS)
+        weights = {int(k): v for k, v in body["weights"].items()} if "weights" in body else {body["version"]: 100}
+        await workflows.set_alias(name, alias, weights)
+        return answer({"name": name, "alias": alias, "weights": _weights(weights)})
+
+
+def _named_routes(router: APIRouter, workflows: Workflows) -> None:
+    @router.get(
+        "/{name:path}/versions",
+        **operation("list_versions", "The versions of a workflow, the newest first",
+                    {200: schemas.page_of(schemas.Version)}, errors=(404,)),
+    )  # fmt: skip
+    async def versions(name: str, request: Request) -> Response:
+        if not is_written(request, "versions"):
+            return await get(f"{name}/versions", request.query_params.get("version"))
+        found, aliases = await workflows.versions(name), await workflows.aliases(name)
+        items = [
+            {
+                "version": each.version, "created_at": time_text(each.created_at), "content_hash": each.content_hash,
+                "aliases": sorted(alias for alias, weights in aliases.items() if weights.get(each.version)),
+            }
+            for each in found
+        ]  # fmt: skip
+        return answer({"items": items, "next_cursor": None})
+
+    @router.delete(
+        "/{name:path}/aliases/{alias}", **operation("remove_alias", "Remove an alias", {204: None}, errors=(404,))
+    )
+    async def remove_alias(name: str, alias: Alias, request: Request) -> Response:
+        if not is_written(request, "aliases", -2):
+            return await delete(f"{name}/aliases/{alias}")
+        await workflows.remove_alias(name, alias)
+        return Response(status_code=204)
+
+    @router.get(
+        "/{name:path}", **operation("get_workflow", "A version of a workflow", {200: schemas.Workflow}, errors=(404,))
+    )
+    async def get(name: str, version: Tag = None) -> Response:
+        """`name` may be `name@stable` too."""
+        stored, aliases = await workflows.get(name, version)
+        latest = max(aliases.get(LATEST) or {stored.version: 1})
+        shown = {
+            "name": stored.name, "version": stored.version, "definition": json.loads(stored.document),
+            "created_at": time_text(stored.created_at), "latest_version": latest, "aliases": _aliases(aliases),
+        }  # fmt: skip
+        return answer(shown)
+
+    @router.delete(
+        "/{name:path}",
+        **operation("delete_workflow", "Delete a workflow with all its versions", {204: None}, errors=(404,)),
+    )
+    async def delete(name: str) -> Response:
+        """It can't be started any more; executions of it go on and can be looked at."""
+        await workflows.delete(name)
+        return Response(status_code=204)
+
+
+def _problems(problems: list[Problem]) -> list[dict[str, Any]]:
+    return [msgspec.to_builtins(each) for each in problems]
+
+
+def _weights(weights: Weights) -> dict[str, int]:
+    return {str(version): share for version, share in weights.items()}
+
+
+def _aliases(aliases: dict[str, Weights]) -> dict[str, dict[str, int]]:
+    return {name: _weights(weights) for name, weights in aliases.items()}
+
+
+def _row(row: WorkflowRow) -> dict[str, Any]:
+    return {
+        "name": row.name, "latest_version": row.latest, "versions": row.versions,
+        "aliases": _aliases({LATEST: {row.latest: 100}, **row.aliases}),
+        "created_at": time_text(row.created_at), "updated_at": time_text(row.updated_at),
+    }  # fmt: skip

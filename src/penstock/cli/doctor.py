@@ -1,0 +1,136 @@
+"""`penstock doctor`: the settings in force, and whether what they name is there."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from penstock.cli.remote import as_json, ask, print_json, server_options
+
+if TYPE_CHECKING:
+    from penstock.client import Client
+    from penstock.config import Settings
+
+CLOCK_SECONDS_MAX = 2.0
+TIMEOUT_SECONDS = 5.0
+EPILOG = """Examples:
+
+\b
+  penstock doctor
+  penstock doctor --url http://workflows.internal:8000 --json
+
+Exit codes: 0 nothing is wrong; 1 a check failed."""
+
+
+class Check(NamedTuple):
+    name: str
+    outcome: str
+    """`ok`, `note` (worth knowing) or `failed`."""
+    text: str
+
+
+@click.command(epilog=EPILOG)
+@as_json
+@server_options
+def doctor(**options: Any) -> int:
+    """Print the settings in force, secrets hidden, and check them: the store, the server, versions, the clock."""
+    from penstock.config import Settings
+
+    settings = Settings.load()
+    named = click.get_current_context().get_parameter_source("url") is not ParameterSource.DEFAULT
+    checks = [_versions(), _store(settings), *ask(options, lambda client: _server(client, named=named))]
+    if options["as_json"]:
+        shown = [{"check": it.name, "outcome": it.outcome, "text": it.text} for it in checks]
+        print_json({"settings": settings.describe(), "url": options["url"], "checks": shown})
+    else:
+        _print(settings.describe(), checks)
+    return int(any(check.outcome == "failed" for check in checks))
+
+
+def _print(settings: Mapping[str, Any], checks: list[Check]) -> None:
+    from penstock.cli.safe_text import json_text
+    from penstock.cli.tables import show_table
+
+    rows = [[name, value if isinstance(value, str) else json_text(value)] for name, value in settings.items()]
+    show_table(["setting", "value"], rows)
+    print()
+    show_table(["check", "outcome", ""], [list(check) for check in checks])
+
+
+def _versions() -> Check:
+    from penstock import __version__
+
+    text = f"penstock {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    return Check("versions", "ok", text)
+
+
+def _store(settings: Settings) -> Check:
+    """Opened only where it exists already: looking must not make a file."""
+    from penstock.config import hide_password
+    from penstock.errors import PenstockError, StoreLocked
+    from penstock.stores.opening import open_stores
+
+    shown = hide_password(settings.store)
+    path = Path(settings.store.removeprefix("sqlite:///"))
+    if settings.store.startswith("sqlite:") and not path.exists():
+        if not path.absolute().parent.is_dir():
+            return Check("store", "failed", f"{shown}: the folder {path.absolute().parent} doesn't exist; create it")
+        return Check("store", "ok", f"{shown} isn't there yet; the first start makes it")
+    try:
+        stores = open_stores(settings.store, settings)
+        asyncio.run(stores.close())
+    except StoreLocked as error:
+        return Check("store", "note", str(error).partition(";")[0])
+    except PenstockError as error:
+        return Check("store", "failed", str(error))
+    return Check("store", "ok", f"{shown} can be opened; nobody else uses it")
+
+
+async def _server(client: Client, *, named: bool) -> list[Check]:
+    from penstock.errors import PenstockError, Unreachable
+
+    before = datetime.now(UTC)
+    try:
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            health = await client.health()
+    except TimeoutError:
+        return [Check("server", "failed", f"{client.url} didn't answer within {TIMEOUT_SECONDS:g} s")]
+    except Unreachable as error:
+        return [Check("server", "failed" if named else "note", str(error))]
+    except PenstockError as error:
+        return [Check("server", "failed", str(error))]
+    bad = [name for name, check in health.get("checks", {}).items() if not check.get("ok")]
+    text = f"{client.url} answers" + (f", but not well: {', '.join(bad)}" if bad else "")
+    found = [Check("server", "failed" if bad else "ok", text), _server_version(health), _clock(health, before)]
+    return [check for check in found if check is not None]
+
+
+def _server_version(health: Mapping[str, Any]) -> Check | None:
+    from penstock import __version__
+
+    theirs = health.get("version")
+    if theirs is None:
+        return None
+    same = theirs == __version__
+    return Check(
+        "server version", "ok" if same else "note", f"{theirs}" + ("" if same else f"; here it is {__version__}")
+    )
+
+
+def _clock(health: Mapping[str, Any], before: datetime) -> Check | None:
+    """The server looked at its clock between our two looks; only what lies outside of these is a difference."""
+    if "time" not in health:
+        return None
+    after, theirs = datetime.now(UTC), datetime.fromisoformat(health["time"])
+    seconds = max((before - theirs).total_seconds(), (theirs - after).total_seconds(), 0.0)
+    if seconds <= CLOCK_SECONDS_MAX:
+        return Check("clock", "ok", "the server's clock agrees with this one")
+    return Check("clock", "note", f"the server's clock differs by {seconds:.0f} s; times in lists are the server's")

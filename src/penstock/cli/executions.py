@@ -1,0 +1,180 @@
+"""`penstock list`, `show`, `results`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.remote import (
+    as_json,
+    ask,
+    gather,
+    labels_text,
+    print_json,
+    seconds_between,
+    server_options,
+    short_time,
+)
+
+if TYPE_CHECKING:
+    from penstock.client import Client
+    from penstock.embedded import Result
+
+STATES = ("PENDING", "RUNNING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED")
+NODES_SHOWN = 200
+
+
+@click.command(
+    "list",
+    epilog="""Examples:
+
+\b
+  penstock list
+  penstock list --state FAILED --workflow report --since 2026-01-31T12:00:00Z
+  penstock list --label team=billing --limit 1000 --json | jq -r '.items[].execution_id'""",
+)
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES, case_sensitive=False), help="Repeatable.")
+@click.option("--workflow", metavar="NAME")
+@click.option("--version", type=int, metavar="N", help="Of that version only.")
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Repeatable; all must fit.")
+@click.option("--since", metavar="TIME", help="Created then or later, e.g. 2026-01-31T12:00:00Z.")
+@click.option("--until", metavar="TIME", help="Created before.")
+@click.option("--text", metavar="TEXT", help="A part of the id or of the workflow's name.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@as_json
+@server_options
+def list_executions(**options: Any) -> None:
+    """List executions, the newest first."""
+    from penstock.cli.reading import read_labels
+
+    filters = {name: options[name] for name in ("workflow", "version", "since", "until", "text")}
+    filters |= {"state": [state.upper() for state in options["states"]], "labels": read_labels(options["labels"])}
+
+    async def listed(client: Client) -> tuple[list[dict[str, Any]], bool]:
+        return await gather(client.executions(**filters, limit=options["limit"] + 1), options["limit"])
+
+    items, more = ask(options, listed)
+    if options["as_json"]:
+        print_json({"items": items})
+        return
+    from penstock.cli.tables import show_table
+
+    if not items:
+        print("No executions.", file=sys.stderr)
+        return
+    show_table(["id", "workflow", "state", "created", "took", "note"], [_row(item) for item in items])
+    if more:
+        print("There are more; --limit shows them.", file=sys.stderr)
+
+
+def _row(item: dict[str, Any]) -> list[str]:
+    from penstock.cli.safe_text import duration
+
+    took = seconds_between(item["started_at"] or item["created_at"], item["finished_at"])
+    error = item["error"]
+    place = f"{error['node_id']}: " if error and error.get("node_id") else ""
+    note = place + error["message"] if error else labels_text(item["labels"])
+    name = f"{item['workflow']}@{item['version']}"
+    created = short_time(item["created_at"])
+    return [item["execution_id"], name, item["state"], created, "" if took is None else duration(took), note]
+
+
+@click.command(
+    epilog="""Examples:
+
+\b
+  penstock show 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b
+  penstock show 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b --json | jq .nodes"""
+)
+@click.argument("execution_id", metavar="ID")
+@click.option("--logs", is_flag=True, help="Show the logs of all handlers, not only of those that failed.")
+@as_json
+@server_options
+def show(execution_id: str, **options: Any) -> None:
+    """Show the execution ID: its nodes, what failed and why, its output."""
+
+    async def shown(client: Client) -> None:
+        handle = client.execution(execution_id)
+        result = await handle.status()
+        if options["as_json"]:
+            print_json(result.view)
+            return
+        from penstock.cli.remote_ending import ending_of
+        from penstock.cli.report import report
+        from penstock.cli.run import chosen_screen
+
+        _print_head(result)
+        ending = await ending_of(handle, result, logs=options["logs"])
+        with chosen_screen(plain=False, no_color=False) as screen:
+            screen.show(report(ending, all_logs=options["logs"], debug=options["debug"]))
+
+    ask(options, shown)
+
+
+def _print_head(result: Result) -> None:
+    from penstock.cli.safe_text import one_line
+    from penstock.cli.tables import show_table
+
+    view = result.view
+    print(one_line(f"{result.workflow}@{result.version}  {result.execution_id}  {result.state}"))
+    told = {
+        "created": short_time(view["created_at"]),
+        "labels": labels_text(view["labels"]),
+        "retry of": view.get("retry_of"),
+    }
+    for name, value in told.items():
+        if value:
+            print(one_line(f"{name} {value}"))
+    print()
+    nodes = list(result.nodes.items())
+    show_table(["state", "node", "try", "took", "note"], [_node_row(*item) for item in nodes[:NODES_SHOWN]])
+    if len(nodes) > NODES_SHOWN:
+        print(f"and {len(nodes) - NODES_SHOWN:,} more; --json shows all")
+    print(flush=True)
+
+
+def _node_row(name: str, node: dict[str, Any]) -> list[object]:
+    from penstock.cli.hints import reason_text
+    from penstock.cli.safe_text import duration
+
+    took = seconds_between(node["started_at"], node["finished_at"])
+    note = node["error"]["message"] if node["error"] else reason_text(node["reason"])
+    return [node["state"], name, node["attempt"] or "", "" if took is None else duration(took), note]
+
+
+@click.command(
+    epilog="""Examples:
+
+\b
+  penstock results 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b | jq .total
+  penstock results 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b --node letter
+
+Exit codes: 0 it completed; 1 it didn't, or not yet: what there is was printed."""
+)
+@click.argument("execution_id", metavar="ID")
+@click.option("--node", metavar="NODE", help="The output of this node instead of the workflow's.")
+@as_json
+@server_options
+def results(execution_id: str, node: str | None, **options: Any) -> int:
+    """Print the output of the execution ID as JSON.
+
+    With --json everything: the state, the outputs of all nodes, the error.
+    """
+    from penstock.cli.reading import Refused
+    from penstock.cli.safe_text import json_text, one_line
+
+    found = ask(options, lambda client: client.execution(execution_id).results())
+    if options["as_json"]:
+        print_json(found)
+    elif node is None:
+        print(json_text(found["output"], indent=2))
+    elif node in found["outputs"]:
+        print(json_text(found["outputs"][node], indent=2))
+    else:
+        raise Refused(f"node {node!r} has no output in execution {execution_id}; 'penstock show' tells how it stands")
+    if not found["completed"]:
+        error = f": {found['error']['message']}" if found["error"] else ""
+        print(one_line(f"the execution is {found['state']}{error}", 2000), file=sys.stderr)
+    return int(not found["completed"])

@@ -1,0 +1,77 @@
+"""What all commands that talk to a server have in common: its address, a client, and how answers are printed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, Callable, Coroutine, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from penstock.client import Client
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+WAIT_SECONDS = 60.0
+"""How long a command that waits for an execution bears a server that is away."""
+
+Answer = TypeVar("Answer")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
+
+
+def server_options(command: Command) -> Command:
+    options = (
+        click.option("--url", envvar="PENSTOCK_URL", default=DEFAULT_URL, metavar="URL",
+                     help=f"The server. Default: PENSTOCK_URL, or {DEFAULT_URL}."),
+        click.option("--key", envvar="PENSTOCK_API_KEY", metavar="KEY",
+                     help="An API key. Better in PENSTOCK_API_KEY: other users can see what a command line says."),
+        click.option("--debug", is_flag=True, help="Show tracebacks."),
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def ask(options: Mapping[str, Any], work: Callable[[Client], Coroutine[Any, Any, Answer]]) -> Answer:
+    """Let `work` use a client. A server that isn't there is told at once, without trying again."""
+    from penstock.client import Client
+
+    async def asking() -> Answer:
+        async with Client(options["url"], options["key"], retry_seconds=0) as client:
+            return await work(client)
+
+    return asyncio.run(asking())
+
+
+async def gather(items: AsyncIterable[dict[str, Any]], most: int | None = None) -> tuple[list[dict[str, Any]], bool]:
+    """At most so many, and whether there are more."""
+    found: list[dict[str, Any]] = []
+    async for item in items:
+        if most is not None and len(found) == most:
+            return found, True
+        found.append(item)
+    return found, False
+
+
+def print_json(value: Any) -> None:
+    from penstock.cli.safe_text import json_text
+
+    print(json_text(value))
+
+
+def short_time(at: str | None) -> str:
+    """To the second."""
+    return "" if at is None else at[:19] + "Z"
+
+
+def seconds_between(start: str | None, end: str | None) -> float | None:
+    if start is None or end is None:
+        return None
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+
+
+def labels_text(labels: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in labels.items())

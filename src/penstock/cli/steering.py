@@ -1,0 +1,81 @@
+"""`penstock cancel`, `pause`, `resume`, `retry`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.remote import as_json, ask, print_json, server_options
+
+if TYPE_CHECKING:
+    from penstock.client import Client
+
+AN_ID = "0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b"
+RETRY_EPILOG = f"""Examples:
+
+\b
+  penstock retry {AN_ID} --preview
+  penstock retry {AN_ID} --from letter --wait
+  penstock retry {AN_ID} --version latest
+
+Prints the new execution's id. Exit codes as `submit` has them."""
+
+
+def _steering(verb: str, description: str) -> click.Command:
+    @click.command(verb, help=description, epilog=f"Example:\n\n\b\n  penstock {verb} {AN_ID}")
+    @click.argument("execution_ids", metavar="ID…", nargs=-1, required=True)
+    @server_options
+    def command(execution_ids: tuple[str, ...], **options: Any) -> None:
+        async def steer(client: Client) -> None:
+            for execution_id in execution_ids:
+                await getattr(client.execution(execution_id), verb)()
+                print(f"{verb} requested: {execution_id}", flush=True)
+
+        ask(options, steer)
+
+    return command
+
+
+cancel = _steering("cancel", "Cancel executions. Handlers that run are told to stop; what they return doesn't count.")
+pause = _steering("pause", "Pause executions: nothing new starts, what runs goes on.")
+resume = _steering("resume", "Let paused executions go on.")
+
+
+@click.command(epilog=RETRY_EPILOG)
+@click.argument("execution_id", metavar="ID")
+@click.option("--from", "start", metavar="NODE", help="Run this node and all behind it again, also what completed.")
+@click.option("--version", default="same", show_default=True, metavar="same|latest|N", help="Of the workflow.")
+@click.option("--preview", is_flag=True, help="Only show which nodes would run, and why.")
+@click.option("--wait", is_flag=True, help="Watch it until it has ended.")
+@as_json
+@server_options
+def retry(execution_id: str, **options: Any) -> int:
+    """Run again what didn't complete in the execution ID, as a new execution that keeps the other outputs."""
+
+    async def again(client: Client) -> int:
+        handle = client.execution(execution_id)
+        made = await handle.retry(options["start"], options["version"], preview=options["preview"])
+        if options["wait"] and made["execution_id"]:
+            from penstock.cli.watch import see_through
+
+            new = client.execution(made["execution_id"])
+            return await see_through(client, new, options, quiet=options["as_json"])
+        if options["as_json"]:
+            print_json(made)
+        elif options["preview"]:
+            print_preview(made)
+        else:
+            print(made["execution_id"])
+        return 0
+
+    return ask(options, again)
+
+
+def print_preview(plan: dict[str, Any]) -> None:
+    from penstock.cli.safe_text import counted
+    from penstock.cli.tables import show_table
+
+    show_table(["node", "runs because"], [[run["node_id"], run["reason"]] for run in plan["runs"]])
+    runs, keeps = counted(len(plan["runs"]), "node"), counted(len(plan["keeps"]), "output")
+    print(f"\n{runs} would run on version {plan['version']}; {keeps} would be kept.")

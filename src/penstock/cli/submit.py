@@ -1,0 +1,72 @@
+"""`penstock submit`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.remote import as_json, ask, print_json, server_options
+
+if TYPE_CHECKING:
+    from penstock.client import Client
+
+SUFFIXES = frozenset({".json", ".jsonc", ".yaml", ".yml"})
+EPILOG = """Examples:
+
+\b
+  penstock submit workflow.json --input '{"user_id": 7}'
+  penstock submit report@stable --input @input.json --label team=billing --wait
+  ID=$(penstock submit report --key-once order-7)
+
+Prints the execution's id. Exit codes: 0 it was started, with --wait: it completed; 1 with --wait: it failed or was
+cancelled; 2 it wasn't started."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("workflow", metavar="FILE|NAME[@VERSION]")
+@click.option("-i", "--input", "given", metavar="JSON|@FILE", help="The input: an object, or a file with one.")
+@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Label the execution; repeatable.")
+@click.option("--priority", type=click.IntRange(-100, 100), default=0, help="Higher ones are handed out first.")
+@click.option("--key-once", metavar="KEY", help="Start it once: the same key again gives the same execution.")
+@click.option("--wait", is_flag=True, help="Watch it until it has ended.")
+@as_json
+@server_options
+def submit(workflow: str, **options: Any) -> int:
+    """Start an execution on a server.
+
+    FILE is a document, or - for standard input; NAME is a workflow that the server has, NAME@stable one of its
+    versions.
+    """
+    from penstock.cli import reading
+    from penstock.config import Settings
+
+    limits = reading.document_limits(Settings.load())
+    is_file = workflow == reading.STDIN or Path(workflow).suffix in SUFFIXES or Path(workflow).is_file()
+    order = {
+        "workflow": reading.read_file(workflow, limits) if is_file else workflow,
+        "input": reading.read_input(options["given"], limits) or None,
+        "labels": reading.read_labels(options["labels"]) or None,
+        "priority": options["priority"],
+        "idempotency_key": options["key_once"],
+    }
+    if is_file and not isinstance(order["workflow"], dict):
+        raise reading.Refused(f'{reading.shown_name(workflow)}: a workflow is an object, such as {{"nodes": […]}}')
+    return ask(options, lambda client: _submit(client, order, options))
+
+
+async def _submit(client: Client, order: dict[str, Any], options: dict[str, Any]) -> int:
+    from penstock.cli.watch import see_through
+
+    started = await client.start(**order)
+    if options["wait"]:
+        return await see_through(client, started, options, quiet=options["as_json"])
+    if options["as_json"]:
+        print_json(started.accepted)
+    else:
+        print(started.id, flush=True)
+        if sys.stdout.isatty():
+            print(f"'penstock watch {started.id}' follows it.", file=sys.stderr)
+    return 0

@@ -1,0 +1,122 @@
+"""`penstock watch`: the live view of `penstock run`, for an execution on a server."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.remote import WAIT_SECONDS, ask, print_json, server_options
+
+if TYPE_CHECKING:
+    from penstock.cli.interrupt import Interrupt
+    from penstock.cli.progress import Progress
+    from penstock.cli.screens import Screen
+    from penstock.client import Client, Execution
+    from penstock.embedded import Result
+
+EPILOG = """Examples:
+
+\b
+  penstock watch 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b
+  penstock watch 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b --json | jq .to
+
+Exit codes: 0 it completed; 1 it failed or was cancelled; 130 Ctrl-C (the execution goes on)."""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("execution_id", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON, and nothing else.")
+@click.option("--logs", is_flag=True, help="Show the logs of all handlers at the end, not only of those that failed.")
+@click.option("--plain", is_flag=True, help="A line for each change instead of the live table.")
+@click.option("--no-color", is_flag=True, help="No colours. NO_COLOR in the environment does the same.")
+@server_options
+def watch(execution_id: str, **options: Any) -> int:
+    """Follow the execution ID until it has ended, from its first event on.
+
+    The view survives a restart of the server. Ctrl-C ends the view, not the execution.
+    """
+    return ask(options, lambda client: _watch(client, client.execution(execution_id), options))
+
+
+async def _watch(client: Client, handle: Execution, options: Mapping[str, Any]) -> int:
+    if not options["as_json"]:
+        return await see_through(client, handle, options)
+    await handle.status()
+    client.retry_seconds = WAIT_SECONDS
+    async for event in handle.events():
+        print_json(event)
+    return int(not (await handle.result()).completed)
+
+
+async def see_through(client: Client, handle: Execution, options: Mapping[str, Any], *, quiet: bool = False) -> int:
+    """Show an execution until it has ended, and answer the exit code; `quiet` only prints it as JSON then."""
+    from penstock.cli.run import chosen_screen
+
+    found = await handle.status()
+    client.retry_seconds = WAIT_SECONDS
+    if quiet:
+        result = await handle.result()
+        print_json(result.view)
+        return int(not result.completed)
+    with chosen_screen(plain=options.get("plain", False), no_color=options.get("no_color", False)) as screen:
+        return await Watching(client, handle, screen).run(
+            found, logs=options.get("logs", False), debug=options["debug"]
+        )
+
+
+class Watching:
+    def __init__(self, client: Client, handle: Execution, screen: Screen) -> None:
+        self._client, self._handle, self._screen = client, handle, screen
+
+    async def run(self, found: Result, *, logs: bool, debug: bool) -> int:
+        from penstock.cli.interrupt import Interrupt
+        from penstock.cli.progress import Progress
+        from penstock.cli.remote_ending import ending_of, plan_of, stamp
+        from penstock.cli.report import report
+
+        with Interrupt(self._screen.restore) as interrupt:
+            plan = await plan_of(self._client, self._handle, found)
+            progress = Progress(plan, self._handle.id, stamp(found["created_at"]) or time.time())
+            if not await self._follow_until_end(progress, interrupt):
+                self._screen.show([[(f"The execution goes on; 'penstock watch {self._handle.id}' looks again.", "")]])
+                return interrupt.exit_code or 130
+            result = await self._handle.result()
+            self._screen.show(report(await ending_of(self._handle, result, logs=logs), all_logs=logs, debug=debug))
+        return int(not result.completed)
+
+    async def _follow_until_end(self, progress: Progress, interrupt: Interrupt) -> bool:
+        """False if somebody wanted to see no more."""
+        self._screen.begin(progress)
+        following = asyncio.create_task(self._follow(progress))
+        stopping = asyncio.create_task(interrupt.requested.wait())
+        ticking = asyncio.create_task(self._tick())
+        try:
+            await asyncio.wait({following, stopping, ticking}, return_when=asyncio.FIRST_COMPLETED)
+            for ended in (following, ticking):
+                if ended.done():
+                    ended.result()  # nobody may be reading any more: `| head`, a closed terminal
+            return following.done()
+        finally:
+            for task in (following, stopping, ticking):
+                task.cancel()
+            self._screen.end()
+
+    async def _follow(self, progress: Progress) -> None:
+        from penstock.cli.remote_ending import run_of
+
+        async for event in self._handle.events():
+            row = progress.apply(event)
+            if row is not None and self._screen.shows_details and progress.lacks(row):
+                progress.learn({row.name: await run_of(self._handle, row.name)})
+            self._screen.changed(row)
+
+    async def _tick(self) -> None:
+        from penstock.cli.session import TICK_SECONDS
+
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self._screen.tick()

@@ -1,0 +1,300 @@
+"""`penstock.Client`: everything that a server can be asked, for asyncio."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from penstock.client.answers import error_in
+from penstock.client.execution import Execution
+from penstock.client.following import follow
+from penstock.client.transport import Transport, path_of
+from penstock.definition.builder import Workflow
+from penstock.errors import PartlyStarted
+
+PAGE, BATCH = 100, 500
+WAIT_SECONDS_MAX = 60.0
+Json = dict[str, Any]
+AnyWorkflow = Workflow | Mapping[str, Any] | str
+Moment = datetime | str | None
+
+
+class Client:
+    """The calls of `penstock.Engine`, made to a server.
+
+    `timeout_seconds` is for one answer. While the server can't be reached, calls that may be repeated are, for
+    `retry_seconds`.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        api_key: str | None = None,
+        *,
+        timeout_seconds: float = 30.0,
+        retry_seconds: float = 15.0,
+    ) -> None:
+        self._transport = Transport(url, api_key, timeout_seconds, retry_seconds)
+
+    @property
+    def url(self) -> str:
+        return self._transport.url
+
+    @property
+    def retry_seconds(self) -> float:
+        return self._transport.retry_seconds
+
+    @retry_seconds.setter
+    def retry_seconds(self, seconds: float) -> None:
+        self._transport.retry_seconds = seconds
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def start(  # noqa: PLR0913 -- each is a field of the request
+        self,
+        workflow: AnyWorkflow,
+        input: Mapping[str, Any] | None = None,  # noqa: A002 -- what it is called everywhere
+        *,
+        labels: Mapping[str, Any] | None = None,
+        priority: int = 0,
+        idempotency_key: str | None = None,
+        wait: float | None = None,
+    ) -> Execution:
+        """Start an execution; once this returns, it will reach its end. `workflow` may be `name`, `name@stable`.
+
+        The same `idempotency_key` again gives the same execution; without one, a lost answer still doesn't make two.
+        With `wait`, the server answers when it has ended, or after so many seconds (60 at most): saves calls for
+        short ones.
+        """
+        wait = None if wait is None else min(wait, WAIT_SECONDS_MAX)
+        body = _order(workflow, input, labels, priority)
+        answer = await self._transport.call(
+            "POST",
+            "/executions",
+            query={"wait": wait},
+            body=body,
+            key=idempotency_key or uuid.uuid4().hex,
+            wait_seconds=wait or 0.0,
+        )
+        return Execution(self._transport, answer["execution_id"], answer)
+
+    async def start_many(
+        self,
+        workflow: AnyWorkflow,
+        inputs: Iterable[Mapping[str, Any] | None],
+        *,
+        labels: Mapping[str, Any] | None = None,
+        priority: int = 0,
+    ) -> list[Execution]:
+        """Start an execution for each input. If only some are refused: `PartlyStarted`, with both kinds."""
+        reference = workflow
+        if not isinstance(workflow, str):  # sent once, not with every input
+            stored = await self.put_workflow(workflow)
+            reference = f"{stored['name']}@{stored['version']}"
+        orders = [_order(reference, given, labels, priority) for given in inputs]
+        answers: list[Json] = []
+        for first in range(0, len(orders), BATCH):
+            body = {"executions": orders[first : first + BATCH]}
+            answers += (await self._json("POST", "/executions/batch", body=body))["items"]
+        return self._handles(answers)
+
+    def _handles(self, answers: Sequence[Json]) -> list[Execution]:
+        errors = {n: error_in(answer["error"]) for n, answer in enumerate(answers) if "error" in answer}
+        started = {
+            n: Execution(self._transport, answer["execution_id"], answer)
+            for n, answer in enumerate(answers)
+            if n not in errors
+        }
+        if errors and not started:
+            raise next(iter(errors.values()))
+        if errors:
+            first, error = next(iter(errors.items()))
+            raise PartlyStarted(
+                f"{len(errors)} of {len(answers)} executions were refused; the first, number {first}: {error}",
+                errors,
+                started,
+            )
+        return list(started.values())
+
+    def execution(self, execution_id: str) -> Execution:
+        """A handle for an execution that the server already has."""
+        return Execution(self._transport, execution_id)
+
+    def executions(  # noqa: PLR0913 -- each is a filter
+        self,
+        *,
+        state: str | Sequence[str] | None = None,
+        workflow: str | None = None,
+        version: int | None = None,
+        labels: Mapping[str, Any] | None = None,
+        since: Moment = None,
+        until: Moment = None,
+        text: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[Json, None]:
+        """Executions without their nodes, the newest first, at most `limit`; pages are fetched as they are needed."""
+        states = [state] if isinstance(state, str) else state or []
+        query: list[tuple[str, Any]] = [("state", each) for each in states]
+        query += [("label", f"{name}:{value}") for name, value in (labels or {}).items()]
+        query += [("workflow", workflow), ("version", version), ("text", text)]
+        query += [("since", _moment(since)), ("until", _moment(until))]
+        return self._pages("/executions", query, limit)
+
+    def events(self, after: str | None = None) -> AsyncGenerator[Json, None]:
+        """Every change of state of every execution, from now on or after the event with this id; never ends."""
+        return follow(self._transport, "/events", after)
+
+    async def put_workflow(
+        self, document: Workflow | Mapping[str, Any], *, strict: bool = False, allow_unknown_handlers: bool = False
+    ) -> Json:
+        """Store a definition: `name`, `version`, `created` (False if it was known), `warnings`."""
+        query = {"strict": strict or None, "allow_unknown_handlers": allow_unknown_handlers or None}
+        return await self._json("POST", "/workflows", query=query, body=_document(document))
+
+    async def validate(
+        self, document: Workflow | Mapping[str, Any], *, strict: bool = False, allow_unknown_handlers: bool = False
+    ) -> Json:
+        """What is wrong with a document, without storing it: `valid`, `problems`, `warnings`."""
+        query = {"strict": strict or None, "allow_unknown_handlers": allow_unknown_handlers or None}
+        return await self._json("POST", "/workflows/validate", query=query, body=_document(document))
+
+    def workflows(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        return self._pages("/workflows", [], limit)
+
+    async def workflow(self, name: str, version: int | str | None = None) -> Json:
+        """A definition with its `version`; the latest unless told otherwise."""
+        return await self._json("GET", path_of("workflows", name), query={"version": version})
+
+    async def delete_workflow(self, name: str) -> None:
+        await self._transport.call("DELETE", path_of("workflows", name))
+
+    def versions(self, name: str, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        return self._pages(path_of("workflows", name, "versions"), [], limit)
+
+    async def set_alias(
+        self, name: str, alias: str, version: int | None = None, *, weights: Mapping[int, int] | None = None
+    ) -> Json:
+        """Let `name@alias` mean this version, or each of these for a share: `weights={3: 90, 4: 10}`."""
+        body: Json = {"version": version}
+        if weights is not None:
+            body = {"weights": {str(number): share for number, share in weights.items()}}
+        return await self._json("PUT", path_of("workflows", name, "aliases", alias), body=body)
+
+    async def remove_alias(self, name: str, alias: str) -> None:
+        await self._transport.call("DELETE", path_of("workflows", name, "aliases", alias))
+
+    def dead_letters(  # noqa: PLR0913 -- each is a filter
+        self,
+        *,
+        workflow: str | None = None,
+        handler: str | None = None,
+        category: str | None = None,
+        execution_id: str | None = None,
+        closed: bool = False,
+        limit: int | None = None,
+    ) -> AsyncGenerator[Json, None]:
+        """Nodes that failed for good, the newest first; with `closed` also those that were retried or dropped."""
+        query = [("workflow", workflow), ("handler", handler), ("category", category)]
+        return self._pages("/dead-letters", [*query, ("execution_id", execution_id), ("closed", closed or None)], limit)
+
+    async def dead_letter(self, letter_id: str | int) -> Json:
+        return await self._json("GET", path_of("dead-letters", letter_id))
+
+    async def retry_dead_letter(self, letter_id: str | int) -> Json:
+        """As `Execution.retry`, for the execution of this one."""
+        return await self._json("POST", path_of("dead-letters", letter_id, "retry"))
+
+    async def retry_dead_letters(  # noqa: PLR0913 -- each is a filter
+        self,
+        *,
+        ids: Sequence[str | int] | None = None,
+        workflow: str | None = None,
+        handler: str | None = None,
+        category: str | None = None,
+        execution_id: str | None = None,
+        preview: bool = False,
+        limit: int | None = None,
+    ) -> list[Json]:
+        """Retry all that fit: one new execution for each failed one, or for that one the `error`."""
+        given = {"ids": ids and list(ids), "workflow": workflow, "handler": handler, "category": category,
+                 "execution_id": execution_id, "preview": preview or None, "limit": limit}  # fmt: skip
+        body = {name: value for name, value in given.items() if value is not None}
+        items: list[Json] = (await self._json("POST", "/dead-letters/retry", body=body))["items"]
+        return items
+
+    async def drop_dead_letter(self, letter_id: str | int) -> None:
+        await self._transport.call("DELETE", path_of("dead-letters", letter_id))
+
+    async def workers(self) -> list[Json]:
+        return await self._items("/workers")
+
+    async def orchestrators(self) -> list[Json]:
+        return await self._items("/orchestrators")
+
+    async def queues(self) -> list[Json]:
+        return await self._items("/queues")
+
+    def audit(  # noqa: PLR0913 -- each is a filter
+        self,
+        *,
+        key: str | None = None,
+        action: str | None = None,
+        object: str | None = None,  # noqa: A002 -- the field's name
+        since: Moment = None,
+        until: Moment = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[Json, None]:
+        """Who changed what, when and from where; the newest first."""
+        query = [("key", key), ("action", action), ("object", object)]
+        return self._pages("/audit", [*query, ("since", _moment(since)), ("until", _moment(until))], limit)
+
+    async def health(self) -> Json:
+        """How the server's parts are; `status` is `ok` or `unavailable`."""
+        return await self._json("GET", "/health", fine=503)
+
+    async def _json(self, method: str, path: str, **given: Any) -> Json:
+        answer: Json = await self._transport.call(method, path, **given)
+        return answer
+
+    async def _items(self, path: str) -> list[Json]:
+        return [item async for item in self._pages(path, [], None)]
+
+    async def _pages(
+        self, path: str, query: Sequence[tuple[str, Any]], limit: int | None
+    ) -> AsyncGenerator[Json, None]:
+        cursor, left = None, limit
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            page = await self._transport.call("GET", path, query=[*query, ("cursor", cursor), ("limit", size)])
+            for item in page["items"]:
+                yield item
+            cursor, left = page["next_cursor"], None if left is None else left - len(page["items"])
+            if cursor is None:
+                return
+
+
+def _order(
+    workflow: AnyWorkflow, given: Mapping[str, Any] | None, labels: Mapping[str, Any] | None, priority: int
+) -> Json:
+    order: Json = {"workflow": workflow} if isinstance(workflow, str) else {"definition": _document(workflow)}
+    more = {"input": given, "labels": labels and dict(labels), "priority": priority or None}
+    return order | {name: value for name, value in more.items() if value is not None}
+
+
+def _document(document: Workflow | Mapping[str, Any]) -> Json:
+    return document.document() if isinstance(document, Workflow) else dict(document)
+
+
+def _moment(moment: Moment) -> str | None:
+    if not isinstance(moment, datetime):
+        return moment
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,198 @@
+"""`penstock.SyncClient`: the same client, for code without asyncio.
+
+It runs on an event loop of its own, in a thread of its own; each method here hands a call over and waits. So there is
+one client, and it may be used from any number of threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+from penstock.client.asynchronous import Client
+from penstock.client.execution import Execution
+from penstock.errors import PenstockError
+
+P = ParamSpec("P")
+Answer = TypeVar("Answer")
+Item = TypeVar("Item")
+Target = TypeVar("Target")
+
+
+class Loop:
+    """An event loop in a thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="penstock-client", daemon=True)
+        self._thread.start()
+
+    @property
+    def closed(self) -> bool:
+        return self._loop.is_closed()
+
+    def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        if self.closed:
+            work.close()
+            raise PenstockError("this client has been closed; make a new one")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:  # Ctrl-C reaches the thread that waits, not the one that works
+            future.cancel()
+            raise
+
+    def iterate(self, items: AsyncGenerator[Item, None]) -> Iterator[Item]:
+        try:
+            while (found := self.run(_next(items))) is not None:
+                yield found[0]
+        finally:
+            if not self.closed:
+                self.run(items.aclose())
+
+    def close(self) -> None:
+        self.run(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _next(items: AsyncGenerator[Item, None]) -> tuple[Item] | None:
+    try:
+        return (await anext(items),)
+    except StopAsyncIteration:
+        return None
+
+
+class Blocking(Generic[Target]):
+    """Something asynchronous, and the loop that it lives on."""
+
+    def __init__(self, target: Target, loop: Loop) -> None:
+        self._target, self._loop = target, loop
+
+
+def blocking(
+    method: Callable[Concatenate[Target, P], Coroutine[Any, Any, Answer]],
+) -> Callable[Concatenate[Blocking[Target], P], Answer]:
+    @wraps(method)
+    def call(self: Blocking[Target], /, *args: P.args, **given: P.kwargs) -> Answer:
+        return self._loop.run(method(self._target, *args, **given))
+
+    return call
+
+
+def iterating(
+    method: Callable[Concatenate[Target, P], AsyncGenerator[Item, None]],
+) -> Callable[Concatenate[Blocking[Target], P], Iterator[Item]]:
+    @wraps(method)
+    def call(self: Blocking[Target], /, *args: P.args, **given: P.kwargs) -> Iterator[Item]:
+        return self._loop.iterate(method(self._target, *args, **given))
+
+    return call
+
+
+class SyncExecution(Blocking[Execution]):
+    @property
+    def id(self) -> str:
+        return self._target.id
+
+    @property
+    def execution_id(self) -> str:
+        return self._target.id
+
+    @property
+    def accepted(self) -> dict[str, Any]:
+        return self._target.accepted
+
+    def __repr__(self) -> str:
+        return repr(self._target)
+
+    result = blocking(Execution.result)
+    status = blocking(Execution.status)
+    events = iterating(Execution.events)
+    cancel = blocking(Execution.cancel)
+    pause = blocking(Execution.pause)
+    resume = blocking(Execution.resume)
+    retry = blocking(Execution.retry)
+    results = blocking(Execution.results)
+    history = blocking(Execution.history)
+    node = blocking(Execution.node)
+    logs = blocking(Execution.logs)
+    graph = blocking(Execution.graph)
+
+
+def starting(
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, Execution]],
+) -> Callable[Concatenate[Blocking[Client], P], SyncExecution]:
+    @wraps(method)
+    def call(self: Blocking[Client], /, *args: P.args, **given: P.kwargs) -> SyncExecution:
+        return SyncExecution(self._loop.run(method(self._target, *args, **given)), self._loop)
+
+    return call
+
+
+def starting_many(
+    method: Callable[Concatenate[Client, P], Coroutine[Any, Any, list[Execution]]],
+) -> Callable[Concatenate[Blocking[Client], P], list[SyncExecution]]:
+    @wraps(method)
+    def call(self: Blocking[Client], /, *args: P.args, **given: P.kwargs) -> list[SyncExecution]:
+        started = self._loop.run(method(self._target, *args, **given))
+        return [SyncExecution(each, self._loop) for each in started]
+
+    return call
+
+
+class SyncClient(Blocking[Client]):
+    """`Client` with blocking methods and plain iterators. `with` it, or call `close` at the end."""
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8000",
+        api_key: str | None = None,
+        *,
+        timeout_seconds: float = 30.0,
+        retry_seconds: float = 15.0,
+    ) -> None:
+        client = Client(url, api_key, timeout_seconds=timeout_seconds, retry_seconds=retry_seconds)
+        super().__init__(client, Loop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends its thread. What still waits or iterates elsewhere gets an error."""
+        if not self._loop.closed:
+            self._loop.run(self._target.close())
+            self._loop.close()
+
+    def execution(self, execution_id: str) -> SyncExecution:
+        return SyncExecution(self._target.execution(execution_id), self._loop)
+
+    start = starting(Client.start)
+    start_many = starting_many(Client.start_many)
+    executions = iterating(Client.executions)
+    events = iterating(Client.events)
+    put_workflow = blocking(Client.put_workflow)
+    validate = blocking(Client.validate)
+    workflows = iterating(Client.workflows)
+    workflow = blocking(Client.workflow)
+    delete_workflow = blocking(Client.delete_workflow)
+    versions = iterating(Client.versions)
+    set_alias = blocking(Client.set_alias)
+    remove_alias = blocking(Client.remove_alias)
+    dead_letters = iterating(Client.dead_letters)
+    dead_letter = blocking(Client.dead_letter)
+    retry_dead_letter = blocking(Client.retry_dead_letter)
+    retry_dead_letters = blocking(Client.retry_dead_letters)
+    drop_dead_letter = blocking(Client.drop_dead_letter)
+    workers = blocking(Client.workers)
+    orchestrators = blocking(Client.orchestrators)
+    queues = blocking(Client.queues)
+    audit = iterating(Client.audit)
+    health = blocking(Client.health)

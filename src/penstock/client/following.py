@@ -1,0 +1,42 @@
+"""A stream of events that goes on where it broke off: nothing is missed, nothing comes twice."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from penstock.client.sse import EventParser, ServerEvent
+from penstock.client.transport import Patience, Throttled, Transport
+from penstock.errors import Unreachable
+
+END = "end"
+
+
+async def follow(transport: Transport, path: str, last_id: str | None = None) -> AsyncGenerator[dict[str, Any], None]:
+    """Each event's data; ends when the server says that no more will come."""
+    patience = Patience(transport.retry_seconds, repeatable=True)
+    while True:
+        try:
+            async with transport.stream(path, last_id) as stream:
+                async for event in _events(stream, patience):
+                    patience.progressed()
+                    if event.kind == END:
+                        return
+                    if event.id is None or event.id != last_id:
+                        last_id = event.id or last_id
+                        yield msgspec.json.decode(event.data)
+        except (Unreachable, Throttled) as error:
+            await patience.wait(error)
+
+
+async def _events(stream: aiohttp.StreamReader, patience: Patience) -> AsyncIterator[ServerEvent]:
+    """Never ends by itself: a stream that is complete says so with its last event."""
+    parser = EventParser()
+    async for piece in stream.iter_any():
+        patience.answered()
+        for event in parser.feed(piece):
+            yield event
+    raise Unreachable("the server ended a stream of events too early; look at its log")

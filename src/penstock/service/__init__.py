@@ -1,0 +1,57 @@
+"""What may be asked of a store, without HTTP: the engine in a process and the API both stand on this.
+
+workflows    definitions, versions, aliases
+submissions  starting executions
+executions   looking at them, steering them, waiting for their end
+retries      running again what didn't complete; `letters`, the dead letters, use it too
+feed         live events
+keys         who may ask
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from penstock.config import Settings
+from penstock.definition.model import HandlerDefaults
+from penstock.engine.commands import Commands
+from penstock.orchestrator.owner import Ended
+from penstock.orchestrator.plans import Plans
+from penstock.service.executions import Executions
+from penstock.service.feed import Feed
+from penstock.service.keys import Keys
+from penstock.service.letters import Letters
+from penstock.service.retries import Retries
+from penstock.service.submissions import Submissions
+from penstock.service.workflows import Workflows
+from penstock.stores.base import Stores
+
+
+class Service:
+    def __init__(
+        self, stores: Stores, plans: Plans, settings: Settings, handlers: Callable[[], Mapping[str, HandlerDefaults]]
+    ) -> None:
+        self.stores, self.plans, self.settings = stores, plans, settings
+        self.workflows = Workflows(stores, plans, settings, handlers)
+        self.submissions = Submissions(stores, self.workflows)
+        self.executions = Executions(stores, plans)
+        self.retries = Retries(stores, plans, self.submissions)
+        self.letters = Letters(stores, self.retries)
+        self.feed = Feed(stores.cold)
+        self.keys = Keys(stores.cold)
+
+    def committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
+        """Told by the engine after each commit."""
+        self.feed.publish(changes)
+        for execution in ended:
+            self.submissions.unfinished.discard(execution.record.execution_id)
+            self.executions.ended(execution)
+
+    async def look_again(self) -> None:
+        """A new owner has begun: whoever waits for news may have missed some."""
+        await self.executions.look_again()
+        self.feed.look_again()
+
+    def close(self) -> None:
+        self.feed.close()
+        self.executions.give_up()

@@ -1,0 +1,205 @@
+"""Looking at executions and steering them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.definition.plan import Plan
+from penstock.definition.problems import nearest
+from penstock.engine.commands import ExecutionRecord, NodeRun, Transition
+from penstock.engine.events import Value
+from penstock.engine.states import EXECUTION_ENDS, NodeState
+from penstock.errors import NotFound
+from penstock.orchestrator.owner import Ended
+from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.recovery import EVENTS
+from penstock.orchestrator.view import error_view, execution_view, fetch_outputs, node_view, time_text
+from penstock.stores.base import Stored, Stores, Wish
+from penstock.stores.records import ExecutionRow, Search
+
+
+class Executions:
+    def __init__(self, stores: Stores, plans: Plans) -> None:
+        self._stores, self._plans = stores, plans
+        self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
+
+    async def stored(self, execution_id: str) -> Stored:
+        stored = await self._stores.cold.execution(execution_id)
+        if stored is None:
+            raise NotFound(f"there is no execution {execution_id!r} in this store")
+        return stored
+
+    async def plan(self, record: ExecutionRecord) -> Plan:
+        name, version = record.workflow, record.version
+        plan = self._plans.known(name, version) or await self._plans.get(name, version)
+        if plan is None:
+            raise NotFound(f"the workflow {name}@{version} is gone from the store")
+        return plan
+
+    async def outputs(self, outputs: Mapping[str, Value]) -> dict[str, bytes]:
+        return await fetch_outputs(outputs, self._stores.blobs)
+
+    async def view(self, execution_id: str, ended: Ended | None = None) -> dict[str, Any]:
+        stored = ended or await self.stored(execution_id)
+        plan = await self.plan(stored.record)
+        shown = execution_view(stored.record, stored.runs, await self.outputs(stored.outputs), plan)
+        return {**shown, "priority": stored.record.priority, "retry_of": stored.record.retry_of}
+
+    async def results(self, execution_id: str) -> dict[str, Any]:
+        stored = await self.stored(execution_id)
+        plan, outputs = await self.plan(stored.record), await self.outputs(stored.outputs)
+        shown = execution_view(stored.record, stored.runs, outputs, plan)
+        return {
+            "execution_id": execution_id,
+            "state": shown["state"],
+            "completed": shown["state"] == "COMPLETED",
+            "output": shown["output"],
+            "outputs": {name: msgspec.json.decode(data) for name, data in outputs.items()},
+            "error": shown["error"],
+        }
+
+    async def node(self, execution_id: str, node_id: str) -> dict[str, Any]:
+        stored = await self.stored(execution_id)
+        plan = await self.plan(stored.record)
+        run, number = stored.runs.get(node_id), plan.numbers.get(node_id)
+        if run is None and number is None:
+            raise NotFound(no_node(node_id, plan))
+        outputs = await self.outputs({node_id: stored.outputs[node_id]} if node_id in stored.outputs else {})
+        output = msgspec.json.decode(outputs[node_id]) if node_id in outputs else None
+        written = await self._written(stored.record, node_id)
+        return {
+            "node_id": node_id,
+            **node_view(run, output),
+            "handler": plan.nodes[number].handler if number is not None else None,
+            "dependencies": [plan.nodes[each].address for each in plan.nodes[number].dependencies]
+            if number is not None
+            else [],
+            "condition": written.get("condition"),
+            "trigger_rule": plan.nodes[number].rule if number is not None else None,
+            "config": {**(written.get("config") or {}), **stored.record.overrides.get(node_id, {})},
+            "attempts": attempts_view(run),
+        }
+
+    async def _written(self, record: ExecutionRecord, node_id: str) -> dict[str, Any]:
+        """The node as the document has it: templates and references to secrets, never what they stand for."""
+        stored = await self._stores.cold.get_workflow(record.workflow, record.version)
+        document = json.loads(stored.document) if stored else {}
+        nodes = (document.get("dag") or document).get("nodes") or []
+        return next((node for node in nodes if isinstance(node, dict) and node.get("id") == node_id), {})
+
+    async def logs(self, execution_id: str, node_id: str) -> dict[int, str]:
+        """What the node's handler logged, by attempt."""
+        stored = await self.stored(execution_id)
+        plan = await self.plan(stored.record)
+        if node_id not in stored.runs and node_id not in plan.numbers:
+            raise NotFound(no_node(node_id, plan))
+        return {attempt: text for node, attempt, text in stored.logs if node == node_id}
+
+    async def history(self, execution_id: str, after: int = 0) -> list[Transition]:
+        lines = await self._stores.cold.history(execution_id, after)
+        if lines is None:
+            raise NotFound(f"there is no execution {execution_id!r} in this store")
+        return lines
+
+    async def graph(self, execution_id: str) -> dict[str, Any]:
+        stored = await self.stored(execution_id)
+        plan = await self.plan(stored.record)
+        depth = [0] * len(plan.nodes)
+        for number in plan.order:
+            depth[number] = max((depth[parent] + 1 for parent in plan.nodes[number].dependencies), default=0)
+        nodes = []
+        for number, node in enumerate(plan.nodes):
+            run = stored.runs.get(node.address) or NodeRun(node.address, NodeState.PENDING)
+            nodes.append(
+                {"id": node.address, "handler": node.handler, "state": str(run.state), "reason": run.reason,
+                 "level": depth[number]}
+            )  # fmt: skip
+        edges = [
+            {"from": plan.nodes[parent].address, "to": node.address}
+            for node in plan.nodes
+            for parent in node.dependencies
+        ]
+        return {"execution_id": execution_id, "nodes": nodes, "edges": edges}
+
+    async def search(self, search: Search) -> list[ExecutionRow]:
+        return await self._stores.cold.search(search)
+
+    async def steer(self, execution_id: str, wish: Wish) -> None:
+        """Raises `NotFound`, or `Conflict` if the state doesn't allow it."""
+        await self._stores.cold.steer(execution_id, wish)
+        await self._stores.hot.append([EVENTS[wish](execution_id)])
+
+    def ended(self, execution: Ended) -> None:
+        """The engine has recorded its end."""
+        for future in self._waiters.pop(execution.record.execution_id, ()):
+            if not future.done():
+                future.set_result(execution)
+
+    async def look_again(self) -> None:
+        """The answer to a commit may have been lost, and with it the news of an end."""
+        for execution_id in list(self._waiters):
+            stored = await self._stores.cold.execution(execution_id)
+            if stored is not None and stored.record.state in EXECUTION_ENDS:
+                self.ended(stored)
+
+    def give_up(self) -> None:
+        """Nothing will end here any more."""
+        for future in [future for futures in self._waiters.values() for future in futures]:
+            future.cancel()
+
+    async def end(self, execution_id: str, seconds: float | None = None, *, known: bool = False) -> Ended | None:
+        """The execution once it has ended; None if that takes longer. `known` says that it was started here."""
+        future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(execution_id, []).append(future)
+        try:
+            if not known:
+                stored = await self.stored(execution_id)
+                if stored.record.state in EXECUTION_ENDS:
+                    return stored
+            if seconds is None:
+                return await future
+            done, _ = await asyncio.wait((future,), timeout=seconds)
+            return future.result() if done else None
+        finally:
+            waiting = self._waiters.get(execution_id, [])
+            if future in waiting:
+                waiting.remove(future)
+            if not waiting:
+                self._waiters.pop(execution_id, None)
+
+
+def row_view(row: ExecutionRow) -> dict[str, Any]:
+    return {
+        "execution_id": row.execution_id,
+        "workflow": row.workflow,
+        "version": row.version,
+        "state": row.state,
+        "error": error_view(row.error, row.error_node),
+        "labels": row.labels,
+        "created_at": time_text(row.created_at),
+        "started_at": time_text(row.started_at),
+        "finished_at": time_text(row.finished_at),
+        "retry_of": row.retry_of,
+    }
+
+
+def attempts_view(run: NodeRun | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "attempt": each.attempt,
+            "at": time_text(each.at),
+            "error": error_view(each.error),
+            "worker_id": each.worker_id,
+        }
+        for each in (run.failures if run else ())
+    ]
+
+
+def no_node(node_id: str, plan: Plan) -> str:
+    name = nearest(node_id, plan.numbers)
+    return f"the execution has no node {node_id!r}" + (f"; did you mean {name!r}?" if name else "")

@@ -1,0 +1,126 @@
+"""API keys: made once, shown once, kept as a hash.
+
+A key is `pk_<id>_<secret>`. The id is no secret: lists and the audit trail show it. Of the secret only its SHA-256 is
+stored; it has 256 random bits, so a slow hash would protect nothing that a fast one doesn't.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Callable, Collection
+from hashlib import sha256
+from typing import get_args
+
+from penstock.errors import InvalidInput
+from penstock.stores.cold import Keys as KeyStore
+from penstock.stores.records import ApiKey, Scope
+
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+"""Each includes those before it: who may submit may read, `admin` may everything."""
+CACHE_SECONDS = 2.0
+"""A key that was revoked by another process works for this long at most; one revoked here stops at once."""
+MISS_SECONDS = 0.1
+"""A key that isn't known may just have been made by another process: then the store is asked again, this often."""
+NAME_LENGTH = 200
+
+_TOKEN = re.compile(r"pk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_NOBODY = bytes(32)
+
+
+def includes(held: Collection[Scope], needed: Scope) -> bool:
+    least = SCOPES.index(needed)
+    return any(SCOPES.index(scope) >= least for scope in held)
+
+
+def check_key(name: str, scopes: Collection[str]) -> None:
+    """Raises `InvalidInput` if there can't be such a key."""
+    unknown = sorted(set(scopes) - set(SCOPES))
+    if unknown or not scopes:
+        given = f"not {unknown[0]!r}" if unknown else "at least one"
+        raise InvalidInput(f"scopes: {given}; there are {', '.join(SCOPES)}, each including those before it")
+    if not name.strip() or len(name) > NAME_LENGTH or _CONTROL.search(name):
+        raise InvalidInput(f"name: a text of 1 to {NAME_LENGTH} characters without control characters")
+
+
+def _make_key(name: str, scopes: Collection[str], now: float) -> tuple[ApiKey, str]:
+    check_key(name, scopes)
+    key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    kept = tuple(scope for scope in SCOPES if scope in scopes)
+    return ApiKey(key_id, name.strip(), kept, _hash(secret), now), f"pk_{key_id}_{secret}"
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode(errors="replace")).digest()
+
+
+class Keys:
+    """The keys of a store, all of them in memory: a request that brings one costs no read."""
+
+    def __init__(self, store: KeyStore, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._clock = store, clock
+        self._known: dict[str, ApiKey] = {}
+        self._read_at = float("-inf")
+        self._reading: asyncio.Task[None] | None = None
+        self._changes = 0
+
+    async def create(self, name: str, scopes: Collection[str]) -> tuple[ApiKey, str]:
+        """Answers the key and its token, which is shown now or never."""
+        key, token = _make_key(name, scopes, time.time())
+        await self._store.put_key(key)
+        self._forget()
+        return key, token
+
+    async def list(self) -> list[ApiKey]:
+        return await self._store.keys()
+
+    async def revoke(self, key_id: str) -> bool:
+        """False if there is no such key, or it was revoked before."""
+        done = await self._store.revoke_key(key_id, time.time())
+        self._forget()
+        return done
+
+    async def any(self) -> bool:
+        return any(key.revoked_at is None for key in await self._store.keys())
+
+    async def check(self, token: str) -> ApiKey | None:
+        """Unknown, revoked, malformed and wrong keys take the same way, so that none can be told from another."""
+        if self._clock() - self._read_at >= CACHE_SECONDS:
+            await self._read()
+        found = self._compare(token)
+        if found is None and self._clock() - self._read_at >= MISS_SECONDS:
+            await self._read()
+            found = self._compare(token)
+        return found
+
+    def _compare(self, token: str) -> ApiKey | None:
+        parts = _TOKEN.fullmatch(token)
+        key_id, secret = parts.groups() if parts else ("", token)
+        key = self._known.get(key_id)
+        same = hmac.compare_digest(_hash(secret), key.hash if key else _NOBODY)
+        return key if same and key is not None and key.revoked_at is None else None
+
+    async def _read(self) -> None:
+        """Requests that come meanwhile wait for the same read."""
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read_all(self._changes))
+        await asyncio.shield(self._reading)
+
+    async def _read_all(self, changes: int) -> None:
+        began = self._clock()
+        try:
+            known = {key.id: key for key in await self._store.keys()}
+        finally:
+            if changes == self._changes:
+                self._reading = None
+        if changes == self._changes:
+            self._known, self._read_at = known, began
+
+    def _forget(self) -> None:
+        """Also what is being read now: it may be from before the change."""
+        self._read_at, self._reading = float("-inf"), None
+        self._changes += 1

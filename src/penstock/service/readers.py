@@ -1,0 +1,157 @@
+"""What waits for one reader of live events, and the batches that all readers share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from penstock.engine.commands import Transition
+from penstock.engine.states import EXECUTION_ENDS
+from penstock.errors import StoreUnavailable
+from penstock.stores.records import FeedPart
+
+BATCH_LINES = 250
+"""About, so that encoding and sending a long history lets others have their turn."""
+
+
+class Entry(NamedTuple):
+    place: int
+    """`seq` in its execution; in the feed of all executions the position of its part."""
+    id: str
+    """Where to go on after it: `seq`, or `position.index`."""
+    execution_id: str
+    line: Transition
+
+
+class Ending(NamedTuple):
+    execution_id: str
+    state: str
+
+
+class Batch:
+    """Some lines in order. Every reader gets the same object, so what one makes of it serves the others."""
+
+    __slots__ = ("encoded", "ends", "entries")
+
+    def __init__(self, entries: Sequence[Entry], ends: Ending | None = None) -> None:
+        self.entries = entries
+        self.ends = ends
+        """Of the last batch of an execution that has ended."""
+        self.encoded: bytes | None = None
+        """What the first reader has encoded."""
+
+    @property
+    def lines(self) -> list[Transition]:
+        return [entry.line for entry in self.entries]
+
+    def after(self, place: int) -> Batch:
+        """Without what a reader already has."""
+        entries = self.entries
+        if not entries or entries[0].place > place:
+            return self
+        return Batch([entry for entry in entries if entry.place > place], self.ends)
+
+
+def of_execution(execution_id: str, lines: Sequence[Transition]) -> Iterator[Batch]:
+    """At least one batch."""
+    for start in range(0, max(len(lines), 1), BATCH_LINES):
+        piece = lines[start : start + BATCH_LINES]
+        entries = [Entry(line.seq, str(line.seq), execution_id, line) for line in piece]
+        yield Batch(entries, _ending(execution_id, piece))
+
+
+def _ending(execution_id: str, lines: Sequence[Transition]) -> Ending | None:
+    if lines and not lines[-1].node and lines[-1].after in EXECUTION_ENDS:
+        return Ending(execution_id, str(lines[-1].after))
+    return None
+
+
+def of_parts(parts: Iterable[FeedPart], seen: tuple[int, int] = (0, 0)) -> Iterator[Batch]:
+    """Of the part at the position `seen[0]`, the first `seen[1]` lines are left out.
+
+    A part isn't divided: whoever has some of it counts as having it all.
+    """
+    position, count = seen
+    entries: list[Entry] = []
+    for part in parts:
+        first = count if part.position == position else 0
+        for index, line in enumerate(part.lines[first:], first):
+            entries.append(Entry(part.position, f"{part.position}.{index}", part.execution_id, line))
+        if len(entries) >= BATCH_LINES:
+            yield Batch(entries)
+            entries = []
+    if entries:
+        yield Batch(entries)
+
+
+class Buffer:
+    """What waits for one reader. When it is full it is dropped, and the reader goes back to the store."""
+
+    __slots__ = ("_batches", "_error", "_most", "_waiter", "behind", "closed", "size")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._batches: list[Batch] = []
+        self.size = 0
+        """Lines in it."""
+        self._waiter: asyncio.Future[None] | None = None
+        self._error: Exception | None = None
+        self.closed = False
+        self.behind = True
+        """The reader has to read the store: nothing is collected for it until it begins to."""
+
+    @property
+    def ended(self) -> bool:
+        """The stream is over, and everything that was collected has been taken."""
+        if not self.closed or self._batches:
+            return False
+        if self._error is not None:
+            raise StoreUnavailable(f"the history can't be read: {self._error}") from self._error
+        return True
+
+    def collect(self) -> None:
+        """Before reading the store: what is committed after that reading isn't in it."""
+        self.behind = False
+
+    def put(self, batch: Batch) -> None:
+        if self.behind or self.closed:
+            return
+        size = len(batch.entries)
+        if self._batches and self.size + size > self._most:  # one batch always fits, however large
+            self.fall_behind()
+            return
+        self._batches.append(batch)
+        self.size += size
+        self._wake()
+
+    def fall_behind(self) -> None:
+        self._batches, self.size = [], 0
+        self.behind = True
+        self._wake()
+
+    def end(self, error: Exception | None = None) -> None:
+        self.closed, self._error = True, error
+        self._wake()
+
+    async def take(self, idle_seconds: float | None) -> list[Batch]:
+        """Everything that has come; nothing after a while without news, or if the reader is behind or at the end."""
+        if not (self._batches or self.behind or self.closed):
+            await self._wait(idle_seconds)
+        batches, self._batches, self.size = self._batches, [], 0
+        return batches
+
+    async def _wait(self, idle_seconds: float | None) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        timer = None if idle_seconds is None else loop.call_later(idle_seconds, self._wake)
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

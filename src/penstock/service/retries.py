@@ -1,0 +1,149 @@
+"""Retry of a finished execution: a new one, linked to it, that keeps what completed and runs the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.definition.plan import Plan
+from penstock.definition.read import content_hash
+from penstock.definition.schema import schema_errors
+from penstock.engine.commands import ExecutionRecord, NodeRun
+from penstock.engine.keeping import KEPT
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
+from penstock.errors import Conflict, InvalidInput, KeyReused, NotFound
+from penstock.orchestrator.plans import Plans
+from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
+from penstock.service.submissions import Submissions, check_labels, new_execution_id
+from penstock.stores.base import Kept, NewExecution, Stored, Stores
+from penstock.stores.records import LetterSearch, Search
+
+__all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
+
+MOST_DIGITS = 9
+MOST_LETTERS = 100_000
+KEY_SCOPE = "retry"
+"""No API key has this id, so an idempotency key of a client can't be taken for one of ours."""
+
+
+class _Ready(NamedTuple):
+    stored: Stored
+    new: Plan
+    plan: RetryPlan
+
+
+class Retries:
+    def __init__(self, stores: Stores, plans: Plans, submissions: Submissions) -> None:
+        self._cold, self._now = stores.cold, stores.hot.now
+        self._plans, self._submissions = plans, submissions
+
+    async def preview(self, execution_id: str, *, start: str | None = None, version: str | int = "same") -> RetryPlan:
+        """What `retry` would do, or the error that it would raise."""
+        return (await self._prepare(execution_id, start, version)).plan
+
+    async def retry(
+        self,
+        execution_id: str,
+        *,
+        start: str | None = None,
+        version: str | int = "same",
+        labels: Mapping[str, Any] | None = None,
+    ) -> tuple[str, RetryPlan]:
+        """The id of the new execution. `version` is `same`, `latest` or a number.
+
+        Raises `NotFound`, and `Conflict` if it hasn't ended, was retried already or has nothing left to run.
+        """
+        if labels:
+            check_labels(labels)
+        ready = await self._prepare(execution_id, start, version)
+        record = _record(ready, new_execution_id(), self._now(), labels)
+        # of two at once, one makes the execution; the other gets its id, or is refused if it wants something else
+        request = content_hash([ready.plan.version, start, record.labels])
+        kept = [Kept(name, ready.stored.outputs[name]) for name in ready.plan.keeps]
+        record.kept = len(kept)
+        new = NewExecution(record, execution_id, request, execution_id, kept, key_scope=KEY_SCOPE)
+        try:
+            [made] = await self._submissions.accept([new])
+        except KeyReused:
+            await self._check_first(execution_id)
+            raise
+        await self._close_letters(execution_id, made)
+        return made, ready.plan
+
+    async def _close_letters(self, execution_id: str, made: str) -> None:
+        """Its dead letters have been seen to, whichever way the retry was asked for."""
+        letters = await self._cold.letters(LetterSearch(execution_id=execution_id, limit=MOST_LETTERS))
+        if letters:
+            await self._cold.close_letters([row.id for row in letters], "retried", self._now(), made)
+
+    async def _prepare(self, execution_id: str, start: str | None, version: str | int) -> _Ready:
+        stored = await self._cold.execution(execution_id)
+        if stored is None:
+            raise NotFound(f"there is no execution {execution_id!r} in this store")
+        if stored.record.state not in EXECUTION_ENDS:
+            state = stored.record.state
+            raise Conflict(f"execution {execution_id} is {state}; cancel it first, or wait until it has ended")
+        await self._check_first(execution_id)
+        await self._add_unrecorded(stored)
+        old = await self._plan(stored.record.workflow, stored.record.version)
+        new = await self._wanted(old, version)
+        _check_input(stored.record, new)
+        plan = plan_retry(stored, old, new, start=start)
+        if plan.is_idle and stored.record.state is ExecutionState.COMPLETED:
+            raise Conflict("everything completed; name a node with from to run it and what comes after it again")
+        return _Ready(stored, new, plan)
+
+    async def _check_first(self, execution_id: str) -> None:
+        """One retry per execution; the chain goes on from its end."""
+        for row in await self._cold.search(Search(retry_of=execution_id, limit=1)):
+            advice = "retry that one" if row.state in EXECUTION_ENDS else "cancel that one first, or wait for it"
+            told = f"execution {execution_id} was retried as {row.execution_id}, which is {row.state}"
+            raise Conflict(f"{told}; {advice}")
+
+    async def _add_unrecorded(self, stored: Stored) -> None:
+        """A retry that broke before it had recorded all that it kept has that still in its intent."""
+        intent = await self._cold.intent(stored.record.execution_id) if stored.record.kept else None
+        for kept in intent.kept if intent else ():
+            if kept.address not in stored.runs:
+                stored.runs[kept.address] = NodeRun(kept.address, NodeState.COMPLETED, reason=KEPT)
+                stored.outputs[kept.address] = kept.output
+
+    async def _wanted(self, old: Plan, version: str | int) -> Plan:
+        text = str(version)
+        if text == "same":
+            return old
+        if text == "latest":
+            newest = await self._cold.get_workflow(old.name)
+            if newest is None:
+                raise NotFound(f"the workflow {old.name!r} was deleted; retry with version=same")
+            return await self._plan(old.name, newest.version)
+        if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
+            raise NotFound(f"there is no version {text!r}; it is same, latest or a number")
+        return await self._plan(old.name, int(text))
+
+    async def _plan(self, name: str, version: int) -> Plan:
+        plan = await self._plans.get(name, version)
+        if plan is None:
+            raise NotFound(f"there is no workflow {f'{name}@{version}'!r} in this store")
+        return plan
+
+
+def _record(ready: _Ready, name: str, now: float, labels: Mapping[str, Any] | None) -> ExecutionRecord:
+    old, new = ready.stored.record, ready.new
+    record = ExecutionRecord(name, new.name, new.version, ExecutionState.PENDING, old.input, now)
+    record.first_execution_id = old.first_execution_id or old.execution_id
+    record.labels = old.labels if labels is None else dict(labels)
+    record.overrides, record.priority, record.retry_of = old.overrides, old.priority, old.execution_id
+    return record
+
+
+def _check_input(record: ExecutionRecord, new: Plan) -> None:
+    """Another version may ask for another input."""
+    if new.version == record.version or new.input_schema is None:
+        return
+    errors = schema_errors(new.input_schema, msgspec.json.decode(record.input))
+    if errors:
+        told = f"the execution's input doesn't fit the input_schema of {new.name}@{new.version}"
+        raise InvalidInput(f"{told}: {'; '.join(errors)}")

@@ -1,0 +1,189 @@
+"""Starting executions: the input checked, the intent stored before it is answered, many of them in one commit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.definition.parse import check_values
+from penstock.definition.plan import Plan
+from penstock.definition.read import content_hash
+from penstock.definition.schema import schema_errors
+from penstock.engine.commands import ExecutionRecord
+from penstock.engine.events import ExecutionStarted
+from penstock.engine.states import ExecutionState
+from penstock.errors import InvalidInput, InvalidWorkflow, StoreError
+from penstock.service.workflows import Workflows
+from penstock.stores.base import NewExecution, Stores
+
+MOST_STARTS = 500
+MOST_LABELS = 64
+MOST_PRIORITY = 100
+
+
+def new_execution_id() -> str:
+    """Ids sort by time (UUID version 7), so that an index of them grows at its end."""
+    value = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
+    value = value & ~(0xF << 76) | 0x7 << 76
+    value = value & ~(0x3 << 62) | 0x2 << 62
+    text = f"{value:032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+
+class Order(msgspec.Struct, kw_only=True):
+    """What somebody wants to have run."""
+
+    workflow: str | Mapping[str, Any]
+    """A reference to a stored one, or the document itself."""
+    input: Any = None
+    labels: Mapping[str, Any] = {}
+    priority: int = 0
+    idempotency_key: str | None = None
+    key_scope: str = ""
+    trace: str = ""
+    waits: bool = False
+    """Store it as PENDING, for a later `trigger`."""
+
+
+class Accepted(NamedTuple):
+    execution_id: str
+    plan: Plan
+    record: ExecutionRecord
+    replayed: bool
+    """The idempotency key was known: nothing new was made."""
+
+
+class Submissions:
+    def __init__(self, stores: Stores, workflows: Workflows) -> None:
+        self._stores, self._workflows = stores, workflows
+        self._starting: list[tuple[NewExecution, asyncio.Future[str]]] = []
+        self._background: set[asyncio.Task[None]] = set()
+        self.unfinished: set[str] = set()
+        """Started here, end not seen yet: whoever waits for one needn't look in the store first."""
+
+    async def submit(self, order: Order) -> Accepted:
+        """Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`."""
+        new, plan = await self.prepare(order)
+        made = await self._create(new)
+        return Accepted(made, plan, new.record, replayed=made != new.record.execution_id)
+
+    async def submit_many(
+        self, plan: Plan, inputs: Iterable[Mapping[str, Any] | None], labels: Mapping[str, Any]
+    ) -> list[str]:
+        """One execution for each input. All inputs are checked before the first one is stored."""
+        news = [NewExecution(self._record(new_execution_id(), plan, given, labels)) for given in inputs]
+        for first in range(0, len(news), MOST_STARTS):
+            await self.accept(news[first : first + MOST_STARTS])
+        return [new.record.execution_id for new in news]
+
+    async def prepare(self, order: Order) -> tuple[NewExecution, Plan]:
+        """Everything but storing it."""
+        execution_id = new_execution_id()
+        if isinstance(order.workflow, str):
+            plan = await self._workflows.resolve(order.workflow, execution_id)
+        else:
+            plan = await self._workflows.plan(dict(order.workflow))
+        record = self._record(execution_id, plan, order.input, order.labels, waits=order.waits)
+        record.priority, record.trace = order.priority, order.trace
+        request = ""
+        if order.idempotency_key is not None:
+            request = content_hash([order.workflow, order.input, dict(order.labels), order.priority])
+        return NewExecution(record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope), plan
+
+    def _record(
+        self, execution_id: str, plan: Plan, given: Any, labels: Mapping[str, Any], *, waits: bool = False
+    ) -> ExecutionRecord:
+        data, now = check_input(plan, given, complete=not waits), self._stores.hot.now()
+        record = ExecutionRecord(execution_id, plan.name, plan.version, ExecutionState.PENDING, data, now)
+        if labels:
+            check_labels(labels)
+            record.labels = dict(labels)
+        return record
+
+    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
+        """Start one that waits. Raises `NotFound`, `Conflict`."""
+        await self._stores.cold.trigger(execution_id, given, overrides)
+        self.unfinished.add(execution_id)
+        with contextlib.suppress(StoreError):
+            await self._stores.hot.append([ExecutionStarted(execution_id)])
+
+    def _create(self, new: NewExecution) -> asyncio.Future[str]:
+        """Starts that come in one turn of the loop are stored together."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[str] = loop.create_future()
+        if not self._starting:
+            loop.call_soon(self._flush_starts)
+        self._starting.append((new, future))
+        return future
+
+    def _flush_starts(self) -> None:
+        batch, self._starting = self._starting, []
+        task = asyncio.get_running_loop().create_task(self._store_all(batch))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _store_all(self, batch: list[tuple[NewExecution, asyncio.Future[str]]]) -> None:
+        """In portions: while one is written, those before it already run."""
+        for first in range(0, len(batch), MOST_STARTS):
+            await self._store_starts(batch[first : first + MOST_STARTS])
+
+    async def _store_starts(self, batch: list[tuple[NewExecution, asyncio.Future[str]]]) -> None:
+        try:
+            ids = await self.accept([new for new, _ in batch])
+        except Exception as error:  # noqa: BLE001 -- each caller gets its own
+            if len(batch) > 1:
+                for one in batch:
+                    await self._store_starts([one])
+            elif not batch[0][1].done():
+                batch[0][1].set_exception(error)
+            return
+        for execution_id, (_, future) in zip(ids, batch, strict=True):
+            if not future.done():
+                future.set_result(execution_id)
+
+    async def accept(self, news: list[NewExecution]) -> list[str]:
+        """Stored and on their way; answers the ids, for a known key that of the execution that it made."""
+        ids = await self._stores.cold.create(news)
+        fresh = [
+            ExecutionStarted(i)
+            for i, new in zip(ids, news, strict=True)
+            if i == new.record.execution_id and not new.waits
+        ]
+        self.unfinished.update(event.execution_id for event in fresh)
+        with contextlib.suppress(StoreError):  # it is stored, so it will run: the owner looks for what has no start
+            await self._stores.hot.append(fresh)
+        return ids
+
+
+def check_input(plan: Plan, given: Any, *, complete: bool = True) -> bytes:
+    """The input as it is kept. One that isn't `complete` yet is checked against the schema later."""
+    if given is not None and not isinstance(given, Mapping):
+        raise InvalidInput('the input must be an object, such as {"user_id": 7}')
+    merged = {**plan.input, **(given or {})}
+    schema = plan.input_schema if complete else None
+    if not merged and schema is None:
+        return b"{}"
+    try:
+        check_values(merged)
+    except InvalidWorkflow as error:
+        raise InvalidInput(f"input: {error}") from None
+    if schema is not None:
+        errors = schema_errors(schema, merged)
+        if errors:
+            raise InvalidInput("the input doesn't fit the workflow's input_schema: " + "; ".join(errors))
+    return msgspec.json.encode(merged)
+
+
+def check_labels(labels: Mapping[str, Any]) -> None:
+    if len(labels) > MOST_LABELS:
+        raise InvalidInput(f"there are {len(labels)} labels; at most {MOST_LABELS} are kept")
+    try:
+        check_values(dict(labels))
+    except InvalidWorkflow as error:
+        raise InvalidInput(f"labels: {error}") from None

@@ -1,0 +1,206 @@
+"""Definitions: check, store, find by `name`, `name@3`, `name@latest`, `name@stable`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from penstock.config import Settings
+from penstock.definition.model import HandlerDefaults
+from penstock.definition.parse import Limits, check_values
+from penstock.definition.plan import Compiled, Plan, compile_document
+from penstock.definition.problems import Problem
+from penstock.definition.read import content_hash
+from penstock.errors import InvalidInput, InvalidWorkflow, NotFound
+from penstock.orchestrator.plans import Plans
+from penstock.stores.base import Stores, WorkflowVersion
+from penstock.stores.records import Weights, WorkflowRow
+
+LATEST = "latest"
+ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+FRESH_SECONDS = 1.0
+"""Another process may move an alias: it is seen here after this long."""
+MOST_COMPILED = 1000
+LARGE_NODES = 200
+"""A document of this size is compiled in a thread: the loop has other things to do meanwhile."""
+
+
+class Put(NamedTuple):
+    stored: WorkflowVersion
+    plan: Plan
+    warnings: list[Problem]
+    created: bool
+
+
+class Workflows:
+    def __init__(
+        self, stores: Stores, plans: Plans, settings: Settings, handlers: Callable[[], Mapping[str, HandlerDefaults]]
+    ) -> None:
+        self._cold, self._now, self._plans, self._handlers = stores.cold, stores.hot.now, plans, handlers
+        self.limits = Limits(settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth)
+        self._compiled: dict[bytes, Put] = {}
+        self._compiling = asyncio.Lock()
+        self._targets: dict[tuple[str, str], tuple[float, Weights]] = {}
+
+    async def check(self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False) -> Compiled:
+        """Raises `InvalidWorkflow`; stores nothing."""
+        if not _is_small(document):
+            self._text(document)
+        handlers = dict(self._handlers())
+        if not allow_unknown_handlers:
+            handlers |= {name: HandlerDefaults() for name in await self._cold.known_handlers() if name not in handlers}
+
+        def compile_now() -> Compiled:
+            return compile_document(
+                document, handlers=handlers, strict=strict, allow_unknown_handlers=allow_unknown_handlers,
+                limits=self.limits,
+            )  # fmt: skip
+
+        return compile_now() if _is_small(document) else await asyncio.to_thread(compile_now)
+
+    def _text(self, document: Any) -> bytes:
+        """As it is stored, and as it was sent but for blanks."""
+        text = json.dumps(document, ensure_ascii=False).encode()
+        if len(text) > self.limits.max_bytes:
+            message = f"the document has {len(text):,} bytes; the limit is {self.limits.max_bytes:,}"
+            raise InvalidWorkflow([Problem("too_large", "", message)])
+        return text
+
+    async def put(self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False) -> Put:
+        """Check and store. The same content is the same version."""
+        compiled = await self.check(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
+        plan, now = compiled.plan, self._now()
+        text = self._text(document)
+        stored = await self._cold.put_workflow(plan.name, content_hash(document), text, now)
+        plan.version = stored.version
+        self._plans.put(plan)
+        self._forget(plan.name)
+        return Put(stored, plan, compiled.warnings, created=stored.created_at == now)
+
+    async def plan(self, document: dict[str, Any]) -> Plan:
+        """As `put`, for a document that is started: one that is known costs next to nothing."""
+        try:
+            key = msgspec.msgpack.encode(document)
+        except (TypeError, ValueError, RecursionError, OverflowError):
+            check_values(document)  # says where it isn't JSON
+            raise
+        if key not in self._compiled:
+            async with self._compiling:  # thousands may start a new document at once: it is compiled for the first
+                if key not in self._compiled:
+                    self._compiled[key] = await self.put(document)
+                    if len(self._compiled) > MOST_COMPILED:
+                        del self._compiled[next(iter(self._compiled))]
+        return self._compiled[key].plan
+
+    async def resolve(self, reference: str, execution_id: str = "") -> Plan:
+        """`execution_id` chooses a version where the alias is weighted: the same id always gets the same one."""
+        name, version = await self.find(reference, execution_id)
+        plan = self._plans.known(name, version) or await self._plans.get(name, version)
+        if plan is None:
+            raise NotFound(f"there is no workflow {reference!r} in this store")
+        return plan
+
+    async def find(self, reference: str, execution_id: str = "") -> tuple[str, int]:
+        """The name and the version that `name@what` means. A name may have an @ in it."""
+        name, at, tag = reference.rpartition("@")
+        if at and name:
+            weights = await self._target(name, tag)
+            if weights:
+                return name, choose(weights, execution_id)
+        weights = await self._target(reference, LATEST)
+        if weights:
+            return reference, choose(weights, execution_id)
+        if at and name and await self._target(name, LATEST):
+            raise NotFound(f"the workflow {name!r} has no version or alias {tag!r}")
+        raise NotFound(f"there is no workflow {reference!r} in this store")
+
+    async def get(self, name: str, tag: str | None = None) -> tuple[WorkflowVersion, dict[str, Weights]]:
+        found, version = await self.find(f"{name}@{tag}" if tag else name)
+        stored = await self._cold.get_workflow(found, version)
+        if stored is None:
+            raise NotFound(f"there is no workflow {name!r} in this store")
+        return stored, await self.aliases(found)
+
+    async def aliases(self, name: str) -> dict[str, Weights]:
+        newest = await self._cold.get_workflow(name)
+        return {LATEST: {newest.version: 100}, **await self._cold.aliases(name)} if newest else {}
+
+    async def page(self, after: str | None, limit: int) -> list[WorkflowRow]:
+        return await self._cold.workflows(after, limit)
+
+    async def versions(self, name: str) -> list[WorkflowVersion]:
+        found = await self._cold.versions(name)
+        if not found:
+            raise NotFound(f"there is no workflow {name!r} in this store")
+        return found
+
+    async def set_alias(self, name: str, alias: str, weights: Weights) -> None:
+        if alias == LATEST or not ALIAS.fullmatch(alias):
+            why = "moves by itself" if alias == LATEST else "must be a letter, then letters, digits, '_', '.' or '-'"
+            raise InvalidInput(f"the alias {alias!r} {why}; choose another name")
+        if not weights or any(share < 0 for share in weights.values()) or not sum(weights.values()):
+            raise InvalidInput('the shares must be 0 or more, and one of them above 0, such as {"3": 90, "4": 10}')
+        await self._cold.set_alias(name, alias, weights)
+        self._forget(name)
+
+    async def remove_alias(self, name: str, alias: str) -> None:
+        if not await self._cold.remove_alias(name, alias):
+            raise NotFound(f"the workflow {name!r} has no alias {alias!r}")
+        self._forget(name)
+
+    async def delete(self, name: str) -> None:
+        if not await self._cold.delete_workflow(name):
+            raise NotFound(f"there is no workflow {name!r} in this store")
+        self._forget(name)
+        self._compiled.clear()
+
+    async def _target(self, name: str, tag: str) -> Weights | None:
+        known = self._targets.get((name, tag))
+        if known is not None and time.monotonic() - known[0] < FRESH_SECONDS:
+            return known[1]
+        weights = await self._read_target(name, tag)
+        if weights:
+            if len(self._targets) > MOST_COMPILED:
+                self._targets.clear()
+            self._targets[name, tag] = (time.monotonic(), weights)
+        return weights
+
+    async def _read_target(self, name: str, tag: str) -> Weights | None:
+        if tag == LATEST or tag.isdecimal():
+            if len(tag) > len(str(2**62)):
+                return None
+            if tag == LATEST:
+                newest = await self._cold.get_workflow(name)
+                return {newest.version: 100} if newest else None
+            found = {each.version for each in await self._cold.versions(name)}  # without deleted ones
+            return {int(tag): 100} if int(tag) in found else None
+        return (await self._cold.aliases(name)).get(tag)
+
+    def _forget(self, name: str) -> None:
+        for key in [key for key in self._targets if key[0] == name]:
+            del self._targets[key]
+
+
+def choose(weights: Weights, execution_id: str) -> int:
+    """A version by its share; the same for the same id."""
+    if len(weights) == 1:
+        return next(iter(weights))
+    place = crc32(execution_id.encode()) % sum(weights.values())
+    for version in sorted(weights):
+        place -= weights[version]
+        if place < 0:
+            return version
+    raise AssertionError("the shares add up")
+
+
+def _is_small(document: Any) -> bool:
+    dag = document.get("dag", document) if isinstance(document, dict) else None
+    nodes = dag.get("nodes") if isinstance(dag, dict) else None
+    return not isinstance(nodes, (list, dict)) or len(nodes) < LARGE_NODES

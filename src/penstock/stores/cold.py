@@ -1,0 +1,127 @@
+"""The protocol of cold stores: definitions, intents and everything that outlives an execution's run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from penstock.engine.commands import Transition
+from penstock.stores.base import NewExecution, Stored, Wish, WorkflowVersion
+from penstock.stores.records import (
+    ApiKey,
+    AuditLine,
+    AuditSearch,
+    Closed,
+    ExecutionRow,
+    FeedPart,
+    LetterRow,
+    LetterSearch,
+    Search,
+    Weights,
+    WorkflowRow,
+)
+
+
+class Definitions(Protocol):
+    async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+        """The same content gives the same version (a deleted one is back then), changed content the next."""
+
+    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
+        """Without a version the newest that isn't deleted; a deleted one only by its number: executions need it."""
+
+    async def workflows(self, after: str | None = None, limit: int = 50) -> list[WorkflowRow]:
+        """By name, from the one behind `after`."""
+
+    async def versions(self, name: str) -> list[WorkflowVersion]:
+        """The newest first, without deleted ones."""
+
+    async def delete_workflow(self, name: str) -> bool:
+        """All its versions and aliases: it isn't listed and can't be started any more. False if there is none."""
+
+    async def aliases(self, name: str) -> dict[str, Weights]: ...
+
+    async def set_alias(self, name: str, alias: str, weights: Weights) -> None:
+        """Raises `NotFound` if one of the versions doesn't exist."""
+
+    async def remove_alias(self, name: str, alias: str) -> bool: ...
+
+    async def remember_handlers(self, names: Collection[str]) -> None: ...
+
+    async def known_handlers(self) -> set[str]: ...
+
+
+class Executions(Protocol):
+    async def create(self, executions: Sequence[NewExecution]) -> list[str]:
+        """Store intents. Answers the ids in order: for a known idempotency key the one it made before.
+
+        Raises `KeyReused` if a key comes back with another request; then none of them is stored.
+        """
+
+    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
+        """Start one that `waits`, with this input (None: the one it has). Compare and set: of two triggers one wins.
+
+        `overrides` are put over those that it has, node by node.
+
+        Raises `NotFound`, or `Conflict` if it doesn't wait.
+        """
+
+    async def steer(self, execution_id: str, wish: Wish) -> None:
+        """Store what somebody wants of an execution that hasn't ended, before it is tried; the last wish counts.
+
+        A cancel also makes one that `waits` begin, so that it can end. Raises `NotFound`, or `Conflict` if it has ended
+        or, for the other wishes, waits.
+        """
+
+    async def wishes(self, partition: int) -> Mapping[str, Wish]:
+        """Of executions that haven't ended: what a new owner has to see to."""
+
+    async def started(self, partition: int) -> list[str]:
+        """Executions that should run and haven't ended: what recovery compares with the hot store."""
+
+    async def execution(self, execution_id: str) -> Stored | None:
+        """One that nothing was committed for is PENDING, whether it waits or is about to begin."""
+
+    async def intent(self, execution_id: str) -> NewExecution | None: ...
+
+    async def search(self, search: Search) -> list[ExecutionRow]: ...
+
+    async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
+        """Lines with a greater `seq`; None if there is no such execution."""
+
+    async def feed(self, after: int, limit: int = 500) -> list[FeedPart]:
+        """What all executions went through after a position, in the order of commits; an empty answer is the end."""
+
+    async def feed_end(self) -> int:
+        """The position of the last commit."""
+
+
+class DeadLetters(Protocol):
+    async def letters(self, search: LetterSearch) -> list[LetterRow]:
+        """With `closed`, those that are closed as well."""
+
+    async def letter(self, letter_id: int) -> LetterRow | None: ...
+
+    async def close_letters(self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None) -> int:
+        """Answers how many of them were open; those that were closed stay as they are."""
+
+
+class Keys(Protocol):
+    async def put_key(self, key: ApiKey) -> None:
+        """Also in place of the one with the same id."""
+
+    async def keys(self) -> list[ApiKey]:
+        """Revoked ones too, in order of creation."""
+
+    async def revoke_key(self, key_id: str, now: float) -> bool:
+        """False if there is none, or it was revoked before."""
+
+
+class Audit(Protocol):
+    async def write_audit(self, lines: Sequence[AuditLine]) -> None: ...
+
+    async def audit(self, search: AuditSearch) -> list[AuditLine]:
+        """The newest first."""
+
+
+class ColdStore(Definitions, Executions, DeadLetters, Keys, Audit, Protocol):
+    """All of it."""

@@ -1,0 +1,160 @@
+"""The cold store in memory. It reads what the hot store beside it was told: there is one copy of everything."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+from typing import Any, Protocol
+
+from penstock.engine.commands import Transition
+from penstock.engine.states import EXECUTION_ENDS
+from penstock.stores import codec, idempotency
+from penstock.stores.base import (
+    NewExecution,
+    Stored,
+    Wish,
+    check_steerable,
+    check_triggerable,
+    partition_of,
+)
+from penstock.stores.matching import finds, finds_letter
+from penstock.stores.memory_books import MemoryBooks, MemoryDefinitions
+from penstock.stores.partial import history_of
+from penstock.stores.records import Closed, ExecutionRow, FeedPart, LetterRow, LetterSearch, Search
+
+
+class Facts(Protocol):
+    """What the hot store has, encoded."""
+
+    partitions: int
+    records: dict[str, bytes]
+    changes: dict[str, list[bytes]]
+    letters: list[bytes]
+    feed: list[tuple[str, bytes]]
+
+    def stored(self, execution_id: str) -> Stored: ...
+
+
+class MemoryExecutions:
+    def __init__(self, hot: Facts) -> None:
+        self._hot = hot
+        self._intents: dict[str, bytes] = {}
+        self._keys: dict[idempotency.Key, idempotency.Made] = {}
+        self._wishes: dict[str, Wish] = {}
+        self._waiting: set[str] = set()
+
+    async def create(self, executions: Sequence[NewExecution]) -> list[str]:
+        made: dict[idempotency.Key, idempotency.Made] = {}
+        ids = idempotency.settle(executions, ChainMap(made, self._keys))
+        self._keys.update(made)
+        for name, new in zip(ids, executions, strict=True):
+            if name == new.record.execution_id and name not in self._intents:
+                self._write(new)
+        return ids
+
+    def _write(self, new: NewExecution) -> None:
+        name = new.record.execution_id
+        self._intents[name] = codec.encode(new)
+        self._hot.records[name] = codec.encode(new.record)
+        (self._waiting.add if new.waits else self._waiting.discard)(name)
+
+    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
+        check_triggerable(execution_id, self._state(execution_id), waits=execution_id in self._waiting)
+        new = codec.decode_intent(self._intents[execution_id])
+        new.waits = False
+        new.record.input = new.record.input if given is None else given
+        new.record.overrides.update(overrides)
+        self._write(new)
+
+    async def steer(self, execution_id: str, wish: Wish) -> None:
+        waits = execution_id in self._waiting
+        check_steerable(execution_id, self._state(execution_id), wish, waits=waits)
+        self._wishes[execution_id] = wish
+        if waits:
+            await self.trigger(execution_id, None, {})
+
+    async def wishes(self, partition: int) -> dict[str, Wish]:
+        running = set(await self.started(partition))
+        return {name: wish for name, wish in self._wishes.items() if name in running}
+
+    def _state(self, execution_id: str) -> str | None:
+        data = self._hot.records.get(execution_id)
+        return None if data is None else str(codec.decode_record(data).state)
+
+    async def started(self, partition: int) -> list[str]:
+        return [
+            name
+            for name in self._intents
+            if partition_of(name, self._hot.partitions) == partition
+            and name not in self._waiting
+            and codec.decode_record(self._hot.records[name]).state not in EXECUTION_ENDS
+        ]
+
+    async def execution(self, execution_id: str) -> Stored | None:
+        return self._hot.stored(execution_id) if execution_id in self._hot.records else None
+
+    async def intent(self, execution_id: str) -> NewExecution | None:
+        data = self._intents.get(execution_id)
+        return codec.decode_intent(data) if data is not None else None
+
+    async def search(self, search: Search) -> list[ExecutionRow]:
+        names = list(enumerate(self._intents, start=1))
+        rows = (self._execution_row(n, name) for n, name in reversed(names))
+        return list(islice((row for row in rows if finds(search, row)), search.limit))
+
+    def _execution_row(self, n: int, name: str) -> ExecutionRow:
+        record = codec.decode_record(self._hot.records[name])
+        retry_of = codec.decode_intent(self._intents[name]).retry_of
+        return ExecutionRow(
+            n, name, record.workflow, record.version, record.state, record.created_at, record.started_at,
+            record.finished_at, record.labels, record.error, record.error_node, retry_of,
+        )  # fmt: skip
+
+    async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
+        if execution_id not in self._intents:
+            return None
+        changes = self._hot.changes.get(execution_id, [])
+        return [line for change in changes for line in history_of(change) if line.seq > after]
+
+    async def feed(self, after: int, limit: int = 500) -> list[FeedPart]:
+        first = max(after, 0)
+        changes = enumerate(self._hot.feed[first:], start=first + 1)
+        parts = (FeedPart(position, name, history_of(change)) for position, (name, change) in changes)
+        return list(islice((part for part in parts if part.lines), limit))
+
+    async def feed_end(self) -> int:
+        return len(self._hot.feed)
+
+
+class MemoryLetters:
+    def __init__(self, hot: Facts) -> None:
+        self._hot = hot
+        self._closed: dict[int, tuple[Closed, float, str | None]] = {}
+
+    async def letters(self, search: LetterSearch) -> list[LetterRow]:
+        rows = (self._letter(number) for number in range(len(self._hot.letters), 0, -1))
+        return list(islice((row for row in rows if finds_letter(search, row)), search.limit))
+
+    async def letter(self, letter_id: int) -> LetterRow | None:
+        return self._letter(letter_id) if 0 < letter_id <= len(self._hot.letters) else None
+
+    def _letter(self, number: int) -> LetterRow:
+        letter = codec.decode_letter(self._hot.letters[number - 1])
+        record = codec.decode_record(self._hot.records[letter.execution_id])
+        return LetterRow(
+            number, letter, record.workflow, record.version, *self._closed.get(number, (None, None, None))
+        )  # fmt: skip
+
+    async def close_letters(self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None) -> int:
+        closing = {each for each in ids if 0 < each <= len(self._hot.letters) and each not in self._closed}
+        self._closed.update(dict.fromkeys(closing, (how, now, retried_as)))
+        return len(closing)
+
+
+class MemoryColdStore(MemoryDefinitions, MemoryExecutions, MemoryLetters, MemoryBooks):
+    def __init__(self, hot: Facts) -> None:
+        MemoryDefinitions.__init__(self)
+        MemoryExecutions.__init__(self, hot)
+        MemoryLetters.__init__(self, hot)
+        MemoryBooks.__init__(self)

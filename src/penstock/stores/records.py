@@ -1,0 +1,133 @@
+"""What the cold store keeps beside the executions themselves, and how they are searched."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from penstock.engine.commands import DeadLetter, Transition
+from penstock.engine.events import TaskError
+
+Weights = dict[int, int]
+"""An alias: shares by version. One version is `{3: 100}`."""
+
+Closed = Literal["retried", "dropped"]
+Scope = Literal["read", "submit", "operate", "admin"]
+
+
+class WorkflowRow(msgspec.Struct):
+    name: str
+    latest: int
+    versions: int
+    created_at: float
+    """Of the first version; `updated_at` of the newest."""
+    updated_at: float
+    aliases: dict[str, Weights] = {}
+
+
+class ExecutionRow(msgspec.Struct):
+    """An execution in a list: without its nodes."""
+
+    n: int
+    """Its place in the order of creation: what a cursor is made of."""
+    execution_id: str
+    workflow: str
+    version: int
+    state: str
+    created_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    labels: dict[str, Any] = {}
+    error: TaskError | None = None
+    error_node: str | None = None
+    retry_of: str | None = None
+
+
+class Search(msgspec.Struct, kw_only=True):
+    """Everything that is given must hold. The newest first."""
+
+    states: tuple[str, ...] = ()
+    workflow: str | None = None
+    version: int | None = None
+    labels: dict[str, str] = {}
+    """A label that isn't text is compared as its JSON."""
+    since: float | None = None
+    until: float | None = None
+    """`created_at`: from `since` on, before `until`."""
+    text: str | None = None
+    """Part of the id or of the workflow's name."""
+    retry_of: str | None = None
+    before: int | None = None
+    """Only rows with a smaller `n`."""
+    limit: int = 50
+
+
+class LetterRow(msgspec.Struct):
+    id: int
+    letter: DeadLetter
+    workflow: str
+    version: int
+    closed: Closed | None = None
+    closed_at: float | None = None
+    retried_as: str | None = None
+
+
+class LetterSearch(msgspec.Struct, kw_only=True):
+    """The newest first; without `closed` only those that are open."""
+
+    workflow: str | None = None
+    handler: str | None = None
+    category: str | None = None
+    """Of the last attempt's error."""
+    execution_id: str | None = None
+    closed: bool = False
+    before: int | None = None
+    limit: int = 50
+
+
+class ApiKey(msgspec.Struct):
+    id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    hash: bytes
+    """SHA-256 of the secret part; the secret itself is shown once and kept nowhere."""
+    created_at: float
+    revoked_at: float | None = None
+
+
+class AuditLine(msgspec.Struct):
+    """Who did what, when, from where."""
+
+    at: float
+    key_id: str
+    """Empty where the service is open."""
+    key_name: str
+    action: str
+    """The operation's id in the API, such as `cancel_execution`."""
+    object: str
+    """What it was done to: `executions/0192…`, `workflows/report`."""
+    address: str
+    status: int
+    """What it was answered with."""
+    detail: dict[str, Any] = {}
+    id: int = 0
+    """Given by the store."""
+
+
+class AuditSearch(msgspec.Struct, kw_only=True):
+    key_id: str | None = None
+    action: str | None = None
+    object: str | None = None
+    since: float | None = None
+    until: float | None = None
+    before: int | None = None
+    limit: int = 50
+
+
+class FeedPart(msgspec.Struct):
+    """The history lines of one execution in one commit, at its place in the order of all commits."""
+
+    position: int
+    execution_id: str
+    lines: list[Transition]

@@ -1,0 +1,78 @@
+"""API keys and the audit log in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Scope
+from penstock.stores.sqlite.reader import MOST, UNKNOWABLE, Reader
+from penstock.stores.sqlite.writer import Writer, insert_many
+
+AUDIT_COLUMNS = "at, key_id, key_name, action, object, address, status, detail"
+
+_scopes_decoder = msgspec.json.Decoder(tuple[Scope, ...])
+
+
+class SqliteBooks:
+    def __init__(self, writer: Writer, reader: Reader, searcher: Reader) -> None:
+        self._writer, self._reader, self._searcher = writer, reader, searcher
+
+    async def put_key(self, key: ApiKey) -> None:
+        row = (key.id, key.name, msgspec.json.encode(key.scopes), key.hash, key.created_at, key.revoked_at)
+        statement = "INSERT OR REPLACE INTO api_keys (id, name, scopes, hash, created_at, revoked_at)"
+        await self._writer.submit(lambda connection: insert_many(connection, statement, [row]))
+
+    async def keys(self) -> list[ApiKey]:
+        rows = await self._reader.rows(
+            "SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys ORDER BY created_at, id"
+        )
+        return [ApiKey(row[0], row[1], _scopes_decoder.decode(row[2]), *row[3:]) for row in rows]
+
+    async def revoke_key(self, key_id: str, now: float) -> bool:
+        statement = "UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
+        try:
+            done = await self._writer.submit(lambda connection: connection.execute(statement, (now, key_id)).rowcount)
+        except UNKNOWABLE:
+            return False
+        return bool(done)
+
+    async def write_audit(self, lines: Sequence[AuditLine]) -> None:
+        rows = [_values(line) for line in lines]
+        statement = f"INSERT INTO audit ({AUDIT_COLUMNS})"
+        await self._writer.submit(lambda connection: insert_many(connection, statement, rows))
+
+    async def audit(self, search: AuditSearch) -> list[AuditLine]:
+        conditions = list(_conditions(search))
+        where = " AND ".join(text for text, _ in conditions) or "1"
+        values = tuple(value for _, value in conditions)
+        rows = await self._searcher.rows(
+            f"SELECT {AUDIT_COLUMNS}, id FROM audit WHERE {where} ORDER BY id DESC LIMIT ?",  # noqa: S608 -- our own words
+            (*values, search.limit),
+        )
+        return [_line(row) for row in rows]
+
+
+def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
+    wanted = {
+        "key_id = ?": search.key_id, "action = ?": search.action, "object = ?": search.object,
+        "at >= ?": search.since, "at < ?": search.until,
+        "id < ?": None if search.before is None else min(search.before, MOST),
+    }  # fmt: skip
+    return ((text, value) for text, value in wanted.items() if value is not None)
+
+
+def _values(line: AuditLine) -> tuple[object, ...]:
+    detail = msgspec.json.encode(line.detail) if line.detail else None
+    return (line.at, line.key_id, line.key_name, line.action, line.object, line.address, line.status, detail)
+
+
+def _line(row: tuple[Any, ...]) -> AuditLine:
+    *values, detail, number = row
+    line = AuditLine(*values)
+    line.id = number
+    if detail is not None:
+        line.detail = msgspec.json.decode(detail)
+    return line

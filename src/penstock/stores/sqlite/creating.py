@@ -1,0 +1,66 @@
+"""Writing new executions: many rows in few statements, whatever they have."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from penstock.stores import idempotency
+from penstock.stores.base import NewExecution
+from penstock.stores.idempotency import Key, Made
+from penstock.stores.matching import label_text
+from penstock.stores.sqlite.numbers import write_lead
+from penstock.stores.sqlite.writer import insert_many
+
+Row = tuple[int, str, str, int, str, float, str | None, bytes | None, bytes, bytes | None]
+NEW_EXECUTIONS = "INSERT INTO executions (n, id, workflow, version, state, created_at, retry_of, labels, intent, rest)"
+
+
+def create(
+    connection: sqlite3.Connection, executions: Sequence[NewExecution], rows: Sequence[Row], lead: float | None
+) -> list[str]:
+    """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
+    keys = [(new.key_scope, new.idempotency_key) for new in executions if new.idempotency_key is not None]
+    ids = _settle(connection, executions, keys) if keys else [row[1] for row in rows]
+    new_rows = [row for row, name in zip(rows, ids, strict=True) if row[1] == name] if keys else rows
+    insert_many(connection, NEW_EXECUTIONS, new_rows)
+    insert_many(connection, "INSERT INTO labels (key, value, n)", _labels(executions, rows, ids))
+    if lead is not None:
+        write_lead(connection, lead)
+    return ids
+
+
+def _labels(executions: Sequence[NewExecution], rows: Sequence[Row], ids: list[str]) -> list[tuple[str, str, int]]:
+    return [
+        (key, label_text(value), row[0])
+        for new, row, name in zip(executions, rows, ids, strict=True)
+        if new.record.labels and row[1] == name
+        for key, value in new.record.labels.items()
+    ]
+
+
+def _settle(connection: sqlite3.Connection, executions: Sequence[NewExecution], keys: list[Key]) -> list[str]:
+    known = _known(connection, keys)
+    before = dict(known)
+    ids = idempotency.settle(executions, known)
+    made = [(*key, *known[key]) for key in known if known[key] is not before.get(key)]
+    insert_many(
+        connection, "INSERT OR REPLACE INTO idempotency (scope, key, execution_id, request_hash, created_at)", made
+    )
+    return ids
+
+
+def _known(connection: sqlite3.Connection, keys: list[Key]) -> dict[Key, Made]:
+    known: dict[Key, Made] = {}
+    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // 2
+    for first in range(0, len(keys), most):
+        some = keys[first : first + most]
+        marks = ",".join(["(?, ?)"] * len(some))
+        found = connection.execute(
+            # not `(scope, key) IN (VALUES …)`: that reads the whole table
+            "SELECT scope, key, execution_id, request_hash, created_at "  # noqa: S608 -- marks only
+            f"FROM (VALUES {marks}) CROSS JOIN idempotency ON scope = column1 AND key = column2",
+            [value for key in some for value in key],
+        )
+        known.update(((scope, key), Made(*made)) for scope, key, *made in found)
+    return known

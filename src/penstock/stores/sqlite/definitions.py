@@ -1,0 +1,128 @@
+"""Workflow versions, aliases and known handlers in the file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection
+
+import msgspec
+
+from penstock.errors import NotFound
+from penstock.stores.base import WorkflowVersion
+from penstock.stores.records import Weights, WorkflowRow
+from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
+from penstock.stores.sqlite.writer import Writer, insert_many
+
+SELECT_VERSION = "SELECT name, version, content_hash, document, created_at FROM workflows"
+SELECT_ROWS = """
+    SELECT rows.name, latest, versions, first_one.created_at, newest.created_at
+    FROM (
+      SELECT name, max(version) AS latest, min(version) AS first, count(*) AS versions FROM workflows
+      WHERE NOT deleted AND name > ? GROUP BY name ORDER BY name LIMIT ?
+    ) AS rows
+    JOIN workflows AS newest ON newest.name = rows.name AND newest.version = latest
+    JOIN workflows AS first_one ON first_one.name = rows.name AND first_one.version = first
+    ORDER BY rows.name
+"""
+
+_weights_decoder = msgspec.json.Decoder(Weights)
+
+
+class SqliteDefinitions:
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer, self._reader = writer, reader
+
+    async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+        known = await self._reader.rows(
+            f"{SELECT_VERSION} WHERE name = ? AND content_hash = ? AND NOT deleted", (name, content_hash)
+        )
+        if known:
+            return WorkflowVersion(*known[0])
+        row = await self._writer.submit(lambda connection: _put(connection, name, content_hash, document, now))
+        return WorkflowVersion(*row)
+
+    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
+        which, values = ("NOT deleted", (name,)) if version is None else ("version = ?", (name, version))
+        rows = await self._reader.rows(
+            f"{SELECT_VERSION} WHERE name = ? AND {which} ORDER BY version DESC LIMIT 1", values
+        )
+        return WorkflowVersion(*rows[0]) if rows else None
+
+    async def workflows(self, after: str | None = None, limit: int = 50) -> list[WorkflowRow]:
+        def read(connection: sqlite3.Connection) -> list[WorkflowRow]:
+            rows = connection.execute(SELECT_ROWS, (after or "", limit)).fetchall()
+            found = [WorkflowRow(*row) for row in rows]
+            for row in found:
+                row.aliases = _aliases(connection, row.name)
+            return found
+
+        return await self._reader.run(read)
+
+    async def versions(self, name: str) -> list[WorkflowVersion]:
+        rows = await self._reader.rows(
+            f"{SELECT_VERSION} WHERE name = ? AND NOT deleted ORDER BY version DESC", (name,)
+        )
+        return [WorkflowVersion(*row) for row in rows]
+
+    async def delete_workflow(self, name: str) -> bool:
+        def write(connection: sqlite3.Connection) -> bool:
+            connection.execute("DELETE FROM aliases WHERE name = ?", (name,))
+            done = connection.execute("UPDATE workflows SET deleted = 1 WHERE name = ? AND NOT deleted", (name,))
+            return done.rowcount > 0
+
+        return bool(await self._writer.submit(write))
+
+    async def aliases(self, name: str) -> dict[str, Weights]:
+        return await self._reader.run(lambda connection: _aliases(connection, name))
+
+    async def set_alias(self, name: str, alias: str, weights: Weights) -> None:
+        data = msgspec.json.encode(weights)
+
+        def write(connection: sqlite3.Connection) -> None:
+            for version in sorted(weights):
+                if not _exists(connection, name, version):
+                    raise NotFound(f"there is no workflow {name}@{version} in this store")
+            connection.execute("INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", (name, alias, data))
+
+        await self._writer.submit(write)
+
+    async def remove_alias(self, name: str, alias: str) -> bool:
+        statement = "DELETE FROM aliases WHERE name = ? AND alias = ?"
+        done = await self._writer.submit(lambda connection: connection.execute(statement, (name, alias)).rowcount)
+        return bool(done)
+
+    async def remember_handlers(self, names: Collection[str]) -> None:
+        rows = [(name,) for name in sorted(names)]
+        await self._writer.submit(lambda connection: insert_many(connection, "INSERT OR IGNORE INTO handlers", rows))
+
+    async def known_handlers(self) -> set[str]:
+        return {row[0] for row in await self._reader.rows("SELECT name FROM handlers")}
+
+
+def _put(connection: sqlite3.Connection, name: str, content_hash: str, document: bytes, now: float) -> tuple[object]:
+    done = connection.execute(
+        "UPDATE workflows SET deleted = 0 WHERE name = ? AND content_hash = ?", (name, content_hash)
+    )
+    if not done.rowcount:
+        connection.execute(
+            "INSERT INTO workflows (name, version, content_hash, created_at, document) "
+            "SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4 FROM workflows WHERE name = ?1",
+            (name, content_hash, now, document),
+        )
+    row: tuple[object] = connection.execute(
+        f"{SELECT_VERSION} WHERE name = ? AND content_hash = ?", (name, content_hash)
+    ).fetchone()
+    return row
+
+
+def _exists(connection: sqlite3.Connection, name: str, version: int) -> bool:
+    statement = "SELECT 1 FROM workflows WHERE name = ? AND version = ? AND NOT deleted"
+    try:
+        return connection.execute(statement, (name, version)).fetchone() is not None
+    except UNKNOWABLE:
+        return False
+
+
+def _aliases(connection: sqlite3.Connection, name: str) -> dict[str, Weights]:
+    rows = connection.execute("SELECT alias, weights FROM aliases WHERE name = ? ORDER BY alias", (name,)).fetchall()
+    return {alias: _weights_decoder.decode(weights) for alias, weights in rows}

@@ -1,0 +1,179 @@
+"""Intents and what became of them, in the file that the hot store writes too."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.engine.commands import Transition
+from penstock.engine.states import ExecutionState
+from penstock.stores import codec
+from penstock.stores.base import Kept, NewExecution, Stored, Wish, check_steerable, check_triggerable
+from penstock.stores.partial import history_of
+from penstock.stores.records import ExecutionRow, FeedPart, Search
+from penstock.stores.sqlite import creating, searching
+from penstock.stores.sqlite.hot import SqliteHotStore
+from penstock.stores.sqlite.numbers import Numbers
+from penstock.stores.sqlite.reader import MOST, SHOULD_RUN, UNKNOWABLE, Reader
+from penstock.stores.sqlite.writer import Writer
+
+WAITS, SHOULD_START = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
+SELECT_INTENT = "SELECT n, state, intent, rest, retry_of FROM executions WHERE id = ?"
+
+SELECT_FEED = """
+    SELECT changes.id, executions.id, change FROM changes CROSS JOIN executions USING (n)
+    WHERE changes.id > ? ORDER BY changes.id
+"""
+
+
+class Rest(msgspec.Struct, array_like=True):
+    """What a NewExecution has beside its record, where that is anything."""
+
+    idempotency_key: str | None
+    request_hash: str
+    key_scope: str
+    kept: list[Kept]
+
+
+_rest_decoder = msgspec.msgpack.Decoder(Rest)
+
+
+class SqliteExecutions:
+    def __init__(self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader) -> None:
+        self._hot, self._writer, self._reader, self._searcher = hot, writer, reader, searcher
+        self._fresh: dict[str, NewExecution] = {}
+        """Stored here and about to begin: the owner needn't read them back."""
+        self._numbers = Numbers(reader)
+
+    async def create(self, executions: Sequence[NewExecution]) -> list[str]:
+        rows = [self._row(new) for new in executions]
+        lead = self._numbers.new_lead()
+        ids: list[str] = await self._writer.submit(
+            lambda connection: creating.create(connection, executions, rows, lead)
+        )
+        if lead is not None:
+            self._numbers.lead_written(lead)
+        for name, row, new in zip(ids, rows, executions, strict=True):
+            if name == row[1] and not new.waits:
+                self._begin(name, row[0], new)
+        return ids
+
+    def _row(self, new: NewExecution) -> creating.Row:
+        record = new.record
+        state = WAITS if new.waits else SHOULD_START
+        labels = msgspec.json.encode(record.labels) if record.labels else None
+        rest = None
+        if new.idempotency_key is not None or new.kept or new.request_hash or new.key_scope:
+            rest = codec.encode(Rest(new.idempotency_key, new.request_hash, new.key_scope, new.kept))
+        return (
+            self._numbers.next(record.created_at), record.execution_id, record.workflow, record.version, state,
+            record.created_at, new.retry_of, labels, codec.encode(record), rest,
+        )  # fmt: skip
+
+    def _begin(self, name: str, n: int, new: NewExecution) -> None:
+        self._hot.number(name, n)
+        self._fresh[name] = new
+
+    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
+        def write(connection: sqlite3.Connection) -> tuple[int, NewExecution]:
+            n, state, *stored = _find(connection, SELECT_INTENT, execution_id) or (0, None)
+            check_triggerable(execution_id, state, waits=state == WAITS)
+            new = _intent(*stored)
+            new.record.input = new.record.input if given is None else given
+            new.record.overrides.update(overrides)
+            values = (SHOULD_START, codec.encode(new.record), n)
+            connection.execute("UPDATE executions SET state = ?, intent = ? WHERE n = ?", values)
+            return n, new
+
+        n, new = await self._writer.submit(write)
+        self._begin(execution_id, n, new)
+
+    async def steer(self, execution_id: str, wish: Wish) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            n, state = _find(connection, "SELECT n, state FROM executions WHERE id = ?", execution_id) or (0, None)
+            check_steerable(execution_id, state, wish, waits=state == WAITS)
+            begun = SHOULD_START if state == WAITS else state
+            connection.execute("UPDATE executions SET wish = ?, state = ? WHERE n = ?", (wish, begun, n))
+
+        await self._writer.submit(write)
+
+    async def wishes(self, partition: int) -> dict[str, Wish]:  # noqa: ARG002
+        rows = await self._reader.rows(f"SELECT id, wish FROM executions WHERE {SHOULD_RUN} AND wish IS NOT NULL")  # noqa: S608
+        return dict(rows)
+
+    async def started(self, partition: int) -> list[str]:  # noqa: ARG002
+        return await self._reader.started()
+
+    async def execution(self, execution_id: str) -> Stored | None:
+        found = await self._reader.executions([execution_id])
+        return found[execution_id][0] if found else None
+
+    async def intent(self, execution_id: str) -> NewExecution | None:
+        if execution_id in self._fresh:
+            return self._fresh.pop(execution_id)
+        rows = await self._reader.rows(SELECT_INTENT, (execution_id,))
+        if not rows:
+            return None
+        _, state, *stored = rows[0]
+        return _intent(*stored, waits=state == WAITS)
+
+    async def search(self, search: Search) -> list[ExecutionRow]:
+        between = self._numbers.between(search.since, search.until)
+        try:
+            return await self._searcher.run(lambda connection: searching.find(connection, search, between))
+        except UNKNOWABLE:
+            return []
+
+    async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
+        return await self._reader.run(lambda connection: _history(connection, execution_id, after))
+
+    async def feed(self, after: int, limit: int = 500) -> list[FeedPart]:
+        return await self._reader.run(lambda connection: _feed(connection, after, limit))
+
+    async def feed_end(self) -> int:
+        return int((await self._reader.rows("SELECT coalesce(max(id), 0) FROM changes"))[0][0])
+
+
+def _find(connection: sqlite3.Connection, statement: str, execution_id: str) -> tuple[Any, ...] | None:
+    try:
+        found: tuple[Any, ...] | None = connection.execute(statement, (execution_id,)).fetchone()
+    except UNKNOWABLE:
+        return None
+    return found
+
+
+def _intent(record: bytes, rest: bytes | None, retry_of: str | None, *, waits: bool = False) -> NewExecution:
+    new = NewExecution(codec.decode_record(record), retry_of=retry_of, waits=waits)
+    if rest is not None:
+        more = _rest_decoder.decode(rest)
+        new.idempotency_key, new.request_hash = more.idempotency_key, more.request_hash
+        new.key_scope, new.kept = more.key_scope, more.kept
+    return new
+
+
+def _history(connection: sqlite3.Connection, execution_id: str, after: int) -> list[Transition] | None:
+    """From the end, and no further than needed: who follows a long execution asks for its last lines all the time."""
+    found = _find(connection, "SELECT n FROM executions WHERE id = ?", execution_id)
+    if found is None:
+        return None
+    parts: list[list[Transition]] = []
+    for (change,) in connection.execute("SELECT change FROM changes WHERE n = ? ORDER BY id DESC", found):
+        lines = history_of(change)
+        parts.append([line for line in lines if line.seq > after])
+        if lines and lines[0].seq <= after + 1:
+            break
+    return [line for part in reversed(parts) for line in part]
+
+
+def _feed(connection: sqlite3.Connection, after: int, limit: int) -> list[FeedPart]:
+    parts: list[FeedPart] = []
+    for position, execution_id, change in connection.execute(SELECT_FEED, (min(after, MOST),)):
+        lines = history_of(change)
+        if lines:
+            parts.append(FeedPart(position, execution_id, lines))
+        if len(parts) == limit:
+            break
+    return parts

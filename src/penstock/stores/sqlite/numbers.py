@@ -1,0 +1,56 @@
+"""The numbers of executions: one after another in order of creation, and made of the time.
+
+`n` counts ten-thousandths of a second, or is one more than the last where that is greater. So it is never before the
+execution's `created_at`, and a search by time knows where to begin without an index of its own. How far `n` has ever
+been ahead (many starts at once, a clock that was set back) is stored: it says where a search may end.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from math import ceil, floor
+
+from penstock.stores.sqlite.reader import Reader
+
+PER_SECOND = 10_000
+LEAD_SECONDS = 60.0
+"""Assumed from the start, so that a longer lead is seldom written."""
+MOST_SECONDS = 1e14
+
+
+class Numbers:
+    def __init__(self, reader: Reader) -> None:
+        self._last: int = reader.rows_now("SELECT coalesce(max(n), 0) FROM executions")[0][0]
+        stored = reader.rows_now("SELECT value FROM meta WHERE key = 'lead_seconds'")
+        self._stored = self._lead = float(stored[0][0]) if stored else LEAD_SECONDS
+
+    def next(self, created_at: float) -> int:
+        n = self._last = max(self._last + 1, ceil(created_at * PER_SECOND))
+        lead = n / PER_SECOND - created_at
+        if lead > self._lead:
+            self._lead = 2 * lead
+        return n
+
+    def new_lead(self) -> float | None:
+        """To be written with the rows that have these numbers."""
+        return self._lead if self._lead > self._stored else None
+
+    def lead_written(self, lead: float) -> None:
+        self._stored = max(self._stored, lead)
+
+    def between(self, since: float | None, until: float | None) -> list[tuple[str, int]]:
+        """Conditions that hold for every `n` whose execution was created then, and for few others."""
+        found: list[tuple[str, int]] = []
+        if since is not None:
+            found.append(("n >= ?", floor(_sane(since) * PER_SECOND) - 1))
+        if until is not None:
+            found.append(("n <= ?", ceil((_sane(until) + self._lead) * PER_SECOND) + 1))
+        return found
+
+
+def write_lead(connection: sqlite3.Connection, lead: float) -> None:
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('lead_seconds', ?)", (repr(lead),))
+
+
+def _sane(seconds: float) -> float:
+    return max(min(seconds, MOST_SECONDS), -MOST_SECONDS)

@@ -1,0 +1,117 @@
+"""The numbers of `Metrics` for Prometheus, read when it scrapes.
+
+exposition = Exposition(metrics)
+body, content_type = await exposition.render(), CONTENT_TYPE      # GET /metrics
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    GCCollector,
+    PlatformCollector,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
+
+from penstock.errors import StoreError
+from penstock.telemetry.metrics import Histogram, Levels, Metrics
+
+log = logging.getLogger("penstock.telemetry")
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+_Values = Mapping[tuple[str, ...], int]
+
+
+class Exposition(Collector):
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._levels: Levels | None = None
+        self.registry = CollectorRegistry()
+        self.registry.register(self)
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+
+    async def render(self) -> bytes:
+        ask = self._metrics.levels
+        try:
+            self._levels = await ask() if ask is not None else None
+        except StoreError as error:
+            log.warning("metrics without gauges: %s", error)
+            self._levels = None
+        return generate_latest(self.registry)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._counters()
+        yield from self._histograms()
+        if self._levels is not None:
+            yield from self._gauges(self._levels)
+
+    def _counters(self) -> Iterator[Metric]:
+        it = self._metrics
+        tasks: _Values = {(name, outcome): n for name, counts in it.tasks.items() for outcome, n in counts.items()}
+        yield _total("executions_started", "Executions that have begun to run", it.executions_started)
+        yield _counter("executions_finished", "Executions that have ended", ("state",), _single(it.executions_finished))
+        yield _counter("tasks", "Attempts that have ended on this process's worker", ("handler", "outcome"), tasks)
+        yield _counter("retries", "Attempts among them that weren't the first", ("handler",), _single(it.retries))
+        yield _counter("dead_letters", "Nodes that failed for good", ("handler",), _single(it.dead_letters))
+        yield _total("tasks_lost", "Tasks taken back from dead workers", it.tasks_lost)
+        yield _total("recovered", "Unfinished executions that a new owner has looked at", it.recovered)
+        yield _total("swept", "Executions whose start got lost and was found by the sweeper; stays 0", it.swept)
+
+    def _histograms(self) -> Iterator[Metric]:
+        it = self._metrics
+        yield _histogram("hop_seconds", "From the decision that a node may start to its start", it.hop_seconds)
+        yield _histogram("queue_wait_seconds", "From the commit of a task to its start", it.queue_wait_seconds)
+        yield _histogram("commit_seconds", "From a decision until it is durable", it.commit_seconds)
+        yield _histogram("commit_executions", "Executions that one commit changes", it.commit_executions)
+
+    def _gauges(self, levels: Levels) -> Iterator[Metric]:
+        lag: _Values = {(str(partition),): events for partition, events in levels.inbox.items()}
+        waiting: Counter[tuple[str, ...]] = Counter()
+        running: Counter[tuple[str, ...]] = Counter()
+        for name, (waits, runs) in levels.queues.items():
+            label = self._metrics.queues.of(name)
+            waiting[label,] += waits
+            running[label,] += runs
+        yield _gauge("inbox_lag", "Events that aren't committed yet", ("partition",), lag)
+        yield _gauge("tasks_waiting", "Tasks that wait for a worker", ("queue",), waiting)
+        yield _gauge("tasks_running", "Tasks in a worker's hands", ("queue",), running)
+        yield _gauge("workers", "Workers that are alive", (), {(): levels.workers})
+
+
+def _single(counts: Mapping[str, int]) -> dict[tuple[str, ...], int]:
+    return {(str(label),): count for label, count in counts.items()}
+
+
+def _total(name: str, text: str, value: int) -> Metric:
+    return CounterMetricFamily(f"penstock_{name}", text, value=value)
+
+
+def _counter(name: str, text: str, labels: Iterable[str], values: _Values) -> Metric:
+    family = CounterMetricFamily(f"penstock_{name}", text, labels=list(labels))
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family
+
+
+def _gauge(name: str, text: str, labels: Iterable[str], values: _Values) -> Metric:
+    family = GaugeMetricFamily(f"penstock_{name}", text, labels=list(labels))
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family
+
+
+def _histogram(name: str, text: str, histogram: Histogram) -> Metric:
+    bounds = [*map(floatToGoString, histogram.bounds), "+Inf"]
+    buckets = list(zip(bounds, map(float, accumulate(histogram.counts)), strict=True))
+    return HistogramMetricFamily(f"penstock_{name}", text, buckets=buckets, sum_value=histogram.total)

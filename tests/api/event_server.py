@@ -1,0 +1,115 @@
+"""The routes of events behind a real uvicorn, and a client that reads Server-Sent Events by the letter."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import uvicorn
+from fastapi import FastAPI
+
+from penstock.api import problems
+from penstock.api.events import events_routes
+from penstock.service.feed import Feed
+from tests.waiting import until
+
+SMALL_BUFFER = 4096
+
+
+class Served:
+    def __init__(self, feed: Feed, server: uvicorn.Server, port: int, running: asyncio.Task[None]) -> None:
+        self.feed, self.server, self.port, self._running = feed, server, port, running
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def stop(self) -> None:
+        """As a process that gets SIGTERM: streams are ended first, or uvicorn would wait for them."""
+        self.feed.close()
+        self.server.should_exit = True
+        await self._running
+
+
+@asynccontextmanager
+async def served(feed: Feed, **options: float) -> AsyncIterator[Served]:
+    app = FastAPI()
+    problems.install(app)
+    app.include_router(events_routes(feed, **options), prefix="/api/v1")
+    # what the kernel keeps for a client that doesn't read is the same on every machine
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    running = asyncio.create_task(server.serve([listener]))
+    await until(lambda: server.started or running.done(), "the server listens")
+    found = Served(feed, server, listener.getsockname()[1], running)
+    try:
+        yield found
+    finally:
+        await found.stop()
+
+
+class Events:
+    """What a client has read."""
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        self._lines = lines
+        self.comments = 0
+        self.retry: int | None = None
+
+    async def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        fields: dict[str, str] = {}
+        async for line in self._lines:
+            text = line.decode().removesuffix("\n")
+            name, _, value = text.partition(": ")
+            if not text and "data" in fields:
+                yield {"id": fields["id"], "event": fields["event"], "data": json.loads(fields["data"])}
+            if not text:
+                fields = {}
+            elif not name:
+                self.comments += 1
+            elif name == "retry":
+                self.retry = int(value)
+            else:
+                assert name in {"id", "event", "data"}
+                assert name not in fields
+                fields[name] = value
+
+    async def take(self, count: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        async for event in self:
+            found.append(event)
+            if len(found) == count:
+                return found
+        return found
+
+
+@asynccontextmanager
+async def connected(
+    served: Served, path: str, last_event_id: str | None = None
+) -> AsyncIterator[tuple[aiohttp.ClientResponse, Events]]:
+    headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        session.get(f"{served.url}/api/v1{path}", headers=headers) as response,
+    ):
+        yield response, Events(aiter(response.content))
+
+
+async def read_all(served: Served, path: str, last_event_id: str | None = None) -> list[dict[str, Any]]:
+    """Until the server ends the stream."""
+    async with connected(served, path, last_event_id) as (response, events):
+        assert response.status == 200
+        return [event async for event in events]
+
+
+async def refusal(served: Served, path: str, last_event_id: str | None = None) -> tuple[int, dict[str, Any], Any]:
+    async with connected(served, path, last_event_id) as (response, _):
+        return response.status, await response.json(content_type="application/problem+json"), response.headers

@@ -1,0 +1,233 @@
+"""The audit trail: a line for every call that changes something, before it is answered."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from fastapi import Request
+from starlette.responses import Response
+
+from penstock.api import auditing
+from penstock.api.access import TABLE
+from penstock.api.auditing import Trail, note, skip_audit
+from penstock.errors import Conflict, StoreUnavailable
+from penstock.stores.records import AuditLine
+from tests.api.asgi import EVERYWHERE, Site, filled
+from tests.waiting import let_others_run, until
+
+LINE = AuditLine(1.0, "", "", "cancel_execution", "executions/1", "", 202)
+
+
+def with_route(method: str, path: str, endpoint: Any, **settings: Any) -> Site:
+    """A site where one route does something else."""
+    site = Site(**settings)
+    for route in site.app.router.routes:
+        if getattr(route, "path", None) == path and method in getattr(route, "methods", ()):
+            replaced = type(route)(path, endpoint, methods=[method])  # type: ignore[call-arg]
+            site.app.router.routes[site.app.router.routes.index(route)] = replaced
+            return site
+    raise AssertionError(f"no route {method} {path}")
+
+
+def test_every_call_that_changes_something_leaves_a_line_and_no_other_does():
+    async def scenario() -> None:
+        site = Site(host=EVERYWHERE, rate_limit="off")
+        key, token = await site.keys.create("ops", ["admin"])
+        for (method, path), rule in TABLE.items():
+            site.cold.lines.clear()
+            await site.call(method, filled(path), {"Authorization": f"Bearer {token}"})
+            changes = method != "GET" and not path.endswith("/validate")
+            assert len(site.cold.lines) == changes, (method, path)
+            for line in site.cold.lines:
+                assert (line.key_id, line.key_name, line.action, line.status) == (key.id, "ops", rule.operation, 200)
+                assert line.address == "192.0.2.7"
+                assert line.at > 1_700_000_000
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "action", "about", "detail"),
+    [
+        ("POST", "/api/v1/executions/0192-ab/cancel", "cancel_execution", "executions/0192-ab", {}),
+        ("DELETE", "/v1/workflow/0192-ab", "cancel_execution", "executions/0192-ab", {}),
+        ("POST", "/workflow/trigger/0192-ab", "trigger_execution", "executions/0192-ab", {}),
+        ("POST", "/api/v1/dead-letters/7/retry", "retry_dead_letter", "dead-letters/7", {}),
+        ("POST", "/api/admin/dlq/7/retry", "retry_dead_letter", "dead-letters/7", {}),
+        ("PUT", "/api/v1/workflows/report/aliases/stable", "set_alias", "workflows/report", {"p1": "stable"}),
+        ("DELETE", "/api/v1/workflows/a%20%7B0%7D%0d%0ab", "delete_workflow", None, {}),
+        ("DELETE", "/api/v1/workflows/a%7B0%7D%7Bx%7D%0d", "delete_workflow", "workflows/a{0}{x}\r", {}),
+        ("DELETE", "/api/v1/workflows/" + "x" * 5000, "delete_workflow", "workflows/" + "x" * 290, {}),
+        ("POST", "/api/v1/executions", "start_execution", "executions", {}),
+    ],
+)
+def test_what_a_line_is_about(method, target, action, about, detail):
+    async def scenario() -> None:
+        site = Site()
+        await site.call(method, target)
+        found = [(line.action, line.object, line.detail, line.key_id) for line in site.cold.lines]
+        assert found == ([(action, about, detail, "")] if about else [])
+
+    asyncio.run(scenario())
+
+
+def test_a_call_that_is_not_allowed_leaves_a_line_and_a_stranger_none():
+    async def scenario() -> None:
+        site = Site(host=EVERYWHERE)
+        read = await site.key("read", name="dashboard")
+        await site.call("POST", "/api/v1/executions/x/cancel", read)
+        await site.call("POST", "/api/v1/executions/x/cancel")
+        await site.call("POST", "/api/v1/nothing", read)
+        assert [(line.key_name, line.status) for line in site.cold.lines] == [("dashboard", 403)]
+
+    asyncio.run(scenario())
+
+
+def test_a_route_adds_what_only_it_knows():
+    async def start(request: Request) -> Response:
+        note(request.scope, "executions/0192-new", retry_of="0192-old")
+        note(request.scope, count=1)
+        return Response(status_code=201)
+
+    async def scenario() -> None:
+        site = with_route("POST", "/api/v1/executions", start)
+        await site.call("POST", "/api/v1/executions")
+        (line,) = site.cold.lines
+        assert (line.object, line.status) == ("executions/0192-new", 201)
+        assert line.detail == {"retry_of": "0192-old", "count": 1}
+
+    asyncio.run(scenario())
+
+
+def test_a_route_may_also_set_it_as_a_whole():
+    async def start(request: Request) -> Response:
+        request.scope["penstock.audit"] = {"object": "keys/1", "detail": {"a": 1}}
+        return Response()
+
+    async def scenario() -> None:
+        site = with_route("POST", "/api/v1/keys", start)
+        await site.call("POST", "/api/v1/keys")
+        assert [(line.object, line.detail) for line in site.cold.lines] == [("keys/1", {"a": 1})]
+
+    asyncio.run(scenario())
+
+
+def test_a_preview_leaves_no_line():
+    async def preview(request: Request) -> Response:
+        skip_audit(request.scope)
+        return Response()
+
+    async def scenario() -> None:
+        site = with_route("POST", "/api/v1/dead-letters/retry", preview)
+        assert (await site.call("POST", "/api/v1/dead-letters/retry")).status == 200
+        assert site.cold.lines == []
+
+    asyncio.run(scenario())
+
+
+def test_a_call_that_fails_leaves_a_line_with_its_answer():
+    async def conflict(_request: Request) -> Response:
+        raise Conflict("it has ended")
+
+    async def broken(_request: Request) -> Response:
+        raise RuntimeError("a bug")
+
+    async def scenario() -> None:
+        site = with_route("POST", "/api/v1/executions", conflict)
+        assert (await site.call("POST", "/api/v1/executions")).status == 409
+        assert [line.status for line in site.cold.lines] == [409]
+        site = with_route("POST", "/api/v1/executions", broken)
+        with pytest.raises(RuntimeError, match="a bug"):  # the framework answers 500 and lets the server log it
+            await site.call("POST", "/api/v1/executions")
+        assert [line.status for line in site.cold.lines] == [500]
+
+    asyncio.run(scenario())
+
+
+def test_lines_of_one_turn_are_written_together():
+    async def scenario() -> None:
+        site = Site()
+        calls = [site.call("POST", f"/api/v1/executions/{n}/cancel") for n in range(50)]
+        assert {answer.status for answer in await asyncio.gather(*calls)} == {200}
+        assert sum(site.cold.batches) == 50
+        assert len(site.cold.batches) <= 3
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_waits_for_its_line():
+    async def scenario() -> None:
+        site = Site()
+        site.cold.gate = asyncio.Event()
+        answer = asyncio.create_task(site.call("POST", "/api/v1/executions/1/cancel"))
+        await let_others_run()
+        assert not answer.done()
+        site.cold.gate.set()
+        assert (await answer).status == 200
+        assert len(site.cold.lines) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
+    monkeypatch.setattr(auditing, "LONGEST_SECONDS", 0.02)
+
+    async def scenario() -> None:
+        site = Site()
+        site.cold.gate = asyncio.Event()
+        assert (await site.call("POST", "/api/v1/executions/1/cancel")).status == 200
+        assert site.cold.lines == []
+        site.cold.gate.set()
+        await site.trail.drain()
+        assert len(site.cold.lines) == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_line_that_can_not_be_written_is_logged_on_one_line_and_the_answer_stays(caplog):
+    async def scenario() -> None:
+        site = Site()
+        site.cold.failure = StoreUnavailable("disk is full")
+        with caplog.at_level(logging.ERROR, "penstock.audit"):
+            assert (await site.call("DELETE", "/api/v1/workflows/a%0d%1b")).status == 200
+        site.cold.failure = None
+        assert (await site.call("POST", "/api/v1/executions/2/cancel")).status == 200
+        assert [line.object for line in site.cold.lines] == ["executions/2"]
+
+    asyncio.run(scenario())
+    (record,) = caplog.records
+    message = record.getMessage()
+    assert message.startswith("not in the audit trail: {")
+    assert '"object":"workflows/a\\r\\u001b"' in message
+    assert message.isprintable()
+
+
+def test_a_caller_that_gives_up_takes_no_other_line_with_it():
+    async def scenario() -> None:
+        site = Site()
+        site.cold.gate = asyncio.Event()
+        one = asyncio.create_task(site.trail.write(LINE))
+        other = asyncio.create_task(site.trail.write(LINE))
+        await let_others_run()
+        one.cancel()
+        await let_others_run()
+        site.cold.gate.set()
+        await other
+        assert site.cold.batches == [2]
+
+    asyncio.run(scenario())
+
+
+def test_what_is_being_written_can_be_waited_for():
+    async def scenario() -> None:
+        site = Site()
+        trail: Trail = site.trail
+        await trail.drain()
+        writing = asyncio.create_task(trail.write(LINE))
+        await asyncio.sleep(0)
+        await trail.drain()
+        assert site.cold.batches == [1]
+        await until(writing.done)
+
+    asyncio.run(scenario())

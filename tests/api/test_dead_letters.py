@@ -1,0 +1,190 @@
+"""Dead letters over HTTP: found by filter, looked at, retried one by one or many, dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.api.caller import Caller, assert_problem, at_once, failing
+from tests.api_server import running_service
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
+    with running_service(tmp_path_factory.mktemp("letters")) as service:
+        yield Caller(service.address)
+
+
+def dead(api: Caller, name: str, **fields: Any) -> tuple[str, int]:
+    """An execution that failed, and its only dead letter."""
+    execution_id = api.ended(failing(name), **fields)["execution_id"]
+    (letter,) = api.items("/dead-letters", execution_id=execution_id)
+    return execution_id, letter["id"]
+
+
+def doubly_failing(name: str) -> dict[str, Any]:
+    once = {"retry": {"max_attempts": 1}}
+    nodes = [
+        {"id": "x", "handler": "fail", **once},
+        {"id": "y", "handler": "transform", "config": {"expression": "1/0"}, **once},
+    ]
+    return {"name": name, "on_failure": "continue", "nodes": nodes}
+
+
+def test_a_letter_tells_what_failed_why_and_how_often(api: Caller) -> None:
+    written = failing("told", message="no luck")
+    written["nodes"][1]["retry"] = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
+    ended = api.ended(written)
+    (letter,) = api.items("/dead-letters", workflow="told")
+    assert letter == api.shown(f"/dead-letters/{letter['id']}")
+    assert (letter["execution_id"], letter["node_id"], letter["handler"]) == (ended["execution_id"], "bad", "fail")
+    assert (letter["workflow"], letter["version"], letter["category"]) == ("told", 1, "handler")
+    assert letter["error"] == {"category": "handler", "message": "no luck"}
+    assert [attempt["attempt"] for attempt in letter["attempts"]] == [1, 2, 3]
+    assert all(attempt["error"] == letter["error"] for attempt in letter["attempts"])
+    assert (letter["closed"], letter["closed_at"], letter["retried_as"]) == (None, None, None)
+
+
+def test_each_filter_finds_its_own(api: Caller) -> None:
+    execution_id = api.ended(doubly_failing("filters"))["execution_id"]
+    _, other = dead(api, "filters-too")
+    found = {letter["node_id"]: letter for letter in api.items("/dead-letters", execution_id=execution_id)}
+    assert found.keys() == {"x", "y"}
+
+    def ids(**query: Any) -> set[int]:
+        return {letter["id"] for letter in api.items("/dead-letters", **query)}
+
+    both = {found["x"]["id"], found["y"]["id"]}
+    assert ids(workflow="filters") == both
+    assert ids(workflow="filters", handler="fail") == {found["x"]["id"]}
+    assert ids(workflow="filters", handler="transform") == {found["y"]["id"]}
+    assert ids(workflow="filters", category=found["y"]["category"]) == {found["y"]["id"]}
+    assert ids(workflow="filters", category="nothing") == set()
+    assert ids(workflow="filters-too") == {other}
+    assert both | {other} <= ids(handler="fail") | ids(handler="transform")
+    assert ids(execution_id="nowhere") == set()
+
+
+def test_the_list_is_in_pages_the_newest_first(api: Caller) -> None:
+    made = [dead(api, "paged")[1] for _ in range(5)]
+    assert [letter["id"] for letter in api.items("/dead-letters", workflow="paged", limit=2)] == made[::-1]
+    page = api.shown("/dead-letters", workflow="paged", limit=2)
+    dead(api, "paged")
+    rest = api.items("/dead-letters", workflow="paged", limit=2, cursor=page["next_cursor"])
+    assert [letter["id"] for letter in rest] == made[::-1][2:]
+
+
+def test_a_retried_letter_is_closed_with_the_execution_that_came_of_it(api: Caller) -> None:
+    execution_id, letter_id = dead(api, "one-retry", labels={"team": "a"})
+    answer = api.post(f"/dead-letters/{letter_id}/retry")
+    assert answer.status == 201
+    assert (answer.body["retry_of"], answer.body["keeps"]) == (execution_id, ["a"])
+    made = api.until_state(answer.body["execution_id"], "FAILED")
+    assert (made["retry_of"], made["labels"]) == (execution_id, {"team": "a"})
+    letter = api.shown(f"/dead-letters/{letter_id}")
+    assert (letter["closed"], letter["retried_as"]) == ("retried", made["execution_id"])
+    assert letter["closed_at"]
+    assert letter_id not in {each["id"] for each in api.items("/dead-letters")}
+    assert letter_id in {each["id"] for each in api.items("/dead-letters", closed=True)}
+    body = assert_problem(api.post(f"/dead-letters/{letter_id}/retry"), 409, "conflict")
+    assert made["execution_id"] in body["detail"]
+    (after,) = api.items("/dead-letters", execution_id=made["execution_id"])
+    assert after["id"] != letter_id, "it failed again, and has a letter of its own"
+
+
+def test_one_retry_closes_all_letters_of_its_execution(api: Caller) -> None:
+    execution_id = api.ended(doubly_failing("pair"))["execution_id"]
+    letters = [letter["id"] for letter in api.items("/dead-letters", execution_id=execution_id)]
+    made = api.post(f"/dead-letters/{letters[0]}/retry").body["execution_id"]
+    assert api.items("/dead-letters", execution_id=execution_id) == []
+    assert {api.shown(f"/dead-letters/{each}")["retried_as"] for each in letters} == {made}
+
+
+def test_ten_retries_of_a_letter_at_once_make_one_execution(api: Caller) -> None:
+    _, letter_id = dead(api, "hurry")
+    answers = at_once(10, lambda _: api.post(f"/dead-letters/{letter_id}/retry"))
+    assert {answer.status for answer in answers} <= {201, 409}
+    assert len({answer.body["execution_id"] for answer in answers if answer.status == 201}) == 1
+    assert len(api.items("/executions", workflow="hurry")) == 2
+
+
+def test_a_dropped_letter_is_closed_and_cannot_be_retried(api: Caller) -> None:
+    execution_id, letter_id = dead(api, "dropped")
+    assert api.delete(f"/dead-letters/{letter_id}").status == 204
+    letter = api.shown(f"/dead-letters/{letter_id}")
+    assert (letter["closed"], letter["retried_as"]) == ("dropped", None)
+    assert api.items("/dead-letters", workflow="dropped") == []
+    assert [each["id"] for each in api.items("/dead-letters", workflow="dropped", closed=True)] == [letter_id]
+    assert_problem(api.delete(f"/dead-letters/{letter_id}"), 409, "conflict")
+    assert_problem(api.post(f"/dead-letters/{letter_id}/retry"), 409, "conflict")
+    assert api.post(f"/executions/{execution_id}/retry").status == 201, "the execution itself can still be retried"
+
+
+def test_many_are_retried_by_filter_with_one_execution_for_each_that_failed(api: Caller) -> None:
+    failed = {api.ended(doubly_failing("many"))["execution_id"] for _ in range(3)}
+    dead(api, "not-many")
+    asked = api.post("/dead-letters/retry", {"workflow": "many", "preview": True})
+    assert asked.status == 200
+    assert {item["retry_of"] for item in asked.body["items"]} == failed
+    assert all(item["execution_id"] is None and len(item["letters"]) == 2 for item in asked.body["items"])
+    assert len(api.items("/executions", workflow="many")) == 3
+    done = api.post("/dead-letters/retry", {"workflow": "many"})
+    assert done.status == 200
+    assert {item["retry_of"] for item in done.body["items"]} == failed
+    made = {item["execution_id"] for item in done.body["items"]}
+    assert len(made) == 3
+    for execution_id in made:
+        api.until_state(execution_id, "FAILED")
+    assert len(api.items("/executions", workflow="many")) == 6
+    assert {letter["execution_id"] for letter in api.items("/dead-letters", workflow="many")} == made
+    assert len(api.items("/dead-letters", workflow="not-many")) == 1
+
+
+def test_many_are_retried_by_their_ids(api: Caller) -> None:
+    letters = [dead(api, "by-id") for _ in range(3)]
+    chosen = letters[:2]
+    done = api.post("/dead-letters/retry", {"ids": [letter for _, letter in chosen]}).body
+    assert {item["retry_of"]: item["letters"] for item in done["items"]} == {name: [each] for name, each in chosen}
+    assert [each["id"] for each in api.items("/dead-letters", execution_id=letters[2][0])] == [letters[2][1]]
+    assert api.post("/dead-letters/retry", {"ids": [chosen[0][1]]}).body["items"] == [], "it is closed"
+    assert api.post("/dead-letters/retry", {"ids": []}).body["items"] == []
+    assert_problem(api.post("/dead-letters/retry", {"ids": [letters[2][1], 10**9]}), 404, "not_found")
+    assert api.shown(f"/dead-letters/{letters[2][1]}")["closed"] is None, "all of them, or none"
+
+
+def test_what_cannot_be_retried_says_why_and_the_others_are(api: Caller) -> None:
+    retried, _ = dead(api, "mixed")
+    other, _ = dead(api, "mixed")
+    api.post(f"/executions/{retried}/retry")
+    done = {item["retry_of"]: item for item in api.post("/dead-letters/retry", {"workflow": "mixed"}).body["items"]}
+    assert done[retried]["error"]["status"] == 409
+    assert done[other]["execution_id"]
+
+
+@pytest.mark.parametrize("path", ["0", "-1", "x", "999999", "1.5", "99999999999999999999", "%00", "..", "1/2"])
+def test_a_letter_that_is_not_there_is_not_found(api: Caller, path: str) -> None:
+    for answer in (
+        api.get(f"/dead-letters/{path}"), api.delete(f"/dead-letters/{path}"), api.post(f"/dead-letters/{path}/retry"),
+    ):  # fmt: skip
+        assert_problem(answer, answer.status)
+        assert answer.status in {404, 422}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"ids": ["1"]}, {"ids": [0]}, {"ids": [2**60]}, {"ids": 1}, {"workflow": 1}, {"limit": 0}, {"preview": 1},
+        {"all": True}, [], "x", {"ids": [1] * 1001},
+    ],
+)  # fmt: skip
+def test_a_bulk_retry_that_means_nothing_is_refused(api: Caller, body: Any) -> None:
+    before = api.count()
+    assert_problem(api.post("/dead-letters/retry", body), 422, "invalid_request")
+    assert api.count() == before
+
+
+@pytest.mark.parametrize("query", [{"closed": "perhaps"}, {"limit": 0}, {"cursor": "x"}, {"workflow": "x" * 5000}])
+def test_a_filter_that_means_nothing_is_refused(api: Caller, query: dict[str, Any]) -> None:
+    assert_problem(api.get("/dead-letters", **query), 422, "invalid_request")

@@ -1,0 +1,38 @@
+"""What the pages use of curl, for machines without it: -s, -N, -X METHOD, -H "name: value", --json DATA|@FILE."""
+
+from __future__ import annotations
+
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+
+def main(arguments: list[str]) -> None:
+    method, data, headers, address = None, None, {}, ""
+    given = iter(arguments)
+    for argument in given:
+        if argument in ("-s", "-N", "-sN"):
+            continue
+        if argument == "-X":
+            method = next(given)
+        elif argument == "-H":
+            name, _, value = next(given).partition(":")
+            headers[name] = value.strip()
+        elif argument == "--json":
+            text = next(given)
+            data = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
+            headers["Content-Type"] = "application/json"
+        else:
+            address = argument if "//" in argument else f"http://{argument}"
+    request = urllib.request.Request(address, data, headers, method=method)  # noqa: S310 -- the page's own service
+    try:
+        answer = urllib.request.urlopen(request)  # noqa: S310
+    except urllib.error.HTTPError as error:
+        answer = error
+    with answer:
+        sys.stdout.write(answer.read().decode())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,128 @@
+"""Nodes that an earlier execution of the chain has completed: recorded at the start, never run."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.engine.events import AddedNode, Blob
+from penstock.engine.execution import COMMIT_WEIGHT
+from tests.engine.lane import commit_weight
+from tests.engine.trial import Trial, decision, node, once
+
+ONE = b'{"x":1}'
+
+
+def test_a_kept_node_is_recorded_in_the_first_commit_and_what_comes_after_it_starts():
+    trial = Trial(node("a"), node("b", "a", config={"x": "{{ a.x }}"}), kept={"a": ONE})
+    assert trial.states == {"a": "COMPLETED", "b": "QUEUED"}
+    assert trial.dispatches == [("b", 1)]
+    assert (trial.config("b"), trial.tasks[0].inputs) == ({"x": 1}, [("a", ONE)])
+    lines = [(line.node, line.before, line.after, line.attempt, line.reason) for line in trial.committed.history]
+    assert lines[:2] == [("", "PENDING", "RUNNING", 0, None), ("a", "PENDING", "COMPLETED", 0, "kept")]
+    trial.succeed("b")
+    assert trial.state == "COMPLETED"
+
+
+def test_a_kept_node_counts_as_a_success_at_its_join():
+    trial = Trial(node("a"), node("b"), node("join", "a", "b"), kept={"a": ONE})
+    assert trial.dispatches == [("b", 1)]
+    trial.succeed("b")
+    assert trial.dispatches == [("b", 1), ("join", 1)]
+
+
+def test_conditions_are_decided_again_from_what_was_kept():
+    branch = [node("yes", "d", condition="d.result"), node("no", "d", condition="!d.result")]
+    trial = Trial(decision("d", gives=True), *branch, node("join", "yes", "no"), kept={"d": b'{"result":false}'})
+    assert trial.states == {"d": "COMPLETED", "yes": "SKIPPED", "no": "QUEUED", "join": "PENDING"}
+
+
+def test_an_execution_of_which_everything_is_kept_completes_at_once():
+    trial = Trial(node("a"), node("b", "a"), kept={"a": ONE, "b": ONE})
+    assert trial.state == "COMPLETED"
+    assert trial.tasks == []
+
+
+def test_a_kept_node_that_the_plan_does_not_have_is_ignored():
+    trial = Trial(node("a"), kept={"gone": ONE})
+    assert trial.states == {"a": "QUEUED"}
+    assert trial.execution.record.kept == 0
+
+
+def test_a_large_kept_output_stays_where_it_is_until_somebody_needs_it():
+    blob = Blob("key", 3)
+    trial = Trial(node("a"), node("b", "a"), node("c", "a", config={"x": "{{ a.x }}"}), kept={"a": blob})
+    assert trial.committed.load(trial.plan).outputs == {"a": blob}
+    assert [(task.node, task.inputs) for task in trial.tasks] == [("b", [("a", blob)])]
+    assert trial.execution.wanted == {"a": blob}
+    trial.provide(a={"x": 1})
+    assert trial.config("c") == {"x": 1}
+
+
+def test_thousands_of_kept_nodes_are_split_into_commits_and_survive_a_crash_between_them():
+    size = 2_500
+    trial = Trial(*[node(f"n{i}", *([f"n{i - 1}"] if i else [])) for i in range(size)], node("last", f"n{size - 1}"),
+                  kept={f"n{i}": ONE for i in range(size)})  # fmt: skip
+    left = []
+    while trial.last.more:
+        assert trial.last.weight == COMMIT_WEIGHT
+        assert trial.wake_at == trial.now, "a crash here would leave it waiting for nothing"
+        assert trial.tasks == []
+        left.append(trial.execution.record.kept)
+        trial.lose_the_owner()
+    assert left == [size - COMMIT_WEIGHT + 1, size - 2 * COMMIT_WEIGHT + 1]
+    assert trial.execution.record.kept == 0
+    assert trial.dispatches == [("last", 1)]
+
+
+def test_nothing_is_decided_before_all_that_is_kept_is_recorded():
+    """A node is asked whether it starts as soon as a parent settles; the answer must not come before its own record."""
+    with commit_weight(2):
+        trial = Trial(node("a"), node("b", "a"), node("c", "b"), kept={"a": ONE, "b": ONE})
+        assert trial.states == {"a": "COMPLETED", "b": "PENDING", "c": "PENDING"}
+        trial.pause()
+        trial.lose_the_owner()
+        trial.resume()
+        trial.go_on()
+    assert trial.states == {"a": "COMPLETED", "b": "COMPLETED", "c": "QUEUED"}
+    assert trial.dispatches == [("c", 1)]
+
+
+def test_a_paused_execution_records_the_rest_of_what_it_keeps():
+    with commit_weight(2):
+        trial = Trial(node("a"), node("b"), node("c"), kept={"a": ONE, "b": ONE, "c": ONE})
+        trial.pause()
+        while trial.last.more:
+            trial.go_on()
+    assert trial.state == "COMPLETED"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_cancelled_execution_keeps_what_it_had_not_recorded_yet(begun):
+    with commit_weight(2):
+        trial = Trial(node("a"), node("b"), node("c"), start=begun, kept={"a": ONE, "b": ONE})
+        trial.cancel()
+    assert trial.states == {"a": "COMPLETED", "b": "COMPLETED", "c": "CANCELLED"}
+    assert (trial.state, trial.execution.record.kept, trial.tasks) == ("CANCELLED", 0, [])
+
+
+def test_an_execution_that_times_out_keeps_what_it_had_not_recorded_yet():
+    with commit_weight(2):
+        trial = Trial(node("a"), node("b"), node("c"), kept={"a": ONE, "b": ONE}, timeout_seconds=5)
+        trial.timer(at=5.0)
+    assert trial.states == {"a": "COMPLETED", "b": "COMPLETED", "c": "SKIPPED"}
+
+
+def test_nothing_is_recorded_before_the_start():
+    trial = Trial(node("a"), start=False, kept={"a": ONE})
+    trial.add(AddedNode("a[0]", "a"))
+    assert trial.states == {"a": "PENDING", "a[0]": "PENDING"}
+    trial.lose_the_owner()
+    trial.begin()
+    assert trial.states == {"a": "COMPLETED", "a[0]": "QUEUED"}
+
+
+def test_a_failure_later_on_leaves_what_was_kept_as_it_is():
+    trial = Trial(node("a"), once("b", "a"), node("c", "b"), kept={"a": ONE})
+    trial.fail("b")
+    assert trial.states == {"a": "COMPLETED", "b": "FAILED", "c": "SKIPPED"}
+    assert trial.output("a") == {"x": 1}

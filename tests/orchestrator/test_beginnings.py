@@ -1,0 +1,149 @@
+"""How the owner comes by an execution that hasn't begun, or has begun and not yet recorded all that it keeps."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from penstock.engine import execution as core
+from penstock.engine.commands import ExecutionRecord
+from penstock.engine.events import (
+    AddedNode,
+    Blob,
+    CancelRequested,
+    ExecutionBroke,
+    ExecutionStarted,
+    NodesAdded,
+    PauseRequested,
+)
+from penstock.engine.states import ExecutionState
+from penstock.stores.base import Kept, NewExecution
+from tests.orchestrator.desk import Desk, diamond, node
+
+NAME = "the-retry"
+
+
+async def accept(desk: Desk, nodes: list[dict[str, Any]], *kept: Kept) -> None:
+    plan = await desk.workflow(nodes)
+    record = ExecutionRecord(NAME, plan.name, plan.version, ExecutionState.PENDING, b"{}", desk.now)
+    await desk.stores.cold.create([NewExecution(record, retry_of="execution-0", kept=list(kept))])
+
+
+async def retry(desk: Desk, nodes: list[dict[str, Any]], *kept: Kept) -> None:
+    await accept(desk, nodes, *kept)
+    await desk.stores.hot.append([ExecutionStarted(NAME)])
+
+
+def test_what_the_intent_keeps_does_not_run() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        blob = await desk.stores.blobs.put(b'{"x":1}')
+        await retry(desk, diamond(), Kept("a", b"{}"), Kept("b", blob), Kept("gone", b"{}"))
+        tasks = await desk.work(await desk.own())
+        assert [task.node for task in tasks] == ["c", "d"]
+        stored = await desk.stored(NAME)
+        assert stored.record.state == ExecutionState.COMPLETED
+        assert stored.outputs["b"] == blob
+        assert isinstance(stored.outputs["b"], Blob)
+        assert [run.address for run in stored.runs.values() if run.reason == "kept"] == ["a", "b"]
+
+    asyncio.run(scenario())
+
+
+def test_an_owner_that_dies_between_the_commits_leaves_nothing_that_was_kept_to_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        names = [f"n{i}" for i in range(7)]
+        chain = [node(name, *names[i - 1 : i]) for i, name in enumerate(names)]
+        await retry(desk, [*chain, node("last", names[-1])], *[Kept(name, b"{}") for name in names])
+        left = []
+        for turn in range(9):
+            owner = await desk.own(f"owner-{turn}", seconds=0.0)
+            await owner.step()
+            left.append((await desk.stored(NAME)).record.kept)
+            desk.now += 1
+        assert left[:4] == [6, 4, 2, 0]
+        assert [task.node for task in await desk.fetch()] == ["last"]
+
+    monkeypatch.setattr(core, "COMMIT_WEIGHT", 2)
+    asyncio.run(scenario())
+
+
+def test_the_intent_is_read_only_while_something_in_it_is_needed() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        await retry(desk, diamond(), Kept("a", b"{}"))
+        read: list[str] = []
+        real = desk.stores.cold.intent
+
+        async def intent(execution_id: str) -> NewExecution | None:
+            read.append(execution_id)
+            return await real(execution_id)
+
+        desk.stores.cold.intent = intent  # type: ignore[method-assign]
+        await desk.drain(await desk.own("owner-1", seconds=0.0))
+        desk.now += 1
+        assert [task.node for task in await desk.work(await desk.own("owner-2"))] == ["b", "c", "d"]
+        assert read == [NAME]
+
+    asyncio.run(scenario())
+
+
+def test_an_execution_that_gained_nodes_before_its_start_still_keeps() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        await retry(desk, [node("a"), node("b", "a")], Kept("a", b"{}"))
+        owner = await desk.own("owner-1", seconds=0.0)
+        execution = (await owner._loader.load([NAME], [NAME]))[0][NAME]
+        owner._cache[NAME] = owner._batch[NAME] = execution
+        execution.handle(NodesAdded(NAME, (AddedNode("b[0]", "b", ("a",)),)), desk.now)
+        await owner._commit_batch()
+        desk.now += 1
+        assert sorted(task.node for task in await desk.work(await desk.own("owner-2"))) == ["b", "b[0]"]
+
+    asyncio.run(scenario())
+
+
+def test_an_execution_cancelled_before_it_began_ends_without_running_anything() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        await accept(desk, diamond())
+        await desk.stores.hot.append([CancelRequested(NAME), ExecutionStarted(NAME)])
+        assert await desk.work(await desk.own()) == []
+        stored = await desk.stored(NAME)
+        assert [(line.node, line.before, line.after) for line in stored.history] == [
+            *[(name, "PENDING", "CANCELLED") for name in "abcd"],
+            ("", "PENDING", "CANCELLED"),
+        ]
+        assert stored.record.started_at is None
+
+    asyncio.run(scenario())
+
+
+def test_a_start_in_a_later_batch_than_the_cancel_changes_nothing() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        await accept(desk, diamond(), Kept("a", b"{}"))
+        owner = await desk.own()
+        await desk.stores.hot.append([CancelRequested(NAME)])
+        await desk.drain(owner)
+        await desk.stores.hot.append([ExecutionStarted(NAME)])
+        assert await desk.work(owner) == []
+        assert await desk.states(NAME) == dict(zip("abcd", ["COMPLETED"] + ["CANCELLED"] * 3, strict=True))
+        assert await desk.state(NAME) == "CANCELLED"
+
+    asyncio.run(scenario())
+
+
+def test_no_other_event_makes_an_execution_begin() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        await accept(desk, diamond())
+        await desk.stores.hot.append([PauseRequested(NAME), ExecutionBroke(NAME, "no"), CancelRequested("never-was")])
+        assert await desk.work(await desk.own()) == []
+        assert await desk.state(NAME) == "PENDING"
+        assert await desk.stores.hot.load([NAME, "never-was"]) == {}
+
+    asyncio.run(scenario())

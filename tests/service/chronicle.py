@@ -1,0 +1,106 @@
+"""A real store whose history a test writes, commit by commit, as the owner of its only partition does."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Self
+
+from penstock.engine.commands import Commands, ExecutionRecord, Transition
+from penstock.engine.states import ExecutionState
+from penstock.service.feed import Feed
+from penstock.service.readers import Batch
+from penstock.stores import codec
+from penstock.stores.base import Lease, NewExecution, Stores
+from penstock.stores.memory import MemoryStores
+from penstock.stores.sqlite import SqliteStores
+
+
+class Watched:
+    """A cold store that counts what is asked of it; a test may do something before or after a reading."""
+
+    def __init__(self, cold: Any) -> None:
+        self._cold = cold
+        self.histories = self.feeds = 0
+        self.before: list[Any] = []
+        self.then: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cold, name)
+
+    async def history(self, execution_id: str, after: int = 0) -> Any:
+        self.histories += 1
+        return await self._around(self._cold.history, execution_id, after)
+
+    async def feed(self, after: int, limit: int = 500) -> Any:
+        self.feeds += 1
+        return await self._around(self._cold.feed, after, limit)
+
+    async def _around(self, call: Any, *arguments: Any) -> Any:
+        if self.before:
+            await self.before.pop(0)()
+        answer = await call(*arguments)
+        if self.then:
+            await self.then.pop(0)()
+        return answer
+
+
+class Chronicle:
+    def __init__(self, stores: Any, lease: Lease, **limits: int) -> None:
+        self.stores: Stores = stores
+        self._lease = lease
+        self.cold: Any = Watched(stores.cold)
+        self.feed = Feed(self.cold, **limits)
+        self._last: dict[str, int] = {}
+
+    @classmethod
+    async def begin(cls, path: Path | None = None, **limits: int) -> Self:
+        """In memory, or in a file; what that has of executions is known."""
+        stores = SqliteStores(path) if path else MemoryStores(time.time)
+        lease = await stores.hot.acquire(0, "owner", 3600.0)
+        assert lease is not None
+        chronicle = cls(stores, lease, **limits)
+        for name in await chronicle.stores.cold.started(0):
+            loaded = await chronicle.stores.hot.load([name])
+            chronicle._last[name] = loaded[name].last_seq if name in loaded else 0
+        return chronicle
+
+    async def end(self) -> None:
+        self.feed.close()
+        await self.stores.close()
+
+    async def accept(self, *names: str) -> None:
+        for name in names:
+            record = ExecutionRecord(name, "flow", 1, ExecutionState.PENDING, b"{}", 1000.0)
+            await self.stores.cold.create([NewExecution(record)])
+            self._last[name] = 0
+
+    async def commit(self, name: str, lines: int = 1, *, told: bool = True) -> None:
+        """Some lines of an execution; nobody is told of a commit whose answer was lost."""
+        first = self._last[name] + 1
+        history = [
+            Transition(seq, 1000.0 + seq, f"n{seq}", "PENDING", "QUEUED", 1) for seq in range(first, first + lines)
+        ]
+        await self._write(Commands(name, history=history), told=told)
+
+    async def finish(self, name: str, *, told: bool = True) -> None:
+        seq = self._last[name] + 1
+        record = ExecutionRecord(name, "flow", 1, ExecutionState.COMPLETED, b"{}", 1000.0, finished_at=1001.0)
+        history = [Transition(seq, 1000.0 + seq, "", "RUNNING", "COMPLETED", 0)]
+        await self._write(Commands(name, record=record, history=history, finished=True), told=told)
+
+    async def _write(self, commands: Commands, *, told: bool) -> None:
+        lease = self._lease
+        await self.stores.hot.commit(codec.new_commit(lease, lease.position, [commands]))
+        lease.commit_number += 1
+        self._last[commands.execution_id] = commands.history[-1].seq
+        if told:
+            self.feed.publish([commands])
+
+
+def seqs(batches: list[Batch]) -> list[int]:
+    return [entry.line.seq for batch in batches for entry in batch.entries]
+
+
+def ids(batches: list[Batch]) -> list[str]:
+    return [entry.id for batch in batches for entry in batch.entries]

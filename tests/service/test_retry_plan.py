@@ -1,0 +1,192 @@
+"""What a retry keeps and runs, and the words in which it says why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.definition.plan import Plan
+from penstock.errors import NotFound
+from penstock.service.retries import RetryPlan, plan_retry
+from penstock.stores.base import Stored
+from tests.engine.trial import Trial, compiled, decision, node, once
+
+BRANCH = "its branch wasn't taken; the condition is decided again"
+
+
+def stored(trial: Trial) -> Stored:
+    execution = trial.execution
+    return Stored(execution.record, execution.runs, execution.outputs, execution.last_seq, [], [])
+
+
+def planned(trial: Trial, new: Plan | None = None, start: str | None = None) -> tuple[list[str], dict[str, str]]:
+    plan = plan_retry(stored(trial), trial.plan, new or trial.plan, start=start)
+    names = plan.keeps + [run.node_id for run in plan.runs]
+    assert sorted(names) == sorted((new or trial.plan).numbers), "every node is in one of the two lists, once"
+    return plan.keeps, {run.node_id: run.reason for run in plan.runs}
+
+
+def version(number: int, *nodes: dict[str, Any]) -> Plan:
+    plan = compiled(*nodes)
+    plan.version = number
+    return plan
+
+
+def finished(*nodes: dict[str, Any], **workflow: Any) -> Trial:
+    """Everything succeeds."""
+    trial = Trial(*nodes, **workflow)
+    while trial.state == "RUNNING":
+        trial.succeed(next(name for name, state in trial.states.items() if state == "QUEUED"), {"x": 1})
+    return trial
+
+
+def test_what_completed_is_kept_and_the_rest_runs():
+    trial = Trial(node("a"), once("b", "a"), node("c", "b"), node("d"))
+    trial.succeed("a")
+    trial.fail("b")
+    assert planned(trial) == (["a"], {"b": "failed", "c": "never ran", "d": "cancelled"})
+
+
+def test_of_a_cancelled_execution_all_that_had_not_completed_runs():
+    trial = Trial(node("a"), node("b", "a"), node("c", "b"))
+    trial.succeed("a")
+    trial.cancel()
+    assert planned(trial) == (["a"], {"b": "cancelled", "c": "cancelled"})
+
+
+def test_an_execution_that_broke_before_it_began_runs_everything():
+    trial = Trial(node("a"), node("b", "a"), start=False)
+    assert planned(trial) == ([], {"a": "never ran", "b": "never ran"})
+
+
+def test_what_completed_after_something_that_failed_runs_again():
+    trial = Trial(once("a"), node("tidy", "a", trigger_rule="all_done"), node("b", "tidy", trigger_rule="all_done"))
+    trial.fail("a")
+    trial.succeed("tidy")
+    trial.succeed("b")
+    again = "comes after {}, which runs again"
+    assert planned(trial) == ([], {"a": "failed", "tidy": again.format("a"), "b": again.format("tidy")})
+
+
+def test_an_optional_node_that_failed_runs_again_with_what_comes_after_it():
+    trial = Trial(once("a", optional=True), node("b", "a"), once("c"))
+    trial.fail("a")
+    trial.succeed("b")
+    trial.fail("c")
+    _, runs = planned(trial)
+    assert runs == {"a": "failed", "b": "comes after a, which runs again", "c": "failed"}
+
+
+def test_a_join_after_a_branch_that_was_not_taken_is_kept():
+    branches = [node("yes", "d", condition="d.result"), node("no", "d", condition="!d.result")]
+    trial = Trial(
+        decision("d", gives=True), *branches, node("no2", "no"), node("join", "yes", "no2"), once("z", "join")
+    )
+    for name in ("yes", "join"):
+        trial.succeed(name)
+    trial.fail("z")
+    assert planned(trial) == (["d", "yes", "join"], {"no": BRANCH, "no2": BRANCH, "z": "failed"})
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"condition": "execution.id == 'another'"}, {"condition": "d.result", "trigger_rule": "one_success"}],
+    ids=["it asks which execution this is", "it may have been decided before all had settled"],
+)
+def test_what_comes_after_a_branch_that_may_be_decided_differently_runs_again(fields):
+    trial = Trial(decision("d", gives=False), node("a", "d", **fields),
+                  node("b", "a", trigger_rule="none_failed"), once("z", "b"))  # fmt: skip
+    trial.succeed("b")
+    trial.fail("z")
+    assert planned(trial) == (["d"], {"a": BRANCH, "b": "comes after a, which runs again", "z": "failed"})
+
+
+def test_a_branch_that_a_retry_did_not_come_to_decide_again_is_still_not_taken():
+    branches = [node("yes", "d", condition="d.result"), node("no", "d", condition="!d.result"), node("no2", "no")]
+    trial = Trial(decision("d", gives=True), *branches, node("join", "yes", "no2"), node("z", "join"), start=False,
+                  kept=dict.fromkeys(("d", "yes", "join"), b"{}"))  # fmt: skip
+    trial.cancel()
+    assert trial.states["no"] == trial.states["no2"] == "CANCELLED"
+    assert planned(trial) == (["d", "yes", "join"], {"no": BRANCH, "no2": BRANCH, "z": "cancelled"})
+
+
+def test_a_skip_because_of_a_failure_is_no_branch_that_was_not_taken():
+    trial = Trial(once("a"), node("b", "a"), node("c"), node("d", "c"), on_failure="continue")
+    trial.fail("a")
+    trial.succeed("c")
+    trial.succeed("d")
+    assert planned(trial) == (["c", "d"], {"a": "failed", "b": "never ran"})
+
+
+def test_the_chosen_node_and_all_that_comes_after_it_run_again():
+    trial = finished(node("a"), node("b", "a"), node("c", "b"), node("d", "a"))
+    assert planned(trial, start="b") == (
+        ["a", "d"],
+        {"b": "asked for with from", "c": "comes after b, which runs again"},
+    )
+
+
+def test_a_chosen_node_does_not_make_a_failed_one_elsewhere_be_kept():
+    trial = Trial(once("a"), node("b"), on_failure="continue")
+    trial.fail("a")
+    trial.succeed("b")
+    assert planned(trial, start="b") == ([], {"a": "failed", "b": "asked for with from"})
+
+
+def test_an_unknown_node_is_refused_with_the_nearest_name():
+    trial = finished(node("fetch"))
+    with pytest.raises(NotFound, match=r"trial@0 has no node 'fecth'; did you mean 'fetch'\?"):
+        planned(trial, start="fecth")
+    with pytest.raises(NotFound, match=r"has no node 'zzz'$"):
+        planned(trial, start="zzz")
+
+
+def test_with_another_version_what_changed_and_what_is_new_runs():
+    old = [node("a"), node("b", "a", config={"x": 1, "y": 2}), node("c", "b"), node("gone"), node("e", "a")]
+    new = version(4, node("a"), node("b", "a", config={"x": 1, "y": 3}), node("c", "b"), node("d", "a"), node("e", "a"))
+    keeps, runs = planned(finished(*old), new)
+    assert keeps == ["a", "e"]
+    assert runs == {"b": "changed in version 4", "c": "comes after b, which runs again", "d": "new in version 4"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"handler": "echo"},
+        {"config": {"x": True}},
+        {"config": {}},
+        {"dependencies": ["a"]},
+        {"condition": "a.x == 1"},
+        {"trigger_rule": "none_failed"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_each_part_of_a_nodes_meaning_counts(changed):
+    old = [node("a"), node("b"), node("c", "a", "b", config={"x": 1})]
+    new = version(2, *old[:2], {**old[2], **changed})
+    assert planned(finished(*old), new) == (["a", "b"], {"c": "changed in version 2"})
+
+
+def test_a_reference_that_means_another_node_now_is_a_change():
+    old = [node("a"), node("mid", "a"), node("z", "mid", config={"v": '{{ a.b ?? "none" }}'})]
+    new = version(2, node("a"), node("a.b", "a"), node("mid", "a.b"), old[2])
+    _, runs = planned(finished(*old), new)
+    assert runs["z"] == "changed in version 2"
+
+
+def test_order_retries_and_timeouts_are_no_change_of_meaning():
+    old = [node("a"), node("b"), node("c", "a", "b", config={"x": 1, "y": 2})]
+    new = version(
+        2, node("b", timeout_seconds=9), node("a", retry={"max_attempts": 9}),
+        node("c", "b", "a", config={"y": 2, "x": 1}, optional=True, queue="other"),
+    )  # fmt: skip
+    assert planned(finished(*old), new) == (["b", "a", "c"], {})
+
+
+def test_a_plan_with_nothing_but_branches_not_taken_is_idle():
+    trial = finished(decision("d", gives=False), node("a", "d", condition="d.result"), node("b", "d"))
+    plan = plan_retry(stored(trial), trial.plan, trial.plan)
+    assert plan == RetryPlan(0, ["d", "b"], plan.runs)
+    assert plan.is_idle
+    assert not plan_retry(stored(trial), trial.plan, trial.plan, start="a").is_idle
