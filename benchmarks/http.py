@@ -37,9 +37,11 @@ def service(folder: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory(dir=folder, prefix="penstock-bench-") as place:
         command = [sys.executable, "-m", "penstock", "dev", "--port", "0", "--store", f"sqlite:///{place}/bench.db"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=place) as process:
-            assert process.stdout is not None
-            yield process.stdout.readline().split()[-1]
-            process.terminate()
+            try:
+                assert process.stdout is not None
+                yield process.stdout.readline().split()[-1]
+            finally:
+                process.terminate()
 
 
 class Load:

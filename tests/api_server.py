@@ -62,7 +62,10 @@ def running_service(folder: Path, registry: Registry | None = None, **settings: 
             raise running.error
         yield running
     finally:
-        if running.stop is not None:
+        if running.stop is not None and not running.loop.is_closed():
             running.loop.call_soon_threadsafe(running.stop.set)
         thread.join(START_SECONDS)
+        assert not thread.is_alive(), "the service didn't stop"
         running.loop.close()
+    if running.error is not None:
+        raise running.error  # it broke while it ran or when it stopped

@@ -120,7 +120,7 @@ def _text(value: Any) -> Any:
 def _answer(status: int, headers: dict[str, str], data: bytes) -> Answer:
     named = {name.lower(): value for name, value in headers.items()}
     kind = named.get("content-type", "").partition(";")[0]
-    return Answer(status, named, json.loads(data) if kind in {JSON_TYPE, PROBLEM_TYPE} else data)
+    return Answer(status, named, json.loads(data) if data and kind in {JSON_TYPE, PROBLEM_TYPE} else data)
 
 
 def segment(text: str) -> str:

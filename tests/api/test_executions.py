@@ -234,3 +234,14 @@ def test_a_priority_that_is_none_is_refused(api: Caller, priority: Any) -> None:
 @pytest.mark.parametrize("path", ["", "/results", "/history", "/graph", "/nodes/a", "/nodes/a/logs"])
 def test_an_unknown_execution_is_not_found(api: Caller, execution_id: str, path: str) -> None:
     assert_problem(api.get(f"/executions/{segment(execution_id)}{path}"), 404, "not_found")
+
+
+@pytest.mark.parametrize("path", ["%ff%fe", "%ed%a0%80", "%00", "%0a", "%c0%ae%c0%ae", "..%2f..%2fetc%2fpasswd"])
+def test_bytes_that_are_no_text_in_a_path_or_a_query_break_nothing(api: Caller, path: str) -> None:
+    for target in (f"executions/{path}", f"executions/{path}/nodes/{path}", f"workflows/{path}", f"keys/{path}"):
+        answer = api.send("GET", f"/api/v1/{target}")
+        assert answer.status in {404, 405, 422}
+        assert_problem(answer, answer.status)
+    for name in ("text", "workflow", "label", "since", "cursor", "state", "limit"):
+        answer = api.send("GET", f"/api/v1/executions?{name}={path}")
+        assert answer.status in {200, 422}

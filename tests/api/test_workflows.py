@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.service.workflows import choose
-from tests.api.caller import Caller, assert_problem, document, segment
+from tests.api.caller import Caller, assert_problem, at_once, document, segment
 from tests.api_server import running_service
 
 ODD_NAMES = [
@@ -52,6 +52,12 @@ def test_the_same_content_is_the_same_version_and_changed_content_the_next(api: 
     versions = api.items("/workflows/versions/versions")
     assert [each["version"] for each in versions] == [2, 1]
     assert len({each["content_hash"] for each in versions}) == 2
+
+
+def test_fifty_who_store_the_same_at_once_make_one_version(api: Caller) -> None:
+    answers = at_once(50, lambda _: api.post("/workflows", one("at-once")))
+    assert sorted(answer.status for answer in answers) == [200] * 49 + [201]
+    assert {answer.body["version"] for answer in answers} == {1}
 
 
 def test_the_order_of_keys_is_not_content(api: Caller) -> None:

@@ -15,7 +15,7 @@ def run(*command: str):
 def test_hello():
     done = penstock("run", "examples/hello/hello.json", "--input", '{"name": "Ada"}', "--json")
     assert json.loads(done.stdout)["output"] == {"text": "Hello, Ada!", "length": 11}
-    assert len((EXAMPLES / "hello/hello.json").read_text(encoding="utf-8").splitlines()) == 10
+    assert len((EXAMPLES / "hello/hello.json").read_text(encoding="utf-8").splitlines()) == 9
 
 
 def test_quickstart_for_somebody_else():

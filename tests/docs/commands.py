@@ -41,9 +41,11 @@ def served(directory: Path) -> Iterator[str]:
     """`penstock dev`, as the page tells its reader to start it."""
     command = [sys.executable, "-m", "penstock", "dev", "--port", "0"]
     with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield process.stdout.readline().rpartition("//")[2].strip()
-        process.terminate()
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().rpartition("//")[2].strip()
+        finally:
+            process.terminate()
 
 
 @dataclass(frozen=True)
@@ -132,9 +134,16 @@ def start(
 def assert_same(output: str, shown: str, what: str) -> None:
     """Variable parts are made equal first; a line with nothing but … stands for any number of lines."""
     real, wanted = normal(output), normal(shown)
-    lines = (r"(?:.*\n)*" if line.strip() == ANYTHING else re.escape(line + "\n") for line in wanted.split("\n"))
-    pattern = "".join(lines)
+    pattern = "".join(_pattern(line) for line in wanted.split("\n"))
     assert re.fullmatch(pattern, real + "\n"), f"{what}\n--- the page shows\n{wanted}\n--- it is\n{real}"
+
+
+def _pattern(line: str) -> str:
+    if line.strip() == ANYTHING:
+        return r"(?:.*\n)*"
+    if line.endswith(ANYTHING):  # the rest of the line
+        return re.escape(line.removesuffix(ANYTHING)) + r".*\n"
+    return re.escape(line + "\n")
 
 
 def normal(text: str) -> str:

@@ -107,7 +107,7 @@ def test_a_settings_file_is_accepted(block: Block, tmp_path: Path):
 
 
 def test_every_variable_on_the_pages_exists():
-    known = {*SETTINGS, PREFIX + "LLM_BASE_URL", key_variable("default")}
+    known = {*SETTINGS, PREFIX + "LLM_BASE_URL", key_variable("default"), PREFIX + "URL", PREFIX + "API_KEY"}
     for path in pages():
         named = set(VARIABLE.findall(path.read_text(encoding="utf-8")))
         unknown = {name for name in named - known if not NAMED_BY_USERS.fullmatch(name)}
@@ -139,7 +139,10 @@ def test_the_table_has_the_default(variable: str):
 def help_of(command: str) -> str:
     found = cli.get_command(click.Context(cli), command)
     assert found is not None
-    return found.get_help(click.Context(found, info_name=command))
+    helps = [found.get_help(click.Context(found, info_name=command))]
+    if isinstance(found, click.Group):
+        helps += [each.get_help(click.Context(each, info_name=name)) for name, each in found.commands.items()]
+    return "\n".join(helps)
 
 
 def flags_of(command: str) -> set[str]:

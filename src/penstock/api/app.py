@@ -43,7 +43,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
         system.key_routes(service, bodies),
     ):
         app.include_router(router, prefix=PREFIX)
-    app.include_router(system.health_routes(service, fleet))
+    app.include_router(system.health_routes(service, fleet, version))
     _add_front(app, metrics)
     describing.describe(app, version)
     gate.protect(app, settings=settings, keys=service.keys, trail=trail or Trail(service.stores.cold))

@@ -14,6 +14,7 @@ from penstock.api.describing import operation
 from penstock.api.executions import retry_view
 from penstock.api.paging import Cursor, Limit, number_place, page
 from penstock.api.problems import problem_of
+from penstock.errors import NotFound
 from penstock.service import Service
 from penstock.service.letters import Letters, Retried, letter_view
 from penstock.stores.records import LetterSearch
@@ -70,7 +71,10 @@ def _letter_routes(router: APIRouter, letters: Letters) -> None:
         "/{letter_id:int}", **operation("get_dead_letter", "A dead letter", {200: schemas.DeadLetter}, errors=(404,))
     )
     async def get(letter_id: LetterId) -> Response:
-        return answer(letter_view(await letters.get(letter_id)))
+        row = await letters.get(letter_id)
+        if row.closed == "dropped":
+            raise NotFound(f"the dead letter {letter_id} was dropped; the list with closed=true still has it")
+        return answer(letter_view(row))
 
     @router.post(
         "/{letter_id:int}/retry",

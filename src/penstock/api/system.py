@@ -92,7 +92,7 @@ def key_routes(service: Service, bodies: Bodies) -> APIRouter:
     return router
 
 
-def health_routes(service: Service, fleet: Fleet) -> APIRouter:
+def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
     """Without a prefix."""
     router = APIRouter(tags=["health"])
 
@@ -110,7 +110,9 @@ def health_routes(service: Service, fleet: Fleet) -> APIRouter:
     async def health() -> Response:
         checks = await _checks(service, fleet)
         fine = all(check["ok"] for check in checks.values())
-        return answer({"status": "ok" if fine else "unavailable", "checks": checks}, 200 if fine else 503)
+        now = time_text(service.stores.hot.now())
+        shown = {"status": "ok" if fine else "unavailable", "version": version, "time": now, "checks": checks}
+        return answer(shown, 200 if fine else 503)
 
     return router
 
