@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 import signal
 import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -92,13 +92,14 @@ class Clients:
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
-        self._numbers = itertools.count()
+        self.begun = 0
+        """How many orders there are."""
         self._address = ""
         self._up = asyncio.Event()
         self.answered: defaultdict[int, set[str]] = defaultdict(set)
         """The ids that each order was answered with."""
         self.lost: set[int] = set()
-        """Orders without a key whose answer never came."""
+        """Orders without a key that were sent and have no answer."""
         self.repeated = 0
         self.refused: list[str] = []
 
@@ -111,7 +112,7 @@ class Clients:
 
     async def order_for_ever(self) -> None:
         while True:
-            number = next(self._numbers)
+            number, self.begun = self.begun, self.begun + 1
             if number % 2:
                 await self._order_once(number)
             else:
@@ -121,10 +122,10 @@ class Clients:
 
     async def _order_once(self, number: int) -> None:
         await self._up.wait()
-        try:
+        self.lost.add(number)
+        with suppress(*LOST):
             await self._post(number)
-        except LOST:
-            self.lost.add(number)
+            self.lost.remove(number)
 
     async def _order_until_answered(self, number: int) -> None:
         while True:

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from penstock.stores.base import Stores
+from penstock.engine.commands import ExecutionRecord
+from penstock.engine.states import ExecutionState
+from penstock.stores.base import NewExecution, Stores
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch
 from tests.contract.suite import on_every_store
 
@@ -92,3 +94,15 @@ def _line(at: float, **fields: object) -> AuditLine:
         "address": "127.0.0.1", "status": 201, **fields,
     }  # fmt: skip
     return AuditLine(at, **given)  # type: ignore[arg-type]
+
+
+@on_every_store
+async def test_a_line_that_comes_with_an_execution_is_written_with_it_and_only_if_it_is_new(stores: Stores) -> None:
+    first, again = (NewExecution(record, "order-7", "same request") for record in (_record("e1"), _record("e2")))
+    assert await stores.cold.create([first], {"e1": _line(1.0, object="executions/e1")}) == ["e1"]
+    assert await stores.cold.create([again], {"e2": _line(2.0, object="executions/e2")}) == ["e1"]
+    assert [line.object for line in await stores.cold.audit(AuditSearch())] == ["executions/e1"]
+
+
+def _record(name: str) -> ExecutionRecord:
+    return ExecutionRecord(name, "flow", 1, ExecutionState.PENDING, b"{}", 1.0)

@@ -186,7 +186,7 @@ def test_two_retries_at_once_make_one_execution(starts: tuple[str | None, str | 
         old = await shop.failed(owner)
         both, real = asyncio.Barrier(2), shop.submissions.accept
 
-        async def accept(news: list[NewExecution]) -> list[str]:
+        async def accept(news: list[NewExecution], *_: Any) -> list[str]:
             await both.wait()
             return await real(news)
 

@@ -150,6 +150,7 @@ class Found(NamedTuple):
 
 
 class _Route(NamedTuple):
+    path: str
     pattern: re.Pattern[str]
     rule: Rule
 
@@ -165,7 +166,7 @@ class Routes:
     def add(self, method: str, path: str, pattern: re.Pattern[str], rule: Rule) -> None:
         start, parameter, _ = path.partition("{")
         if parameter:
-            self._groups.setdefault(method, {}).setdefault(start, []).append(_Route(pattern, rule))
+            self._groups.setdefault(method, {}).setdefault(start, []).append(_Route(path, pattern, rule))
             return
         known = self._fixed.get((method, path))
         self._fixed[method, path] = _strictest([*([known] if known else []), Found(rule, rule.scope, {})])
@@ -185,9 +186,22 @@ class Routes:
         return _strictest(found) if found else None
 
     def methods(self, path: str) -> list[str]:
-        """Those that this path has, for an answer of 405."""
-        every = {method for method, _ in self._fixed} | set(self._groups)
-        return sorted(method for method in every if self.find(method, path))
+        """Those of the narrowest route that fits this path, for an answer of 405.
+
+        `/workflows/validate` could be a workflow's name too; that isn't what somebody who asks for it means.
+        """
+        fixed = sorted(method for method, known in self._fixed if known == path)
+        if fixed or "\n" in path:
+            return fixed
+        fits = [
+            (_literal(route.path), route.path, method)
+            for method, groups in self._groups.items()
+            for routes in groups.values()
+            for route in routes
+            if route.pattern.match(path)
+        ]
+        narrowest = max(fits)[1] if fits else None
+        return sorted({method for _, known, method in fits if known == narrowest})
 
     def _search(self, method: str, path: str) -> Iterator[Found]:
         if "\n" in path:
@@ -197,6 +211,11 @@ class Routes:
                 for route in routes:
                     if match := route.pattern.match(path):
                         yield Found(route.rule, route.rule.scope, match.groupdict())
+
+
+def _literal(path: str) -> int:
+    """How much of a route's path stands in it as it is."""
+    return len(re.sub(r"\{[^}]*\}", "", path))
 
 
 def _strictest(found: list[Found]) -> Found:

@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from penstock.api import compat, dead_letters, describing, events, executions, gate, problems, system, workflows
 from penstock.api.auditing import Trail
 from penstock.api.bodies import Bodies
+from penstock.api.shortcut import Shortcut
 from penstock.config import Settings
 from penstock.service import Service
 from penstock.service.fleet import Fleet
@@ -46,6 +47,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     app.include_router(system.health_routes(service, fleet, version))
     _add_front(app, metrics)
     describing.describe(app, version)
+    app.add_middleware(Shortcut, service=service, bodies=bodies)  # first added, so behind the gate
     gate.protect(app, settings=settings, keys=service.keys, trail=trail or Trail(service.stores.cold))
     return app
 

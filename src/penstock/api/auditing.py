@@ -128,6 +128,12 @@ class Audit:
             raise
 
 
+def line_of(scope: Request, status: int) -> AuditLine | None:
+    """This request's line as it will be if it ends like this, for whoever writes it with the change itself."""
+    found: Found | None = scope.get(ROUTE)
+    return None if found is None else _line(scope, found, scope.get(AUDIT, {}), time.time(), status)
+
+
 def _line(scope: Request, found: Found, noted: Mapping[str, Any], at: float, status: int) -> AuditLine:
     caller: Caller = scope.get(CALLER, Caller())
     rule, params = found.rule, list(found.params.items())

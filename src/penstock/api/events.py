@@ -50,6 +50,12 @@ EXAMPLE = (
     '"to":"COMPLETED","attempt":1,"reason":null,"execution_id":"0192"}\n\n'
 )
 
+EVENT = {
+    "type": "object",
+    "required": ["id", "event", "data"],
+    "properties": {"id": {"type": "string"}, "event": {"enum": ["transition", "end"]}, "data": {"type": "string"}},
+}
+
 
 def events_routes(
     feed: Feed, *, heartbeat_seconds: float = HEARTBEAT_SECONDS, longest_seconds: float = LONGEST_SECONDS
@@ -80,7 +86,7 @@ def events_routes(
 
 def _operation(name: str, summary: str, *errors: int) -> dict[str, Any]:
     found = operation(name, summary, {200: None}, errors=errors)
-    content = {EventStream.media_type: {"schema": {"type": "string"}, "example": EXAMPLE}}
+    content = {EventStream.media_type: {"itemSchema": EVENT, "example": EXAMPLE}}
     found["responses"][200]["content"] = content
     if errors:
         found["responses"][204] = {"description": "The client has had the last event"}

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, schemas
-from penstock.api.auditing import note, skip_audit
+from penstock.api.auditing import line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
@@ -59,15 +59,7 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
     )  # fmt: skip
     async def start(request: Request, wait: Wait = 0.0, idempotency_key: OnceKey = None) -> Response:
         """Once this has answered, the execution reaches its end. With `wait`, the answer has its result if it ends."""
-        order = _order(await bodies.read(request, body_schemas.ORDER), request, idempotency_key)
-        accepted = await service.submissions.submit(order)
-        note(request.scope, f"executions/{accepted.execution_id}")
-        headers = {"Location": f"/api/v1/executions/{accepted.execution_id}"}
-        if accepted.replayed:
-            headers["Idempotency-Replayed"] = "true"
-        if accepted.replayed or wait:
-            return answer(await _as_it_is(service, accepted, wait), 201, headers)
-        return answer(_started(accepted), 201, headers)
+        return await start_one(service, bodies, request, wait, idempotency_key)
 
     @router.post(
         "/batch",
@@ -80,6 +72,24 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
         answers = await asyncio.gather(*(_one_of_many(service, bodies, item, request) for item in body["executions"]))
         note(request.scope, count=len(answers))
         return answer({"items": answers, "next_cursor": None})
+
+
+async def start_one(
+    service: Service, bodies: Bodies, request: Request, wait: float = 0.0, key: str | None = None
+) -> Response:
+    order = _order(await bodies.read(request, body_schemas.ORDER), request, key)
+    order.audit = line_of(request.scope, 201)
+    accepted = await service.submissions.submit(order)
+    if accepted.replayed:
+        note(request.scope, f"executions/{accepted.execution_id}")
+    else:
+        skip_audit(request.scope)  # it is on disk with the execution
+    headers = {"Location": f"/api/v1/executions/{accepted.execution_id}"}
+    if accepted.replayed:
+        headers["Idempotency-Replayed"] = "true"
+    if accepted.replayed or wait:
+        return answer(await _as_it_is(service, accepted, wait), 201, headers)
+    return answer(_started(accepted), 201, headers)
 
 
 async def _one_of_many(service: Service, bodies: Bodies, item: Any, request: Request) -> dict[str, Any]:

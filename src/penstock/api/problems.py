@@ -57,20 +57,21 @@ def problem_response(
 
 def problem_of(error: Exception) -> dict[str, Any]:
     """For an error inside a larger answer, such as one of a batch."""
-    response = _answer(error)
+    response = answer_to(error)
     found: dict[str, Any] = msgspec.json.decode(bytes(response.body))
     return found
 
 
 def install(app: FastAPI) -> None:
     async def answer(_request: Request, error: Exception) -> Response:
-        return _answer(error)
+        return answer_to(error)
 
     for kind in (Refused, errors.PenstockError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(kind, answer)
 
 
-def _answer(error: Exception) -> Response:
+def answer_to(error: Exception) -> Response:
+    """The problem document of whatever was raised."""
     if isinstance(error, Refused):
         return problem_response(error.status, error.code, error.detail, headers=error.headers, **error.more)
     if isinstance(error, RequestValidationError):

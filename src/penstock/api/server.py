@@ -83,6 +83,7 @@ async def serving(engine: Engine, settings: Settings, listening: socket.socket) 
         yield server
     finally:
         engine.service.feed.close()
+        engine.service.executions.give_up()  # who waits for an end is told how far it is
         server.should_exit = True
         await task
         await trail.drain()

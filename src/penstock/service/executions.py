@@ -164,7 +164,7 @@ class Executions:
             if seconds is None:
                 return await future
             done, _ = await asyncio.wait((future,), timeout=seconds)
-            return future.result() if done else None
+            return future.result() if done and not future.cancelled() else None
         finally:
             waiting = self._waiters.get(execution_id, [])
             if future in waiting:

@@ -21,6 +21,8 @@ from penstock.engine.states import ExecutionState
 from penstock.errors import InvalidInput, InvalidWorkflow, StoreError
 from penstock.service.workflows import Workflows
 from penstock.stores.base import NewExecution, Stores
+from penstock.stores.cold import NO_LINES
+from penstock.stores.records import AuditLine
 
 MOST_STARTS = 500
 MOST_LABELS = 64
@@ -49,6 +51,8 @@ class Order(msgspec.Struct, kw_only=True):
     trace: str = ""
     waits: bool = False
     """Store it as PENDING, for a later `trigger`."""
+    audit: AuditLine | None = None
+    """Written together with it; its object is the new execution."""
 
 
 class Accepted(NamedTuple):
@@ -59,10 +63,18 @@ class Accepted(NamedTuple):
     """The idempotency key was known: nothing new was made."""
 
 
+class Start(NamedTuple):
+    """An execution that is about to be stored, and whoever waits for that."""
+
+    new: NewExecution
+    line: AuditLine | None
+    made: asyncio.Future[str]
+
+
 class Submissions:
     def __init__(self, stores: Stores, workflows: Workflows) -> None:
         self._stores, self._workflows = stores, workflows
-        self._starting: list[tuple[NewExecution, asyncio.Future[str]]] = []
+        self._starting: list[Start] = []
         self._background: set[asyncio.Task[None]] = set()
         self.unfinished: set[str] = set()
         """Started here, end not seen yet: whoever waits for one needn't look in the store first."""
@@ -70,7 +82,7 @@ class Submissions:
     async def submit(self, order: Order) -> Accepted:
         """Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`."""
         new, plan = await self.prepare(order)
-        made = await self._create(new)
+        made = await self._create(new, order.audit)
         return Accepted(made, plan, new.record, replayed=made != new.record.execution_id)
 
     async def submit_many(
@@ -113,13 +125,15 @@ class Submissions:
         with contextlib.suppress(StoreError):
             await self._stores.hot.append([ExecutionStarted(execution_id)])
 
-    def _create(self, new: NewExecution) -> asyncio.Future[str]:
+    def _create(self, new: NewExecution, line: AuditLine | None) -> asyncio.Future[str]:
         """Starts that come in one turn of the loop are stored together."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[str] = loop.create_future()
         if not self._starting:
             loop.call_soon(self._flush_starts)
-        self._starting.append((new, future))
+        if line is not None:
+            line.object = f"executions/{new.record.execution_id}"
+        self._starting.append(Start(new, line, future))
         return future
 
     def _flush_starts(self) -> None:
@@ -128,28 +142,29 @@ class Submissions:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _store_all(self, batch: list[tuple[NewExecution, asyncio.Future[str]]]) -> None:
+    async def _store_all(self, batch: list[Start]) -> None:
         """In portions: while one is written, those before it already run."""
         for first in range(0, len(batch), MOST_STARTS):
             await self._store_starts(batch[first : first + MOST_STARTS])
 
-    async def _store_starts(self, batch: list[tuple[NewExecution, asyncio.Future[str]]]) -> None:
+    async def _store_starts(self, batch: list[Start]) -> None:
         try:
-            ids = await self.accept([new for new, _ in batch])
+            lines = {start.new.record.execution_id: start.line for start in batch if start.line is not None}
+            ids = await self.accept([start.new for start in batch], lines)
         except Exception as error:  # noqa: BLE001 -- each caller gets its own
             if len(batch) > 1:
                 for one in batch:
                     await self._store_starts([one])
-            elif not batch[0][1].done():
-                batch[0][1].set_exception(error)
+            elif not batch[0].made.done():
+                batch[0].made.set_exception(error)
             return
-        for execution_id, (_, future) in zip(ids, batch, strict=True):
-            if not future.done():
-                future.set_result(execution_id)
+        for execution_id, start in zip(ids, batch, strict=True):
+            if not start.made.done():
+                start.made.set_result(execution_id)
 
-    async def accept(self, news: list[NewExecution]) -> list[str]:
+    async def accept(self, news: list[NewExecution], lines: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
         """Stored and on their way; answers the ids, for a known key that of the execution that it made."""
-        ids = await self._stores.cold.create(news)
+        ids = await self._stores.cold.create(news, lines)
         fresh = [
             ExecutionStarted(i)
             for i, new in zip(ids, news, strict=True)

@@ -21,6 +21,8 @@ from penstock.stores.records import (
     WorkflowRow,
 )
 
+NO_LINES: Mapping[str, AuditLine] = {}
+
 
 class Definitions(Protocol):
     async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
@@ -51,8 +53,10 @@ class Definitions(Protocol):
 
 
 class Executions(Protocol):
-    async def create(self, executions: Sequence[NewExecution]) -> list[str]:
+    async def create(self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
         """Store intents. Answers the ids in order: for a known idempotency key the one it made before.
+
+        `audit` has lines by execution id: they are written in the same step, for those that are new.
 
         Raises `KeyReused` if a key comes back with another request; then none of them is stored.
         """

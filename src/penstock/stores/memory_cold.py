@@ -18,10 +18,11 @@ from penstock.stores.base import (
     check_triggerable,
     partition_of,
 )
+from penstock.stores.cold import NO_LINES
 from penstock.stores.matching import finds, finds_letter
 from penstock.stores.memory_books import MemoryBooks, MemoryDefinitions
 from penstock.stores.partial import history_of
-from penstock.stores.records import Closed, ExecutionRow, FeedPart, LetterRow, LetterSearch, Search
+from penstock.stores.records import AuditLine, Closed, ExecutionRow, FeedPart, LetterRow, LetterSearch, Search
 
 
 class Facts(Protocol):
@@ -44,7 +45,7 @@ class MemoryExecutions:
         self._wishes: dict[str, Wish] = {}
         self._waiting: set[str] = set()
 
-    async def create(self, executions: Sequence[NewExecution]) -> list[str]:
+    def write(self, executions: Sequence[NewExecution]) -> list[str]:
         made: dict[idempotency.Key, idempotency.Made] = {}
         ids = idempotency.settle(executions, ChainMap(made, self._keys))
         self._keys.update(made)
@@ -158,3 +159,13 @@ class MemoryColdStore(MemoryDefinitions, MemoryExecutions, MemoryLetters, Memory
         MemoryExecutions.__init__(self, hot)
         MemoryLetters.__init__(self, hot)
         MemoryBooks.__init__(self)
+
+    async def create(self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
+        ids = self.write(executions)
+        new = [
+            new.record.execution_id
+            for new, name in zip(executions, ids, strict=True)
+            if new.record.execution_id == name
+        ]
+        await self.write_audit([audit[name] for name in new if name in audit])
+        return ids

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -40,9 +41,7 @@ class SqliteBooks:
         return bool(done)
 
     async def write_audit(self, lines: Sequence[AuditLine]) -> None:
-        rows = [_values(line) for line in lines]
-        statement = f"INSERT INTO audit ({AUDIT_COLUMNS})"
-        await self._writer.submit(lambda connection: insert_many(connection, statement, rows))
+        await self._writer.submit(lambda connection: write_lines(connection, lines))
 
     async def audit(self, search: AuditSearch) -> list[AuditLine]:
         conditions = list(_conditions(search))
@@ -53,6 +52,10 @@ class SqliteBooks:
             (*values, search.limit),
         )
         return [_line(row) for row in rows]
+
+
+def write_lines(connection: sqlite3.Connection, lines: Sequence[AuditLine]) -> None:
+    insert_many(connection, f"INSERT INTO audit ({AUDIT_COLUMNS})", [_values(line) for line in lines])
 
 
 def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:

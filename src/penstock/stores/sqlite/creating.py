@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.stores import idempotency
 from penstock.stores.base import NewExecution
+from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import Key, Made
 from penstock.stores.matching import label_text
+from penstock.stores.records import AuditLine
+from penstock.stores.sqlite.books import write_lines
 from penstock.stores.sqlite.numbers import write_lead
 from penstock.stores.sqlite.writer import insert_many
 
@@ -17,7 +20,11 @@ NEW_EXECUTIONS = "INSERT INTO executions (n, id, workflow, version, state, creat
 
 
 def create(
-    connection: sqlite3.Connection, executions: Sequence[NewExecution], rows: Sequence[Row], lead: float | None
+    connection: sqlite3.Connection,
+    executions: Sequence[NewExecution],
+    rows: Sequence[Row],
+    lead: float | None,
+    audit: Mapping[str, AuditLine] = NO_LINES,
 ) -> list[str]:
     """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
     keys = [(new.key_scope, new.idempotency_key) for new in executions if new.idempotency_key is not None]
@@ -25,6 +32,8 @@ def create(
     new_rows = [row for row, name in zip(rows, ids, strict=True) if row[1] == name] if keys else rows
     insert_many(connection, NEW_EXECUTIONS, new_rows)
     insert_many(connection, "INSERT INTO labels (key, value, n)", _labels(executions, rows, ids))
+    if audit:
+        write_lines(connection, [audit[row[1]] for row in new_rows if row[1] in audit])
     if lead is not None:
         write_lead(connection, lead)
     return ids

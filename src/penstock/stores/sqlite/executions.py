@@ -12,8 +12,9 @@ from penstock.engine.commands import Transition
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import Kept, NewExecution, Stored, Wish, check_steerable, check_triggerable
+from penstock.stores.cold import NO_LINES
 from penstock.stores.partial import history_of
-from penstock.stores.records import ExecutionRow, FeedPart, Search
+from penstock.stores.records import AuditLine, ExecutionRow, FeedPart, Search
 from penstock.stores.sqlite import creating, searching
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.numbers import Numbers
@@ -48,11 +49,11 @@ class SqliteExecutions:
         """Stored here and about to begin: the owner needn't read them back."""
         self._numbers = Numbers(reader)
 
-    async def create(self, executions: Sequence[NewExecution]) -> list[str]:
+    async def create(self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
         rows = [self._row(new) for new in executions]
         lead = self._numbers.new_lead()
         ids: list[str] = await self._writer.submit(
-            lambda connection: creating.create(connection, executions, rows, lead)
+            lambda connection: creating.create(connection, executions, rows, lead, audit)
         )
         if lead is not None:
             self._numbers.lead_written(lead)
