@@ -242,6 +242,53 @@ GUARDS = [
         "run = untaken.get(node.address) or stored", "run = stored",
         "tests/service/test_retry_plan.py",
     ),
+    Guard(
+        "a stranger is refused", "api/auth.py",
+        "        if not caller.scopes and needed(scope, found) != OPEN:", "        if False:",
+        "tests/api/test_access.py",
+    ),
+    Guard(
+        "a key does what its scope allows", "api/auth.py",
+        "            refusal = _forbidden(scope)\n", "            refusal = None\n",
+        "tests/api/test_access.py",
+    ),
+    Guard(
+        "a foreign page can't drive a local service", "api/auth.py",
+        "        if _comes_from_elsewhere(scope):", "        if False:",
+        "tests/api/test_access.py",
+    ),
+    Guard(
+        "a name that was made to point here is refused", "api/auth.py",
+        "if len(hosts) != 1 or not _LOCAL_HOST.fullmatch(hosts[0]):", "if False:",
+        "tests/api/test_access.py",
+    ),
+    Guard(
+        "a route that nobody gave a scope stops the start", "api/access.py",
+        "            if rule is None:\n                raise RouteMissing",
+        "            if rule is None:\n                continue\n                raise RouteMissing",
+        "tests/api/test_access.py",
+    ),
+    Guard(
+        "a revoked key is no key", "service/keys.py",
+        "key is not None and key.revoked_at is None else None", "key is not None else None",
+        "tests/api/test_keys.py",
+    ),
+    Guard(
+        "what is over the rate limit is refused", "api/limits.py",
+        "app = self._app if let_in else _refusal(limit, kind, seconds)", "app = self._app",
+        "tests/api/test_rate_limit.py",
+    ),
+    Guard(
+        "nobody starts an execution twice by two triggers", "stores/base.py",
+        "    if not waits:", "    if False:",
+        "tests/contract/test_waiting.py",
+    ),
+    Guard(
+        "a body that is too large is not read", "api/bodies.py",
+        "            if size > self._most:\n                self._too_large()",
+        "            if False:\n                self._too_large()",
+        "tests/api/test_documents.py",
+    ),
 ]  # fmt: skip
 
 

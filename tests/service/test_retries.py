@@ -190,7 +190,7 @@ def test_two_retries_at_once_make_one_execution(starts: tuple[str | None, str | 
             await both.wait()
             return await real(news)
 
-        shop.submissions.accept = accept  # type: ignore[method-assign]
+        shop.submissions.accept = accept  # type: ignore[assignment,method-assign]
         attempts = [shop.retries.retry(old, start=start) for start in starts]
         results = await asyncio.gather(*attempts, return_exceptions=True)
         made = {result[0] for result in results if not isinstance(result, BaseException)}

@@ -5,6 +5,7 @@ The same schema describes and checks, so the two can't disagree. Pydantic isn't 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ from penstock.errors import InvalidWorkflow
 MIB = 1024 * 1024
 ROOM_BYTES = 6 * MIB
 """A body may be this much larger than the largest document: a document that is too large gets its own error."""
+LARGE_BYTES = 256 * 1024
+"""From here on a body is read in a thread: the loop has other requests."""
 MALFORMED = ("malformed_json", "not_utf8")
 MOST_ERRORS = 20
 
@@ -37,7 +40,10 @@ class Bodies:
         if not data and empty is not None:
             return empty
         try:
-            value = parse(data, limits=self._whole)
+            if len(data) < LARGE_BYTES:
+                value = parse(data, limits=self._whole)
+            else:
+                value = await asyncio.to_thread(parse, data, limits=self._whole)
         except InvalidWorkflow as error:
             raise refused(error) from None
         if schema is not None:

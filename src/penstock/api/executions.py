@@ -16,6 +16,7 @@ from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, pag
 from penstock.api.paths import is_written
 from penstock.api.problems import problem_of
 from penstock.engine.states import ExecutionState
+from penstock.errors import NotFound
 from penstock.orchestrator.view import history_view, time_text
 from penstock.service import Service
 from penstock.service.executions import Executions, row_view
@@ -79,7 +80,9 @@ async def start_one(
 ) -> Response:
     order = _order(await bodies.read(request, body_schemas.ORDER), request, key)
     order.audit = line_of(request.scope, 201)
-    accepted = await service.submissions.submit(order)
+    header = request.headers.get("traceparent")
+    with traces.request_span(traces.active_tracer(), "start_execution", header) as order.trace:
+        accepted = await service.submissions.submit(order)
     if accepted.replayed:
         note(request.scope, f"executions/{accepted.execution_id}")
     else:
@@ -141,6 +144,8 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Response:
+        if workflow is not None and "@" in workflow and version is None:
+            workflow, version = await _meant(service, workflow)
         search = Search(
             states=tuple(str(state) for state in states), workflow=workflow, version=version, labels=_labels(labels),
             since=moment(since, "since"), until=moment(until, "until"), text=text or None, before=number_place(cursor),
@@ -196,6 +201,14 @@ def _node_routes(router: APIRouter, executions: Executions) -> None:
     )
     async def node(execution_id: str, node_id: str) -> Response:
         return answer(await executions.node(execution_id, node_id))
+
+
+async def _meant(service: Service, reference: str) -> tuple[str, int | None]:
+    """`report@stable` is a version. But a name may have an @ in it, and a workflow may be gone before its executions."""
+    try:
+        return await service.workflows.find(reference)
+    except NotFound:
+        return reference, None
 
 
 def _labels(texts: list[str]) -> dict[str, str]:

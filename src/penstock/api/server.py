@@ -76,6 +76,7 @@ async def serving(engine: Engine, settings: Settings, listening: socket.socket) 
         http="httptools", lifespan="off", timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.shutdown_grace_seconds) or 1,
     )  # fmt: skip
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # that it starts and stops is ours to say
     server = Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
