@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format bench simulate guards lock clean help setup-run setup-dev
+.PHONY: run test check format bench bench-http simulate guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 
@@ -20,8 +20,12 @@ format: setup-dev ## format the code and fix what ruff can fix
 	$(bin)/ruff check --fix-only
 	$(bin)/ruff format
 
-bench: setup-dev ## measure against peers on this machine
+bench: setup-dev ## measure the engine on this machine
 	$(bin)/python -m benchmarks
+
+bench-http: setup-dev ## measure the service under load from another process
+	$(bin)/python -m benchmarks.http
+	$(bin)/python -m benchmarks.events
 
 simulate: setup-dev ## run 5,000 seeds of the simulator
 	$(bin)/python -m tests.simulation --seeds 5000
