@@ -204,7 +204,7 @@ def _node_routes(router: APIRouter, executions: Executions) -> None:
 
 
 async def _meant(service: Service, reference: str) -> tuple[str, int | None]:
-    """`report@stable` is a version. But a name may have an @ in it, and a workflow may be gone before its executions."""
+    """`report@stable` is a version. But a name may have an @ in it, and a workflow may go before its executions."""
     try:
         return await service.workflows.find(reference)
     except NotFound:
