@@ -30,8 +30,6 @@ STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.StoreUnavailable: (503, "unavailable"),
 }
 """Looked up along the class's bases."""
-MOST_PROBLEMS = 1000
-"""A document can have 100,000; their number is told."""
 CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large", 415: "unsupported_media_type"}
 
 
@@ -91,7 +89,7 @@ def answer_to(error: Exception) -> Response:
 def _ours(error: Exception, status: int, code: str) -> Response:
     headers = {"Retry-After": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
     if isinstance(error, errors.InvalidWorkflow):
-        problems = [msgspec.to_builtins(each) for each in error.problems[:MOST_PROBLEMS]]
+        problems = [msgspec.to_builtins(each) for each in error.problems]
         count = len(error.problems)
         first = f"{count:,} problems; the first: " if count > 1 else ""
         detail = first + (error.problems[0].message if error.problems else str(error))
