@@ -245,3 +245,21 @@ def test_bytes_that_are_no_text_in_a_path_or_a_query_break_nothing(api: Caller, 
     for name in ("text", "workflow", "label", "since", "cursor", "state", "limit"):
         answer = api.send("GET", f"/api/v1/executions?{name}={path}")
         assert answer.status in {200, 422}
+
+
+@pytest.mark.timeout(45)
+def test_waiting_for_an_execution_that_ends_at_once_does_not_wait(api: Caller) -> None:
+    """It has ended before anybody could begin to wait."""
+    node = {"id": "a", "handler": "noop", "condition": "input.x == 1"}
+    body = {"definition": {"name": "at-once", "nodes": [node]}, "input": {"x": 2}}
+    answer = api.post("/executions?wait=60", body)
+    assert (answer.status, answer.body["state"]) == (201, "COMPLETED")
+
+
+def test_a_repeated_key_is_honoured_also_when_the_workflow_is_gone(api: Caller) -> None:
+    api.post("/workflows", document("gone", {"a": ""}))
+    first = api.post("/executions", {"workflow": "gone"}, headers={"Idempotency-Key": "gone-1"})
+    assert api.delete("/workflows/gone").status == 204
+    again = api.post("/executions", {"workflow": "gone"}, headers={"Idempotency-Key": "gone-1"})
+    assert (again.status, again.body["execution_id"]) == (201, first.body["execution_id"])
+    assert_problem(api.post("/executions", {"workflow": "gone"}), 404, "not_found")

@@ -55,10 +55,11 @@ def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(pl
     api.until_state(execution_id, "PAUSED")
     gates.open("paused a")
     until_now(lambda: api.shown(f"/executions/{execution_id}/nodes/a")["state"] == "COMPLETED", "what runs is recorded")
-    steer(api, execution_id, "pause")
+    assert "paused already" in assert_problem(api.post(f"/executions/{execution_id}/pause"), 409, "conflict")["detail"]
     assert api.state(execution_id) == "PAUSED"
     assert "paused b" not in gates.passed
     steer(api, execution_id, "resume")
+    assert "isn't paused" in assert_problem(api.post(f"/executions/{execution_id}/resume"), 409, "conflict")["detail"]
     gates.open("paused b")
     api.until_state(execution_id, "COMPLETED")
     told = [line["to"] for line in api.items(f"/executions/{execution_id}/history") if line["node_id"] is None]

@@ -95,6 +95,18 @@ async def test_the_last_wish_for_an_execution_is_kept_until_it_has_ended(stores:
 
 
 @on_every_store
+async def test_a_cancel_that_was_asked_for_is_not_overwritten(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    await begin(stores, name)
+    await stores.cold.steer(name, "cancel")
+    for wish in ("pause", "resume"):
+        with pytest.raises(Conflict, match="being cancelled"):
+            await stores.cold.steer(name, wish)
+    await stores.cold.steer(name, "cancel")
+    assert dict(await stores.cold.wishes(0)) == {name: "cancel"}
+
+
+@on_every_store
 async def test_what_has_ended_or_never_was_cannot_be_steered(stores: Stores) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)

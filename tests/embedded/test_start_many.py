@@ -14,6 +14,7 @@ from penstock.definition.plan import compile_document
 from penstock.errors import InvalidInput
 from penstock.service import submissions, workflows
 from penstock.stores.records import Search
+from tests.waiting import until
 
 COUNT = {
     "name": "count",
@@ -66,5 +67,22 @@ def test_a_new_document_that_many_start_at_once_is_compiled_once(
         results = await asyncio.gather(*(execution.result() for execution in started))
         assert all(result.completed for result in results)
         assert len(compiled) == 1
+
+    in_an_engine(tmp_path, scenario)
+
+
+def test_a_result_is_found_although_the_news_of_its_end_got_lost(tmp_path: Path) -> None:
+    async def scenario(engine: penstock.Engine) -> None:
+        told = engine.service.committed
+        engine.service.committed = lambda *_: None  # type: ignore[method-assign]
+        execution = await engine.start(COUNT, {"n": 1})
+
+        async def is_over() -> bool:
+            return (await execution.status()).completed
+
+        await until(is_over)
+        engine.service.committed = told  # type: ignore[method-assign]
+        await engine.service.look_again()  # as when a new owner begins
+        assert (await execution.result()).completed
 
     in_an_engine(tmp_path, scenario)

@@ -89,7 +89,7 @@ class Workflows:
         record = self._record(plan)
         record.trace = traces.incoming(request.headers.get("traceparent"))
         await self._service.submissions.accept([NewExecution(record, waits=True)])
-        note(request.scope, object=f"executions/{record.execution_id}")
+        note(request.scope, f"executions/{record.execution_id}")
         shown = views.names(record.execution_id, record.workflow, record.version, record.state)
         message = "Workflow stored; trigger it to start."
         return answer({**shown, "created_at": time_text(record.created_at), "message": message}, 201)

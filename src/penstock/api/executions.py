@@ -15,6 +15,7 @@ from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
 from penstock.api.paths import is_written
 from penstock.api.problems import problem_of
+from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
 from penstock.errors import NotFound
 from penstock.orchestrator.view import history_view, time_text
@@ -90,17 +91,18 @@ async def start_one(
     headers = {"Location": f"/api/v1/executions/{accepted.execution_id}"}
     if accepted.replayed:
         headers["Idempotency-Replayed"] = "true"
-    if accepted.replayed or wait:
+    if accepted.record is None or accepted.replayed or wait:
         return answer(await _as_it_is(service, accepted, wait), 201, headers)
-    return answer(_started(accepted), 201, headers)
+    return answer(_started(accepted.record), 201, headers)
 
 
 async def _one_of_many(service: Service, bodies: Bodies, item: Any, request: Request) -> dict[str, Any]:
     try:
         bodies.check(item, body_schemas.ORDER)
-        return _started(await service.submissions.submit(_order(item, request, None)))
+        accepted = await service.submissions.submit(_order(item, request, None))
     except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
         return {"error": problem_of(error)}
+    return _started(accepted.record) if accepted.record else {"execution_id": accepted.execution_id}
 
 
 def _order(body: dict[str, Any], request: Request, key: str | None) -> Order:
@@ -113,16 +115,16 @@ def _order(body: dict[str, Any], request: Request, key: str | None) -> Order:
     )  # fmt: skip
 
 
-def _started(accepted: Accepted) -> dict[str, Any]:
-    record = accepted.record
+def _started(record: ExecutionRecord) -> dict[str, Any]:
     return {
-        "execution_id": accepted.execution_id, "workflow": record.workflow, "version": record.version,
+        "execution_id": record.execution_id, "workflow": record.workflow, "version": record.version,
         "state": "PENDING", "created_at": time_text(record.created_at), "labels": record.labels,
     }  # fmt: skip
 
 
 async def _as_it_is(service: Service, accepted: Accepted, wait: float) -> dict[str, Any]:
-    ended = await service.executions.end(accepted.execution_id, wait, known=not accepted.replayed) if wait else None
+    known = accepted.execution_id in service.submissions.unfinished  # it may have ended before we got here
+    ended = await service.executions.end(accepted.execution_id, wait, known=known) if wait else None
     return await service.executions.view(accepted.execution_id, ended)
 
 
@@ -206,9 +208,13 @@ def _node_routes(router: APIRouter, executions: Executions) -> None:
 async def _meant(service: Service, reference: str) -> tuple[str, int | None]:
     """`report@stable` is a version. But a name may have an @ in it, and a workflow may go before its executions."""
     try:
-        return await service.workflows.find(reference)
+        name, weights = await service.workflows.meaning(reference)
     except NotFound:
         return reference, None
+    versions = [version for version, share in weights.items() if share]
+    if len(versions) > 1:
+        raise invalid_request([("workflow", f"{reference!r} means several versions; name one with version=")])
+    return name, versions[0]
 
 
 def _labels(texts: list[str]) -> dict[str, str]:

@@ -64,10 +64,10 @@ async def _recover(stores: Stores, partition: int) -> tuple[int, list[str]]:
         events: list[AnyEvent] = []
         for name in chunk:
             stored = known.get(name)
-            if stored is None:
+            if stored is None and wishes.get(name) != "cancel":  # a cancel finds it by itself, and nothing is to run
                 events.append(ExecutionStarted(name))
                 restarted.append(name)
-            elif not stores.hot.keeps_tasks:
+            elif stored is not None and not stores.hot.keeps_tasks:
                 events += _hand_out_again(stored, stores.queue, orphans, lost)
             if name in wishes:
                 events.append(EVENTS[wishes[name]](name))

@@ -49,6 +49,7 @@ class Service:
 
     async def look_again(self) -> None:
         """A new owner has begun: whoever waits for news may have missed some."""
+        self.submissions.unfinished.clear()  # one of them may have ended without our knowing
         await self.executions.look_again()
         self.feed.look_again()
 

@@ -116,7 +116,8 @@ class Feed:
                 while not buffer.ended:
                     if buffer.behind:
                         buffer.collect()
-                        goal = self._tail.position  # whatever is behind it will be in the buffer
+                        # whatever is behind it will be in the buffer, where a part that was seen halfway is whole again
+                        goal = max(self._tail.position, seen[0])
                         while place < goal and (parts := await self._cold.feed(place, PAGE_PARTS)):
                             for batch in of_parts(parts, seen):
                                 yield batch

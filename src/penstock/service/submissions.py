@@ -18,9 +18,9 @@ from penstock.definition.schema import schema_errors
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted
 from penstock.engine.states import ExecutionState
-from penstock.errors import InvalidInput, InvalidWorkflow, StoreError
+from penstock.errors import InvalidInput, InvalidWorkflow, KeyReused, StoreError
 from penstock.service.workflows import Workflows
-from penstock.stores.base import NewExecution, Stores
+from penstock.stores.base import KEY_SECONDS, NewExecution, Stores
 from penstock.stores.cold import NO_LINES
 from penstock.stores.records import AuditLine
 
@@ -57,8 +57,8 @@ class Order(msgspec.Struct, kw_only=True):
 
 class Accepted(NamedTuple):
     execution_id: str
-    plan: Plan
-    record: ExecutionRecord
+    record: ExecutionRecord | None
+    """None for one that was made before."""
     replayed: bool
     """The idempotency key was known: nothing new was made."""
 
@@ -81,9 +81,27 @@ class Submissions:
 
     async def submit(self, order: Order) -> Accepted:
         """Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`."""
-        new, plan = await self.prepare(order)
+        known = await self._replayed(order) if order.idempotency_key is not None else None
+        if known is not None:
+            return Accepted(known, None, replayed=True)
+        new = await self.prepare(order)
         made = await self._create(new, order.audit)
-        return Accepted(made, plan, new.record, replayed=made != new.record.execution_id)
+        return Accepted(made, new.record, replayed=made != new.record.execution_id)
+
+    async def _replayed(self, order: Order) -> str | None:
+        """Before anything else is looked at: what the request meant then may be gone or different by now."""
+        made = await self._stores.cold.made_by(order.key_scope, order.idempotency_key or "")
+        if made is None or self._stores.hot.now() - made[2] >= KEY_SECONDS:
+            return None
+        try:
+            request = _request_hash(order)
+        except (TypeError, ValueError, RecursionError):
+            return None  # what isn't JSON is refused further on, with its place
+        if made[1] != request:
+            raise KeyReused(
+                f"the idempotency key {order.idempotency_key!r} was used for another request; use a new key"
+            )
+        return made[0]
 
     async def submit_many(
         self, plan: Plan, inputs: Iterable[Mapping[str, Any] | None], labels: Mapping[str, Any]
@@ -94,7 +112,7 @@ class Submissions:
             await self.accept(news[first : first + MOST_STARTS])
         return [new.record.execution_id for new in news]
 
-    async def prepare(self, order: Order) -> tuple[NewExecution, Plan]:
+    async def prepare(self, order: Order) -> NewExecution:
         """Everything but storing it."""
         execution_id = new_execution_id()
         if isinstance(order.workflow, str):
@@ -103,10 +121,8 @@ class Submissions:
             plan = await self._workflows.plan(dict(order.workflow))
         record = self._record(execution_id, plan, order.input, order.labels, waits=order.waits)
         record.priority, record.trace = order.priority, order.trace
-        request = ""
-        if order.idempotency_key is not None:
-            request = content_hash([order.workflow, order.input, dict(order.labels), order.priority])
-        return NewExecution(record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope), plan
+        request = _request_hash(order) if order.idempotency_key is not None else ""
+        return NewExecution(record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope)
 
     def _record(
         self, execution_id: str, plan: Plan, given: Any, labels: Mapping[str, Any], *, waits: bool = False
@@ -174,6 +190,10 @@ class Submissions:
         with contextlib.suppress(StoreError):  # it is stored, so it will run: the owner looks for what has no start
             await self._stores.hot.append(fresh)
         return ids
+
+
+def _request_hash(order: Order) -> str:
+    return content_hash([order.workflow, order.input, dict(order.labels), order.priority])
 
 
 def check_input(plan: Plan, given: Any, *, complete: bool = True) -> bytes:

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -28,7 +29,8 @@ ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 FRESH_SECONDS = 1.0
 """Another process may move an alias: it is seen here after this long."""
 MOST_COMPILED = 1000
-LARGE_NODES = 200
+MOST_COMPILED_BYTES = 32 * 1024 * 1024
+LARGE_BYTES = 32 * 1024
 """A document of this size is compiled in a thread: the loop has other things to do meanwhile."""
 
 
@@ -39,31 +41,51 @@ class Put(NamedTuple):
     created: bool
 
 
+class _Ready(NamedTuple):
+    compiled: Compiled
+    text: bytes
+    content_hash: str
+
+
 class Workflows:
     def __init__(
         self, stores: Stores, plans: Plans, settings: Settings, handlers: Callable[[], Mapping[str, HandlerDefaults]]
     ) -> None:
         self._cold, self._now, self._plans, self._handlers = stores.cold, stores.hot.now, plans, handlers
         self.limits = Limits(settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth)
-        self._compiled: dict[bytes, Put] = {}
+        self._compiled: dict[bytes, tuple[Plan, int]] = {}
+        """By the hash of a document: its plan, and the document's size."""
         self._compiling = asyncio.Lock()
+        self._changes = 0
         self._targets: dict[tuple[str, str], tuple[float, Weights]] = {}
 
     async def check(self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False) -> Compiled:
         """Raises `InvalidWorkflow`; stores nothing."""
-        if not _is_small(document):
-            self._text(document)
+        return (await self._ready(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)).compiled
+
+    async def put(self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False) -> Put:
+        """Check and store. The same content is the same version."""
+        ready = await self._ready(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
+        plan, now = ready.compiled.plan, self._now()
+        stored = await self._cold.put_workflow(plan.name, ready.content_hash, ready.text, now)
+        plan.version = stored.version
+        self._plans.put(plan)
+        self._forget(plan.name)
+        return Put(stored, plan, ready.compiled.warnings, created=stored.created_at == now)
+
+    async def _ready(self, document: Any, *, strict: bool, allow_unknown_handlers: bool) -> _Ready:
         handlers = dict(self._handlers())
         if not allow_unknown_handlers:
             handlers |= {name: HandlerDefaults() for name in await self._cold.known_handlers() if name not in handlers}
 
-        def compile_now() -> Compiled:
-            return compile_document(
+        def work() -> _Ready:
+            compiled = compile_document(
                 document, handlers=handlers, strict=strict, allow_unknown_handlers=allow_unknown_handlers,
                 limits=self.limits,
             )  # fmt: skip
+            return _Ready(compiled, self._text(document), content_hash(document))
 
-        return compile_now() if _is_small(document) else await asyncio.to_thread(compile_now)
+        return work() if _is_small(document) else await asyncio.to_thread(work)
 
     def _text(self, document: Any) -> bytes:
         """As it is stored, and as it was sent but for blanks."""
@@ -73,31 +95,26 @@ class Workflows:
             raise InvalidWorkflow([Problem("too_large", "", message)])
         return text
 
-    async def put(self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False) -> Put:
-        """Check and store. The same content is the same version."""
-        compiled = await self.check(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
-        plan, now = compiled.plan, self._now()
-        text = self._text(document)
-        stored = await self._cold.put_workflow(plan.name, content_hash(document), text, now)
-        plan.version = stored.version
-        self._plans.put(plan)
-        self._forget(plan.name)
-        return Put(stored, plan, compiled.warnings, created=stored.created_at == now)
-
     async def plan(self, document: dict[str, Any]) -> Plan:
         """As `put`, for a document that is started: one that is known costs next to nothing."""
         try:
-            key = msgspec.msgpack.encode(document)
+            encoded = msgspec.msgpack.encode(document)
         except (TypeError, ValueError, RecursionError, OverflowError):
             check_values(document)  # says where it isn't JSON
             raise
+        key = sha256(encoded).digest()
         if key not in self._compiled:
             async with self._compiling:  # thousands may start a new document at once: it is compiled for the first
                 if key not in self._compiled:
-                    self._compiled[key] = await self.put(document)
-                    if len(self._compiled) > MOST_COMPILED:
-                        del self._compiled[next(iter(self._compiled))]
-        return self._compiled[key].plan
+                    self._keep(key, (await self.put(document)).plan, len(encoded))
+        return self._compiled[key][0]
+
+    def _keep(self, key: bytes, plan: Plan, size: int) -> None:
+        self._compiled[key] = (plan, size)
+        while len(self._compiled) > 1 and sum(size for _, size in self._compiled.values()) > MOST_COMPILED_BYTES:
+            del self._compiled[next(iter(self._compiled))]
+        if len(self._compiled) > MOST_COMPILED:
+            del self._compiled[next(iter(self._compiled))]
 
     async def resolve(self, reference: str, execution_id: str = "") -> Plan:
         """`execution_id` chooses a version where the alias is weighted: the same id always gets the same one."""
@@ -108,15 +125,20 @@ class Workflows:
         return plan
 
     async def find(self, reference: str, execution_id: str = "") -> tuple[str, int]:
-        """The name and the version that `name@what` means. A name may have an @ in it."""
+        """The name and the version that `name@what` means for this execution."""
+        name, weights = await self.meaning(reference)
+        return name, choose(weights, execution_id)
+
+    async def meaning(self, reference: str) -> tuple[str, Weights]:
+        """The name and the versions that `name@what` means. A name may have an @ in it."""
         name, at, tag = reference.rpartition("@")
         if at and name:
             weights = await self._target(name, tag)
             if weights:
-                return name, choose(weights, execution_id)
+                return name, weights
         weights = await self._target(reference, LATEST)
         if weights:
-            return reference, choose(weights, execution_id)
+            return reference, weights
         if at and name and await self._target(name, LATEST):
             raise NotFound(f"the workflow {name!r} has no version or alias {tag!r}")
         raise NotFound(f"there is no workflow {reference!r} in this store")
@@ -165,15 +187,16 @@ class Workflows:
         known = self._targets.get((name, tag))
         if known is not None and time.monotonic() - known[0] < FRESH_SECONDS:
             return known[1]
+        before = self._changes
         weights = await self._read_target(name, tag)
-        if weights:
+        if weights and before == self._changes:  # or this read may be older than a change that was answered meanwhile
             if len(self._targets) > MOST_COMPILED:
                 self._targets.clear()
             self._targets[name, tag] = (time.monotonic(), weights)
         return weights
 
     async def _read_target(self, name: str, tag: str) -> Weights | None:
-        if tag == LATEST or tag.isdecimal():
+        if tag == LATEST or (tag.isascii() and tag.isdecimal()):
             if len(tag) > len(str(2**62)):
                 return None
             if tag == LATEST:
@@ -184,6 +207,7 @@ class Workflows:
         return (await self._cold.aliases(name)).get(tag)
 
     def _forget(self, name: str) -> None:
+        self._changes += 1
         for key in [key for key in self._targets if key[0] == name]:
             del self._targets[key]
 
@@ -201,6 +225,7 @@ def choose(weights: Weights, execution_id: str) -> int:
 
 
 def _is_small(document: Any) -> bool:
-    dag = document.get("dag", document) if isinstance(document, dict) else None
-    nodes = dag.get("nodes") if isinstance(dag, dict) else None
-    return not isinstance(nodes, (list, dict)) or len(nodes) < LARGE_NODES
+    try:
+        return len(msgspec.msgpack.encode(document)) < LARGE_BYTES
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        return True  # and refused at once

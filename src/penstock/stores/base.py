@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Stop, Task, Transition
 from penstock.engine.events import AnyEvent, Blob, TaskEvent, Value
-from penstock.engine.states import EXECUTION_ENDS
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
@@ -96,14 +96,23 @@ def partition_of(execution_id: str, partitions: int) -> int:
     return crc32(execution_id.encode()) % partitions
 
 
-def check_steerable(execution_id: str, state: str | None, wish: Wish, *, waits: bool) -> None:
-    """`state` is None for an execution that isn't there."""
+def check_steerable(
+    execution_id: str, state: str | None, wish: Wish, *, waits: bool, wished: str | None = None
+) -> None:
+    """`state` is None for an execution that isn't there; `wished` is what was asked for last."""
     if state is None:
         raise NotFound(f"there is no execution {execution_id!r} in this store")
     if state in EXECUTION_ENDS:
         raise Conflict(f"execution {execution_id} is {state}; it can't be changed any more")
     if waits and wish != "cancel":
         raise Conflict(f"execution {execution_id} hasn't been triggered; trigger it first, or cancel it")
+    if wished == "cancel" and wish != "cancel":  # or the later wish would stand where the cancel was
+        raise Conflict(f"execution {execution_id} is being cancelled")
+    pausing = wished == "pause" or (state == ExecutionState.PAUSED and wished != "resume")
+    if wish == "pause" and pausing:
+        raise Conflict(f"execution {execution_id} is paused already")
+    if wish == "resume" and not pausing:
+        raise Conflict(f"execution {execution_id} isn't paused")
 
 
 def check_triggerable(execution_id: str, state: str | None, *, waits: bool) -> None:

@@ -61,6 +61,9 @@ class Executions(Protocol):
         Raises `KeyReused` if a key comes back with another request; then none of them is stored.
         """
 
+    async def made_by(self, scope: str, key: str) -> tuple[str, str, float] | None:
+        """The execution that an idempotency key has made, the hash of the request, and when."""
+
     async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
         """Start one that `waits`, with this input (None: the one it has). Compare and set: of two triggers one wins.
 

@@ -45,6 +45,9 @@ class MemoryExecutions:
         self._wishes: dict[str, Wish] = {}
         self._waiting: set[str] = set()
 
+    async def made_by(self, scope: str, key: str) -> idempotency.Made | None:
+        return self._keys.get((scope, key))
+
     def write(self, executions: Sequence[NewExecution]) -> list[str]:
         made: dict[idempotency.Key, idempotency.Made] = {}
         ids = idempotency.settle(executions, ChainMap(made, self._keys))
@@ -70,7 +73,8 @@ class MemoryExecutions:
 
     async def steer(self, execution_id: str, wish: Wish) -> None:
         waits = execution_id in self._waiting
-        check_steerable(execution_id, self._state(execution_id), wish, waits=waits)
+        wished = self._wishes.get(execution_id)
+        check_steerable(execution_id, self._state(execution_id), wish, waits=waits, wished=wished)
         self._wishes[execution_id] = wish
         if waits:
             await self.trigger(execution_id, None, {})

@@ -13,6 +13,7 @@ from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import Kept, NewExecution, Stored, Wish, check_steerable, check_triggerable
 from penstock.stores.cold import NO_LINES
+from penstock.stores.idempotency import Made
 from penstock.stores.partial import history_of
 from penstock.stores.records import AuditLine, ExecutionRow, FeedPart, Search
 from penstock.stores.sqlite import creating, searching
@@ -62,6 +63,14 @@ class SqliteExecutions:
                 self._begin(name, row[0], new)
         return ids
 
+    async def made_by(self, scope: str, key: str) -> Made | None:
+        statement = "SELECT execution_id, request_hash, created_at FROM idempotency WHERE scope = ? AND key = ?"
+        try:
+            rows = await self._reader.rows(statement, (scope, key))
+        except UNKNOWABLE:
+            return None
+        return Made(*rows[0]) if rows else None
+
     def _row(self, new: NewExecution) -> creating.Row:
         record = new.record
         state = WAITS if new.waits else SHOULD_START
@@ -94,8 +103,9 @@ class SqliteExecutions:
 
     async def steer(self, execution_id: str, wish: Wish) -> None:
         def write(connection: sqlite3.Connection) -> None:
-            n, state = _find(connection, "SELECT n, state FROM executions WHERE id = ?", execution_id) or (0, None)
-            check_steerable(execution_id, state, wish, waits=state == WAITS)
+            found = _find(connection, "SELECT n, state, wish FROM executions WHERE id = ?", execution_id)
+            n, state, wished = found or (0, None, None)
+            check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)
             begun = SHOULD_START if state == WAITS else state
             connection.execute("UPDATE executions SET wish = ?, state = ? WHERE n = ?", (wish, begun, n))
 

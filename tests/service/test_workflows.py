@@ -1,0 +1,69 @@
+"""Definitions: what a reference means, right after somebody has changed it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.errors import InvalidWorkflow
+from penstock.service.workflows import Workflows
+
+
+def document(word: str, name: str = "flow") -> dict[str, Any]:
+    return {"name": name, "nodes": [{"id": "a", "handler": "echo", "config": {"word": word}}]}
+
+
+def with_workflows(scenario: Any) -> None:
+    async def main() -> None:
+        async with penstock.Engine("memory://") as engine:
+            await scenario(engine, engine.service.workflows)
+
+    asyncio.run(main())
+
+
+def test_a_read_that_began_before_an_alias_moved_is_not_remembered() -> None:
+    async def scenario(engine: penstock.Engine, workflows: Workflows) -> None:
+        for word in ("first", "second"):
+            await workflows.put(document(word))
+        await workflows.set_alias("flow", "stable", {1: 100})
+        real, reading, go_on = engine.stores.cold.aliases, asyncio.Event(), asyncio.Event()
+
+        async def slow(name: str) -> Any:
+            found = await real(name)
+            reading.set()
+            await go_on.wait()
+            return found
+
+        engine.stores.cold.aliases = slow  # type: ignore[method-assign]
+        early = asyncio.create_task(workflows.find("flow@stable"))
+        await reading.wait()
+        engine.stores.cold.aliases = real  # type: ignore[method-assign]
+        await workflows.set_alias("flow", "stable", {2: 100})
+        go_on.set()
+        await early
+        assert await workflows.find("flow@stable") == ("flow", 2)
+
+    with_workflows(scenario)
+
+
+def test_documents_that_are_started_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.service.workflows.MOST_COMPILED_BYTES", 300_000)
+
+    async def scenario(_engine: penstock.Engine, workflows: Workflows) -> None:
+        for number in range(10):
+            plan = await workflows.plan(document("x" * 100_000, f"flow-{number}"))
+            assert await workflows.plan(document("x" * 100_000, f"flow-{number}")) is plan
+        assert len(workflows._compiled) == 2
+
+    with_workflows(scenario)
+
+
+def test_a_document_that_is_too_large_is_refused_however_few_nodes_it_has() -> None:
+    async def scenario(_engine: penstock.Engine, workflows: Workflows) -> None:
+        with pytest.raises(InvalidWorkflow, match="the limit is 10,485,760"):
+            await workflows.check(document("x" * 11_000_000))
+
+    with_workflows(scenario)
