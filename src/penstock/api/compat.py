@@ -13,7 +13,6 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 from uuid import UUID
 
-import msgspec
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -27,15 +26,13 @@ from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, number_place, page
 from penstock.api.problems import Refused, problem_of
-from penstock.definition.plan import Plan
-from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, InvalidInput, InvalidWorkflow, NotFound
 from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.keys import includes
-from penstock.service.submissions import check_input, new_execution_id
-from penstock.stores.base import NewExecution, Stored
+from penstock.service.submissions import Order, check_input
+from penstock.stores.base import Stored
 from penstock.stores.records import LetterSearch, Search
 from penstock.telemetry import traces
 
@@ -85,19 +82,15 @@ class Workflows:
 
     async def submit(self, request: Request) -> Response:
         """The execution waits in PENDING for its trigger."""
-        plan = await self._service.workflows.plan(await self._bodies.read(request, body_schemas.DOCUMENT))
-        record = self._record(plan)
-        record.trace = traces.incoming(request.headers.get("traceparent"))
-        await self._service.submissions.accept([NewExecution(record, waits=True)])
+        document = await self._bodies.read(request, body_schemas.DOCUMENT)
+        trace = traces.incoming(request.headers.get("traceparent"))
+        new = await self._service.submissions.prepare(Order(workflow=document, waits=True, trace=trace))
+        await self._service.submissions.accept([new])
+        record = new.record
         note(request.scope, f"executions/{record.execution_id}")
         shown = views.names(record.execution_id, record.workflow, record.version, record.state)
         message = "Workflow stored; trigger it to start."
         return answer({**shown, "created_at": time_text(record.created_at), "message": message}, 201)
-
-    def _record(self, plan: Plan) -> ExecutionRecord:
-        """The input comes with the trigger: whether it fits the schema is asked then."""
-        given, now = msgspec.json.encode(plan.input), self._service.stores.hot.now()
-        return ExecutionRecord(new_execution_id(), plan.name, plan.version, ExecutionState.PENDING, given, now)
 
     async def trigger(self, execution_id: str, request: Request) -> Response:
         """One that failed goes on as a new execution, with the input it had: `retry_of` is the failed one's id then."""

@@ -37,7 +37,6 @@ class Committer:
     ) -> None:
         self._hot, self._lease, self._landed, self._culprit = hot, lease, landed, culprit
         self._under_way: UnderWay | None = None
-        self.commits = 0
 
     @property
     def is_busy(self) -> bool:
@@ -93,7 +92,6 @@ class Committer:
     def _note(self, changes: list[Commands], after: int) -> None:
         self._lease.commit_number += 1
         self._lease.position = after
-        self.commits += 1
         self._landed(changes)
 
     async def _divide(self, changes: list[Commands], after: int, error: Exception) -> None:

@@ -9,7 +9,7 @@ from penstock.engine import keeping
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.execution import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
-from penstock.errors import Fenced, StoreError, StoreUnavailable
+from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator.plans import Plans
 from penstock.stores.base import NewExecution, Stored, Stores
 
@@ -79,11 +79,7 @@ class Loader:
         return execution
 
     async def _plan(self, record: ExecutionRecord) -> Plan:
-        name, version = record.workflow, record.version
-        plan = self._plans.known(name, version) or await self._plans.get(name, version)
-        if plan is None:
-            raise StoreError(f"the workflow {name}@{version} is gone from the store")
-        return plan
+        return await self._plans.need(record.workflow, record.version)
 
 
 def _keep(execution: Execution, intent: NewExecution | None) -> None:

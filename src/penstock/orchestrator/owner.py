@@ -53,7 +53,6 @@ class PartitionOwner:
         self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
         self._weight = 0
         self._deciding = False
-        self.events = 0
 
     async def run(self) -> None:
         """Until the lease is lost (`Fenced`), a store fails (`StoreError`) or the task is cancelled.
@@ -123,7 +122,6 @@ class PartitionOwner:
             self._position = position
             if self._weight >= COMMIT_WEIGHT:
                 await self._commit_batch()
-        self.events += len(events)
 
     def _handle(self, execution: Execution, event: AnyEvent, now: float) -> None:
         before = execution.last_seq

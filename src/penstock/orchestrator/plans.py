@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from penstock.definition.model import HandlerDefaults
 from penstock.definition.plan import Plan, compile_document
+from penstock.errors import NotFound
 from penstock.stores.cold import ColdStore
 
 MOST_PLANS = 2000
@@ -43,4 +44,11 @@ class Plans:
             plan = compile_document(document, handlers=self._handlers(), allow_unknown_handlers=True, checked=True).plan
             plan.name, plan.version = name, version
             self.put(plan)
+        return plan
+
+    async def need(self, name: str, version: int) -> Plan:
+        """As `get`. Raises `NotFound`."""
+        plan = self.known(name, version) or await self.get(name, version)
+        if plan is None:
+            raise NotFound(f"there is no workflow {f'{name}@{version}'!r} in this store")
         return plan

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from penstock.definition.plan import Plan
 from penstock.definition.problems import nearest
-from penstock.engine.commands import ExecutionRecord, NodeRun, Transition
+from penstock.engine.commands import AttemptFailure, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.errors import NotFound
@@ -35,11 +35,7 @@ class Executions:
         return stored
 
     async def plan(self, record: ExecutionRecord) -> Plan:
-        name, version = record.workflow, record.version
-        plan = self._plans.known(name, version) or await self._plans.get(name, version)
-        if plan is None:
-            raise NotFound(f"the workflow {name}@{version} is gone from the store")
-        return plan
+        return await self._plans.need(record.workflow, record.version)
 
     async def outputs(self, outputs: Mapping[str, Value]) -> dict[str, bytes]:
         return await fetch_outputs(outputs, self._stores.blobs)
@@ -82,7 +78,7 @@ class Executions:
             "condition": written.get("condition"),
             "trigger_rule": plan.nodes[number].rule if number is not None else None,
             "config": {**(written.get("config") or {}), **stored.record.overrides.get(node_id, {})},
-            "attempts": attempts_view(run),
+            "attempts": attempts_view(run.failures if run else ()),
         }
 
     async def _written(self, record: ExecutionRecord, node_id: str) -> dict[str, Any]:
@@ -188,7 +184,7 @@ def row_view(row: ExecutionRow) -> dict[str, Any]:
     }
 
 
-def attempts_view(run: NodeRun | None) -> list[dict[str, Any]]:
+def attempts_view(failures: Iterable[AttemptFailure]) -> list[dict[str, Any]]:
     return [
         {
             "attempt": each.attempt,
@@ -196,7 +192,7 @@ def attempts_view(run: NodeRun | None) -> list[dict[str, Any]]:
             "error": error_view(each.error),
             "worker_id": each.worker_id,
         }
-        for each in (run.failures if run else ())
+        for each in failures
     ]
 
 

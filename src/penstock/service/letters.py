@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.errors import Conflict, NotFound, PenstockError
 from penstock.orchestrator.view import error_view, time_text
+from penstock.service.executions import attempts_view
 from penstock.service.retries import Retries, RetryPlan
 from penstock.stores.base import Stores
 from penstock.stores.records import LetterRow, LetterSearch
@@ -83,13 +84,7 @@ def letter_view(row: LetterRow) -> dict[str, Any]:
         "at": time_text(letter.at),
         "category": last.category if last else None,
         "error": error_view(last),
-        "attempts": [
-            {
-                "attempt": each.attempt, "at": time_text(each.at), "error": error_view(each.error),
-                "worker_id": each.worker_id,
-            }
-            for each in letter.attempts
-        ],
+        "attempts": attempts_view(letter.attempts),
         "closed": row.closed,
         "closed_at": time_text(row.closed_at),
         "retried_as": row.retried_as,

@@ -87,7 +87,7 @@ class Retries:
             raise Conflict(f"execution {execution_id} is {state}; cancel it first, or wait until it has ended")
         await self._check_first(execution_id)
         await self._add_unrecorded(stored)
-        old = await self._plan(stored.record.workflow, stored.record.version)
+        old = await self._plans.need(stored.record.workflow, stored.record.version)
         new = await self._wanted(old, version)
         _check_input(stored.record, new)
         plan = plan_retry(stored, old, new, start=start)
@@ -118,16 +118,10 @@ class Retries:
             newest = await self._cold.get_workflow(old.name)
             if newest is None:
                 raise NotFound(f"the workflow {old.name!r} was deleted; retry with version=same")
-            return await self._plan(old.name, newest.version)
+            return await self._plans.need(old.name, newest.version)
         if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
             raise NotFound(f"there is no version {text!r}; it is same, latest or a number")
-        return await self._plan(old.name, int(text))
-
-    async def _plan(self, name: str, version: int) -> Plan:
-        plan = await self._plans.get(name, version)
-        if plan is None:
-            raise NotFound(f"there is no workflow {f'{name}@{version}'!r} in this store")
-        return plan
+        return await self._plans.need(old.name, int(text))
 
 
 def _record(ready: _Ready, name: str, now: float, labels: Mapping[str, Any] | None) -> ExecutionRecord:

@@ -18,15 +18,15 @@ from penstock.definition.schema import schema_errors
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted
 from penstock.engine.states import ExecutionState
-from penstock.errors import InvalidInput, InvalidWorkflow, KeyReused, StoreError
+from penstock.errors import InvalidInput, InvalidWorkflow, StoreError
 from penstock.service.workflows import Workflows
-from penstock.stores.base import KEY_SECONDS, NewExecution, Stores
+from penstock.stores import idempotency
+from penstock.stores.base import NewExecution, Stores
 from penstock.stores.cold import NO_LINES
 from penstock.stores.records import AuditLine
 
 MOST_STARTS = 500
 MOST_LABELS = 64
-MOST_PRIORITY = 100
 
 
 def new_execution_id() -> str:
@@ -90,18 +90,13 @@ class Submissions:
 
     async def _replayed(self, order: Order) -> str | None:
         """Before anything else is looked at: what the request meant then may be gone or different by now."""
-        made = await self._stores.cold.made_by(order.key_scope, order.idempotency_key or "")
-        if made is None or self._stores.hot.now() - made[2] >= KEY_SECONDS:
-            return None
+        key = order.idempotency_key or ""
+        made = await self._stores.cold.made_by(order.key_scope, key)
         try:
             request = _request_hash(order)
         except (TypeError, ValueError, RecursionError):
             return None  # what isn't JSON is refused further on, with its place
-        if made[1] != request:
-            raise KeyReused(
-                f"the idempotency key {order.idempotency_key!r} was used for another request; use a new key"
-            )
-        return made[0]
+        return idempotency.replayed(made, key, request, self._stores.hot.now())
 
     async def submit_many(
         self, plan: Plan, inputs: Iterable[Mapping[str, Any] | None], labels: Mapping[str, Any]

@@ -119,10 +119,7 @@ class Workflows:
     async def resolve(self, reference: str, execution_id: str = "") -> Plan:
         """`execution_id` chooses a version where the alias is weighted: the same id always gets the same one."""
         name, version = await self.find(reference, execution_id)
-        plan = self._plans.known(name, version) or await self._plans.get(name, version)
-        if plan is None:
-            raise NotFound(f"there is no workflow {reference!r} in this store")
-        return plan
+        return await self._plans.need(name, version)
 
     async def find(self, reference: str, execution_id: str = "") -> tuple[str, int]:
         """The name and the version that `name@what` means for this execution."""

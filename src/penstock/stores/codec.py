@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -60,14 +61,27 @@ def _encode_change(commands: Commands) -> bytes:
     )
 
 
+class HasSchema(Protocol):
+    @property
+    def schema(self) -> int: ...
+
+
+Part = TypeVar("Part", bound=HasSchema)
+
+
 def decode_change(data: bytes) -> Change:
+    return checked(_change_decoder, data)
+
+
+def checked(decoder: msgspec.msgpack.Decoder[Part], data: bytes) -> Part:
+    """A stored change, or as much of it as the decoder reads. Raises `SchemaMismatch`."""
     try:
-        change = _change_decoder.decode(data)
+        part = decoder.decode(data)
     except msgspec.DecodeError as error:
         raise SchemaMismatch(f"a stored change can't be read: {error}") from error
-    if change.schema not in READABLE:
-        raise SchemaMismatch(f"a stored change has schema {change.schema}; this version of Penstock reads {READABLE}")
-    return change
+    if part.schema not in READABLE:
+        raise SchemaMismatch(f"a stored change has schema {part.schema}; this version of Penstock reads {READABLE}")
+    return part
 
 
 def decode_event(data: bytes) -> AnyEvent:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from penstock.engine.commands import Transition
 from penstock.stores.base import NewExecution, Stored, Wish, WorkflowVersion
+from penstock.stores.idempotency import Made
 from penstock.stores.records import (
     ApiKey,
     AuditLine,
@@ -61,8 +62,8 @@ class Executions(Protocol):
         Raises `KeyReused` if a key comes back with another request; then none of them is stored.
         """
 
-    async def made_by(self, scope: str, key: str) -> tuple[str, str, float] | None:
-        """The execution that an idempotency key has made, the hash of the request, and when."""
+    async def made_by(self, scope: str, key: str) -> Made | None:
+        """What an idempotency key has made."""
 
     async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
         """Start one that `waits`, with this input (None: the one it has). Compare and set: of two triggers one wins.

@@ -31,9 +31,17 @@ def _settle(new: NewExecution, known: MutableMapping[Key, Made]) -> str:
     if new.idempotency_key is None:
         return record.execution_id
     key = (new.key_scope, new.idempotency_key)
-    made = known.get(key)
-    if made is None or record.created_at - made.created_at >= KEY_SECONDS:
-        known[key] = made = Made(record.execution_id, new.request_hash, record.created_at)
-    elif made.request_hash != new.request_hash:
-        raise KeyReused(f"the idempotency key {new.idempotency_key!r} was used for another request; use a new key")
+    before = replayed(known.get(key), new.idempotency_key, new.request_hash, record.created_at)
+    if before is not None:
+        return before
+    known[key] = Made(record.execution_id, new.request_hash, record.created_at)
+    return record.execution_id
+
+
+def replayed(made: Made | None, key: str, request_hash: str, now: float) -> str | None:
+    """The execution that this request has made before. Raises `KeyReused` if it was another request."""
+    if made is None or now - made.created_at >= KEY_SECONDS:
+        return None
+    if made.request_hash != request_hash:
+        raise KeyReused(f"the idempotency key {key!r} was used for another request; use a new key")
     return made.execution_id
