@@ -35,11 +35,11 @@ guards: setup-dev ## take out each guard and see a test go red
 
 # Keeps the pins that still fit. To raise them: make lock UPGRADE=--upgrade
 compile := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	--no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) pyproject.toml --group build
+	--no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) pyproject.toml --extra scale --group build
 
 lock: ## pin the dependencies again after a change in pyproject.toml (needs uv)
 	$(compile) --output-file requirements.lock
-	$(compile) --group dev --constraint requirements.lock --output-file requirements-dev.lock
+	$(compile) --extra local --group dev --constraint requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove everything that was built or cached
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist

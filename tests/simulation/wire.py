@@ -21,6 +21,8 @@ WAITS = {"receive", "fetch"}
 class Wire:
     """`faults` counts what happened, so that a test can show that it did."""
 
+    split = None
+
     def __init__(self, stores: MemoryStores, seed: random.Random, faults: Counter[str], rate: float) -> None:
         self._random, self._faults, self.rate = seed, faults, rate
         self._open = asyncio.Event()

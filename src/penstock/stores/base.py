@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 from zlib import crc32
 
 import msgspec
@@ -15,6 +15,7 @@ from penstock.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from penstock.stores.cold import ColdStore
+    from penstock.stores.split import Split
 
 Wish = Literal["cancel", "pause", "resume"]
 
@@ -162,6 +163,18 @@ class HotStore(Protocol):
     async def active(self, partition: int) -> list[str]:
         """Executions that have started and not ended."""
 
+    async def known(self, execution_ids: Collection[str]) -> set[str]:
+        """Those of which something was committed here."""
+
+    def check_open(self) -> None:
+        """Raises `StoreUnavailable` if it is known that no events can be appended now."""
+
+    async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
+        """The orchestrator `name` lives, at least for so long; answers the names of all that do, sorted."""
+
+    async def depart(self, name: str) -> None:
+        """It doesn't any more."""
+
 
 class TaskQueue(Protocol):
     async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
@@ -223,5 +236,9 @@ class Stores(Protocol):
     def cold(self) -> ColdStore: ...
     @property
     def blobs(self) -> BlobStore: ...
+
+    @property
+    def split(self) -> Split | None:
+        """What there is to move between hot and cold; None where they are one."""
 
     async def close(self) -> None: ...

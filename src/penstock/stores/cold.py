@@ -91,6 +91,12 @@ class Executions(Protocol):
 
     async def intent(self, execution_id: str) -> NewExecution | None: ...
 
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+        """Of many at once; unknown ones are missing.
+
+        Where ended executions leave the hot store, the record of one that has ended says so in its state.
+        """
+
     async def search(self, search: Search) -> list[ExecutionRow]: ...
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:

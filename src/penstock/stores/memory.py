@@ -6,7 +6,8 @@ Everything is kept encoded, so that nothing a caller changes afterwards can leak
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from penstock.engine.events import AnyEvent
 from penstock.errors import Fenced
@@ -42,6 +43,7 @@ class MemoryHotStore:
         self.feed: list[tuple[str, bytes]] = []
         """Every change of every execution, in the order of commits."""
         self.fenced = 0
+        self._attending: dict[str, float] = {}
         self.queue = _LeasedQueue(self)
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
@@ -127,6 +129,19 @@ class MemoryHotStore:
     async def active(self, partition: int) -> list[str]:
         return sorted(self._partitions[partition].active)
 
+    async def known(self, execution_ids: Collection[str]) -> set[str]:
+        return {name for name in execution_ids if name in self.changes}
+
+    def check_open(self) -> None:
+        """It always is."""
+
+    async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+        self._attending[name] = self.now() + seconds
+        return sorted(each for each, until in self._attending.items() if until > self.now())
+
+    async def depart(self, name: str) -> None:
+        self._attending.pop(name, None)
+
     def check(self, partition: int, token: str) -> None:
         if not self._holds(partition, token):
             self.fenced += 1
@@ -151,6 +166,8 @@ class _LeasedQueue(MemoryTaskQueue):
 
 
 class MemoryStores:
+    split = None
+
     def __init__(self, clock: Callable[[], float], partitions: int = 1) -> None:
         self.hot = MemoryHotStore(clock, partitions)
         self.queue = self.hot.queue

@@ -103,6 +103,10 @@ class MemoryExecutions:
         data = self._intents.get(execution_id)
         return codec.decode_intent(data) if data is not None else None
 
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+        found = {name: await self.intent(name) for name in execution_ids}
+        return {name: intent for name, intent in found.items() if intent is not None}
+
     async def search(self, search: Search) -> list[ExecutionRow]:
         names = list(enumerate(self._intents, start=1))
         rows = (self._execution_row(n, name) for n, name in reversed(names))

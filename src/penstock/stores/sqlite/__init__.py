@@ -20,6 +20,8 @@ SCHEMA_VERSION = "3"
 
 
 class SqliteStores:
+    split = None
+
     def __init__(self, path: Path, blobs: Path | None = None) -> None:
         path = path.absolute()
         if not path.parent.is_dir():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -130,6 +130,10 @@ class SqliteExecutions:
             return None
         _, state, *stored = rows[0]
         return _intent(*stored, waits=state == WAITS)
+
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+        found = {name: await self.intent(name) for name in execution_ids}
+        return {name: intent for name, intent in found.items() if intent is not None}
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         between = self._numbers.between(search.since, search.until)

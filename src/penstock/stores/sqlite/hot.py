@@ -10,8 +10,9 @@ import asyncio
 import secrets
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from typing import Any
 
 from msgspec import structs
 
@@ -196,6 +197,18 @@ class SqliteHotStore:
 
     async def active(self, partition: int) -> list[str]:  # noqa: ARG002
         return await self._reader.started(changed=True)
+
+    async def known(self, execution_ids: Collection[str]) -> set[str]:
+        return set(await self.load(execution_ids))
+
+    def check_open(self) -> None:
+        """It always is: events go no further than this process."""
+
+    async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+        return [name]  # the lock file keeps others out
+
+    async def depart(self, name: str) -> None:
+        """Nobody is told."""
 
     def _set_timer(self, name: str, wake_at: float | None) -> None:
         if wake_at is None:

@@ -1,0 +1,139 @@
+"""Where hot and cold are two stores (Redis and PostgreSQL): what moves between them, and what each offers for that.
+
+The owner of a partition does the moving, beside its loop (`orchestrator/transfer.py`). What has finished goes to the
+cold store and then leaves the hot one; what runs is copied there now and then; and a hot store that has lost its data
+is built again from these copies and the intents. Where both are one (SQLite, memory), `Stores.split` is None and none
+of this happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord
+from penstock.engine.events import TaskError
+from penstock.engine.states import EXECUTION_ENDS
+from penstock.stores.base import Lease
+
+
+class Summary(msgspec.Struct, array_like=True):
+    """What the cold store's row shows of an execution.
+
+    A row is overwritten only by a greater (generation, revision), and never once its state is an end.
+    """
+
+    state: str
+    started_at: float | None
+    finished_at: float | None
+    error: TaskError | None
+    error_node: str | None
+    generation: int
+    revision: int
+    """`seq` of the last history line."""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.state in EXECUTION_ENDS
+
+
+class Outgoing(msgspec.Struct, array_like=True):
+    """An entry of a partition's outbox: what a commit did that the cold store has to hear of soon."""
+
+    execution_id: str
+    summary: Summary | None
+    """Set if the execution ended, was paused or was resumed."""
+    letters: list[DeadLetter] = []
+
+
+class Copy(msgspec.Struct, array_like=True):
+    """An execution on its way to the cold store."""
+
+    execution_id: str
+    summary: Summary | None
+    """None: only its letters are new."""
+    changes: list[bytes]
+    """Everything that commits did to it (encoded `codec.Change`s, oldest first); empty: leave the stored ones."""
+    letters: list[DeadLetter] = []
+
+
+class Kept(msgspec.Struct, array_like=True):
+    """An unfinished execution as the cold store knows it."""
+
+    execution_id: str
+    generation: int
+    changes: list[bytes]
+    """Of its last checkpoint; empty if there was none: then only its intent is known."""
+
+
+def summary_of(record: ExecutionRecord, revision: int) -> Summary:
+    return Summary(
+        str(record.state), record.started_at, record.finished_at, record.error, record.error_node, record.generation,
+        revision,
+    )  # fmt: skip
+
+
+def outgoing_of(commands: Commands) -> Outgoing | None:
+    """What the cold store has to hear of these; None for most."""
+    tells = commands.record is not None and (commands.finished or commands.held is not None)
+    if not tells and not commands.dead_letters:
+        return None
+    summary = None
+    if tells and commands.record is not None:
+        summary = summary_of(commands.record, commands.history[-1].seq if commands.history else 0)
+    return Outgoing(commands.execution_id, summary, commands.dead_letters)
+
+
+class HotSide(Protocol):
+    """Of the hot store. Everything that writes is fenced: raises `Fenced` unless the lease's token is current."""
+
+    async def built(self, lease: Lease) -> str:
+        """The id of the store that this partition was built for; empty if it has lost its data or is new."""
+
+    async def outbox(self, partition: int, limit: int) -> list[Outgoing]:
+        """From its head, without taking anything."""
+
+    async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
+        """All changes of each, encoded; unknown ones are missing."""
+
+    async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
+        """The first `count` entries of the outbox are in the cold store; executions that are `gone` may leave."""
+
+    async def wipe(self, lease: Lease) -> None:
+        """Everything of the partition but its inbox and its lease."""
+
+    async def restore(self, lease: Lease, executions: Mapping[str, bytes]) -> None:
+        """Put unfinished executions there, each as one change."""
+
+    async def mark_built(self, lease: Lease, store_id: str, commit_number: int) -> None:
+        """Rebuilt, and complete. The lease goes on from this commit number."""
+
+
+class ColdSide(Protocol):
+    @property
+    def store_id(self) -> str: ...
+
+    async def put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
+        """All of it in one transaction, with the partition's commit number, which never goes down.
+
+        Rows and changes are replaced by a greater (generation, revision); a letter is known by its execution, node
+        and time, and stored once.
+        """
+
+    async def commit_number(self, partition: int) -> int:
+        """The greatest that came with copies; a hot store that is below it has gone back in time."""
+
+    async def raise_generation(self, partition: int) -> int:
+        """A new generation for the partition, greater than all before; the first answer is 2."""
+
+    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Kept]:
+        """Executions that should run and haven't ended, by id."""
+
+
+class Split(Protocol):
+    @property
+    def hot(self) -> HotSide: ...
+    @property
+    def cold(self) -> ColdSide: ...
