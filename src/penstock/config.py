@@ -81,14 +81,17 @@ def _whole(least: int, most: int | None = None) -> Reader:
     return read
 
 
-def _seconds(raw: Any) -> float:
-    try:
-        number = -1.0 if isinstance(raw, bool) else float(raw)
-    except (TypeError, ValueError):
-        number = -1.0
-    if not 0 <= number < float("inf"):
-        raise ValueError("a number of seconds, 0 or more")
-    return number
+def _number(of_what: str) -> Reader:
+    def read(raw: Any) -> float:
+        try:
+            number = -1.0 if isinstance(raw, bool) else float(raw)
+        except (TypeError, ValueError):
+            number = -1.0
+        if not 0 <= number < float("inf"):
+            raise ValueError(f"a number of {of_what}, 0 or more")
+        return number
+
+    return read
 
 
 def _size(raw: Any) -> int:
@@ -178,6 +181,8 @@ class LlmProvider:
 class Settings:
     store: str = _setting("sqlite:///penstock.db", _url("sqlite", "memory", "redis", "rediss"))
     database: str | None = _setting(None, _url("postgresql", "postgres"))
+    partitions: int | None = _setting(None, _whole(1, 1024))
+    retention_days: float = _setting(7.0, _number("days"))
     host: str = _setting("127.0.0.1", _text)
     port: int = _setting(8000, _whole(0, 65535))
     blobs: str | None = _setting(None, _text)
@@ -199,7 +204,7 @@ class Settings:
     output_max_bytes: int = _setting(64 * MIB, _size)
     inline_max_bytes: int = _setting(256 * KIB, _size)
     log_max_bytes: int = _setting(64 * KIB, _size)
-    shutdown_grace_seconds: float = _setting(10.0, _seconds)
+    shutdown_grace_seconds: float = _setting(10.0, _number("seconds"))
     document_max_bytes: int = _setting(10 * MIB, _size)
     document_max_nodes: int = _setting(100_000, _whole(1))
     document_max_depth: int = _setting(64, _whole(1))

@@ -68,6 +68,8 @@ def test_the_process_environment_and_working_directory_are_the_default_sources(t
         ("tracing", "on", True),
         ("rate_limit", "60/minute", "60/minute"),
         ("shutdown_grace_seconds", "2.5", 2.5),
+        ("partitions", "16", 16),
+        ("retention_days", "0.5", 0.5),
         ("secrets_file", "/run/secrets", "/run/secrets"),
         ("blobs", "", None),
     ],

@@ -22,6 +22,7 @@ from penstock.engine.events import AnyEvent, TaskError, TaskSucceeded
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.stores import codec
 from penstock.stores.base import Commit, Lease, NewExecution, Stores, partition_of
+from penstock.stores.split import Copy, Outgoing
 
 HOUR = 3600.0
 
@@ -49,9 +50,11 @@ def submitted(execution_id: str, **fields: Any) -> NewExecution:
 
 def running(given: NewExecution, state: ExecutionState = ExecutionState.RUNNING) -> Commands:
     """The first commit of what was submitted, or one that pauses it."""
-    held = True if state == ExecutionState.PAUSED else None
     now = structs.replace(given.record, state=state, started_at=1001.0)
-    return started(given.record.execution_id, record=now, held=held)
+    if state == ExecutionState.PAUSED:
+        line = Transition(2, 1001.0, "", "RUNNING", "PAUSED", 0)
+        return started(given.record.execution_id, record=now, held=True, history=[line])
+    return started(given.record.execution_id, record=now)
 
 
 def over(given: NewExecution, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any) -> Commands:
@@ -119,11 +122,28 @@ class Owner:
     async def commit(self, *changes: Commands) -> None:
         await self.stores.hot.commit(self.commit_of(*changes))
         self.lease.commit_number += 1
+        await settle(self.stores, self.lease)
 
     async def inbox(self) -> list[AnyEvent]:
         """Everything in the inbox, without taking it."""
         received = await self.stores.hot.receive(self.lease.partition, self.position, 1000, 0.0)
         return [event for _, event in received]
+
+
+async def settle(stores: Stores, lease: Lease) -> None:
+    """Where hot and cold are two, what the cold store has to hear of is there when this returns."""
+    if stores.split is None:
+        return
+    entries = await stores.split.hot.outbox(lease.partition, 1000)
+    changes = await stores.split.hot.changes([entry.execution_id for entry in entries])
+    copies = [Copy(it.execution_id, it.summary, changes[it.execution_id], it.letters) for it in entries]
+    if entries:
+        await stores.split.cold.put_copies(lease.partition, lease.commit_number, copies)
+        await stores.split.hot.taken(lease, len(entries), [it.execution_id for it in entries if ended_by(it)])
+
+
+def ended_by(entry: Outgoing) -> bool:
+    return entry.summary is not None and entry.summary.has_ended
 
 
 async def begin(stores: Stores, *execution_ids: str) -> Owner:

@@ -10,14 +10,20 @@ from typing import Any
 
 import pytest
 
+from penstock.config import Settings
 from penstock.stores.base import Stores
 from penstock.stores.memory import MemoryStores
+from penstock.stores.scaled import ScaledStores
 from penstock.stores.sqlite import SqliteStores
+from tests.redis.cluster import cluster_url
+from tests.servers import database_url, redis_url
 
 STORES: dict[str, Callable[[Path], Stores]] = {
     "memory": lambda _: MemoryStores(time.time),
     "memory with 8 partitions": lambda _: MemoryStores(time.time, 8),
     "sqlite": lambda folder: SqliteStores(folder / "store.db"),
+    "redis and postgresql": lambda _: ScaledStores(redis_url(), Settings(database=database_url())),
+    "redis cluster": lambda _: ScaledStores(cluster_url(), Settings(database=database_url())),
 }
 
 
@@ -33,6 +39,7 @@ def on_every_store(test: Callable[[Stores], Awaitable[None]]) -> Callable[..., N
 
 async def _with_stores(test: Callable[..., Any], opened: Callable[[Path], Stores], folder: Path) -> None:
     stores = opened(folder)
+    await stores.open()
     try:
         await test(stores)
     finally:

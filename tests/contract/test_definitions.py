@@ -1,11 +1,16 @@
 """Definitions: versions by content, aliases, what is deleted and what comes back."""
 
 import asyncio
+import math
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from penstock.errors import NotFound
+from penstock.definition.model import HandlerDefaults, Retry
+from penstock.errors import NotFound, SettingsError
 from penstock.stores.base import Stores, WorkflowVersion
+from penstock.stores.handlers import decoded, encoded, tell_handlers
 from penstock.stores.records import WorkflowRow
 from tests.contract.suite import on_every_store
 
@@ -43,11 +48,67 @@ async def test_the_same_content_from_many_at_once_is_one_version(stores: Stores)
 
 @on_every_store
 async def test_handlers_are_remembered(stores: Stores) -> None:
-    assert await stores.cold.known_handlers() == set()
-    await stores.cold.remember_handlers({"a", "b"})
-    await stores.cold.remember_handlers(["b", "c"])
-    await stores.cold.remember_handlers([])
-    assert await stores.cold.known_handlers() == {"a", "b", "c"}
+    assert await stores.cold.known_handlers() == {}
+    plain, retried = HandlerDefaults(), HandlerDefaults(retry=Retry(max_attempts=5))
+    full = HandlerDefaults(Retry(2, 0.5, 3.0, math.inf, 0.0), 7.5, "gpu")
+    await stores.cold.remember_handlers({"b": plain, "a": full, "naïve ☃": retried})
+    await stores.cold.remember_handlers({})
+    assert await stores.cold.known_handlers() == {"a": full, "b": plain, "naïve ☃": retried}
+
+
+@on_every_store
+async def test_of_what_is_said_about_a_handler_the_last_word_counts(stores: Stores) -> None:
+    first, second = HandlerDefaults(queue="gpu"), HandlerDefaults(timeout_seconds=9)
+    await stores.cold.remember_handlers({"a": first, "b": first})
+    await stores.cold.remember_handlers({"c": first, "b": second})
+    assert await stores.cold.known_handlers() == {"a": first, "b": second, "c": first}
+    await stores.cold.remember_handlers({"b": HandlerDefaults()})
+    assert await stores.cold.known_handlers() == {"a": first, "b": HandlerDefaults(), "c": first}
+
+
+@on_every_store
+async def test_many_may_say_something_about_the_same_handlers_at_once(stores: Stores) -> None:
+    names = [f"handler-{number}" for number in range(3000)]
+    told = [dict.fromkeys(names[::step], HandlerDefaults(queue=f"q{step}")) for step in (1, -1) * 5]
+    await asyncio.gather(*(stores.cold.remember_handlers(each) for each in told))
+    known = await stores.cold.known_handlers()
+    assert sorted(known) == sorted(names)
+    assert known in (told[0], told[1])
+
+
+@on_every_store
+async def test_only_what_changed_about_handlers_is_written(stores: Stores) -> None:
+    written: list[object] = []
+    real = stores.cold.remember_handlers
+
+    async def remember(handlers: Mapping[str, HandlerDefaults]) -> None:
+        written.append(dict(handlers))
+        await real(handlers)
+
+    stores.cold.remember_handlers = remember  # type: ignore[method-assign]
+    handlers = {"a": HandlerDefaults(queue="gpu"), "b": HandlerDefaults(timeout_seconds=8)}
+    for _ in range(3):
+        await tell_handlers(stores.cold, handlers)
+    changed = {"b": HandlerDefaults(timeout_seconds=9)}
+    await tell_handlers(stores.cold, handlers | changed)
+    assert written == [handlers, changed]
+    assert await stores.cold.known_handlers() == handlers | changed
+
+
+@on_every_store
+async def test_what_nobody_could_read_about_a_handler_is_refused(stores: Stores) -> None:
+    wrongs: list[dict[str, Any]] = [{"timeout_seconds": "soon"}, {"retry": {"max_attempts": []}}, {"queue": object()}]
+    for wrong in wrongs:
+        with pytest.raises(SettingsError, match="the handler 'bad'"):
+            await tell_handlers(stores.cold, {"bad": HandlerDefaults(**wrong), "good": HandlerDefaults()})
+    assert await stores.cold.known_handlers() == {}
+
+
+def test_what_cannot_be_read_about_one_handler_leaves_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    gpu = HandlerDefaults(queue="gpu")
+    rows = [*encoded({"good": gpu}), ("bad", b"\xc1"), ("newer", b"\x81\xa5color\xa3red")]
+    assert decoded(rows) == {"good": gpu, "bad": HandlerDefaults(), "newer": HandlerDefaults()}
+    assert [record.getMessage() for record in caplog.records if "'bad'" in record.getMessage()]
 
 
 @on_every_store

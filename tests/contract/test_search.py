@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import structs
 
+from penstock.engine.commands import Transition
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.stores.base import NewExecution, Stores
@@ -70,7 +71,7 @@ async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) 
     await owner.commit(running(given, ExecutionState.PAUSED))
     assert await _found(stores, states=("PAUSED",)) == [given.record.execution_id]
     resumed = running(given)
-    resumed.held = False
+    resumed.held, resumed.history = False, [Transition(3, 1002.0, "", "PAUSED", "RUNNING", 0)]
     await owner.commit(resumed)
     assert await _found(stores, states=("PAUSED",)) == []
     assert await _found(stores, states=("RUNNING",), workflow="report") == [given.record.execution_id]

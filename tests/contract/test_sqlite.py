@@ -7,17 +7,20 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import Blob
 from penstock.engine.states import NodeState
 from penstock.errors import SchemaMismatch, StoreError, StoreLocked
 from penstock.stores.base import Kept, NewExecution, Stored
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch, LetterSearch, Search, WorkflowRow
-from penstock.stores.sqlite import SqliteStores
+from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores
+from penstock.stores.sqlite.purging import purge
 from tests.contract.facts import Owner, begin, ended, letter, new, queued, started, submitted, task
 
 HOLDER = """
@@ -43,7 +46,7 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
         await stores.cold.create([new("waiting", labels={"a": 1}, idempotency_key="key", request_hash="hash")])
         await owner.commit(active, ended("over"))
         await stores.cold.put_workflow("report", "hash", b"text", 5.0)
-        await stores.cold.remember_handlers({"resize"})
+        await stores.cold.remember_handlers({"resize": HandlerDefaults(queue="gpu")})
 
     async def read(stores: SqliteStores) -> None:
         record = started("active").record
@@ -60,7 +63,7 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
         version = await stores.cold.get_workflow("report")
         assert version is not None
         assert (version.version, version.document, version.created_at) == (1, b"text", 5.0)
-        assert await stores.cold.known_handlers() == {"resize"}
+        assert await stores.cold.known_handlers() == {"resize": HandlerDefaults(queue="gpu")}
 
     _in_turn(tmp_path, write, read, read)
 
@@ -97,13 +100,13 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
             assert [row.execution_id for row in await stores.cold.search(wanted)] == ["waiting"]
         # created long before the one that it was stored after: how far that is has to be known again
         assert [row.execution_id for row in await stores.cold.search(Search(until=11.0))] == ["late"]
-        assert [part.execution_id for part in await stores.cold.feed(0)] == ["over", "over"]
+        assert [part.execution_id for part in await stores.cold.feed((0,))] == ["over", "over"]
 
     async def go_on(stores: SqliteStores) -> None:
         await stores.cold.trigger("waiting", None, {})
         owner = await Owner.of(stores)
         await owner.commit(started("waiting"))
-        assert [part.execution_id for part in await stores.cold.feed(2)] == ["waiting"]
+        assert [part.execution_id for part in await stores.cold.feed((2,))] == ["waiting"]
         numbers = [row.n for row in await stores.cold.search(Search())]
         assert numbers == sorted(set(numbers), reverse=True)
 
@@ -194,6 +197,30 @@ def test_a_store_of_another_schema_is_refused_and_left_as_it_is(tmp_path: Path) 
     tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     connection.close()
     assert tables == [("meta",)]
+
+
+def test_a_file_of_the_schema_before_is_brought_up_to_date_once(tmp_path: Path) -> None:
+    path, gpu = tmp_path / "store.db", HandlerDefaults(queue="gpu")
+
+    async def fill(stores: SqliteStores) -> None:
+        await stores.cold.create([new("e1")])
+        await stores.cold.remember_handlers({"old": gpu})
+
+    async def read(stores: SqliteStores) -> None:
+        assert await stores.cold.started(0) == ["e1"]
+        known = await stores.cold.known_handlers()
+        assert known["old"] == HandlerDefaults()  # what it asked for wasn't kept then
+        await stores.cold.remember_handlers({"new": gpu})
+        assert await stores.cold.known_handlers() == {**known, "new": gpu}
+
+    _in_turn(path, fill)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("ALTER TABLE handlers DROP COLUMN defaults")
+        connection.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
+    assert purge(path, 0.0).executions == 0
+    _in_turn(path, read, read)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [(SCHEMA_VERSION,)]
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

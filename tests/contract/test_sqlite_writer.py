@@ -123,12 +123,12 @@ async def test_a_job_that_raises_anything_is_answered_and_the_writer_goes_on(sto
 @on_file
 async def test_a_job_of_which_half_failed_leaves_nothing(stores: SqliteStores) -> None:
     def half(connection: sqlite3.Connection) -> None:
-        connection.execute("INSERT INTO handlers VALUES ('half')")
+        connection.execute("INSERT INTO handlers (name) VALUES ('half')")
         connection.execute("INSERT INTO nowhere VALUES (1)")
 
     with pytest.raises(StoreError):
         await stores._writer.submit(half)
-    assert await stores.cold.known_handlers() == set()
+    assert await stores.cold.known_handlers() == {}
 
 
 def test_the_log_does_not_grow_for_ever(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ VARIABLE_PARTS = (
     (re.compile(r"<?\b\d+(?:\.\d+)? (?:ms|s|min)\b"), "DURATION"),
     (re.compile(r"\b(127\.0\.0\.1|localhost):\d+"), r"\1:PORT"),
     (re.compile(r"\bport \d+"), "port PORT"),
+    (re.compile(r"\b(?:Redis|Valkey|PostgreSQL) \d[\d.]*(?=, port)"), "SERVER"),
     (re.compile(r"\bprocess \d+"), "process PID"),
     (re.compile(r"\bworker-\d+-[0-9a-f]+"), "WORKER"),
     (re.compile(r"(?<![\w/:.])/(?:[\w.-]+/)+"), "FOLDER/"),

@@ -11,6 +11,7 @@ comment, separated by commas:
 | `refused` | json, yaml | a document that must not compile |
 | `output` | json | the output of the document before it, run with stand-ins for HTTP and LLM calls |
 | `served` | console, python | runs beside `penstock dev`: `localhost:8000` is that one |
+| `up` | text | what `penstock up` prints when everything has started |
 | `file: NAME` | any | is in the working directory of the page's later commands and scripts |
 """
 
@@ -22,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MARKS = frozenset({"fragment", "prints", "unknown handlers", "refused", "output", "served"})
+MARKS = frozenset({"fragment", "prints", "unknown handlers", "refused", "output", "served", "up"})
 FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w-]*)[^\n]*$")
 COMMENT = re.compile(r"^<!--(.*)-->$")
 CODE = re.compile(r"`([^`\n]+)`")

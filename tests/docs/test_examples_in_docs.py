@@ -21,8 +21,10 @@ from penstock.definition.plan import compile_document
 from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
 from penstock.worker import secrets
-from tests.docs.commands import SERVED, assert_same, prepare, run_block, served, start
+from tests.cli.fleet import started
+from tests.docs.commands import SERVED, assert_same, prepare, run_block, served, start, steps
 from tests.docs.pages import MARKS, ROOT, Block, before, blocks, blocks_of, code_spans, pages
+from tests.servers import open_folder
 
 VARIABLE = re.compile(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
@@ -100,6 +102,16 @@ def test_commands_print_what_is_shown(block: Block, tmp_path: Path):
     run_block(block, tmp_path)
 
 
+@pytest.mark.parametrize("block", [case for case in of("text") if "up" in case.values[0].marks])
+def test_penstock_up_says_what_is_shown(block: Block):
+    (step,) = steps(block)
+    arguments = [*step.command.split()[1:], "--port", "0"]
+    with open_folder() as folder, started(*arguments, cwd=folder, env={"REDIS_URL": "", "DATABASE_URL": ""}) as up:
+        up.says(step.shown.splitlines()[-1])
+        assert_same(up.output, step.shown, block.place)
+        assert up.terminate() == 0
+
+
 @pytest.mark.parametrize("block", of("toml"))
 def test_a_settings_file_is_accepted(block: Block, tmp_path: Path):
     (tmp_path / "penstock.toml").write_text(block.text, encoding="utf-8")
@@ -155,6 +167,7 @@ def test_every_flag_on_the_pages_exists():
         (block.place, line) for block in blocks() if block.language == "console" for line in block.text.split("\n")
     ]
     commands = [(place, line.removeprefix("$ ")) for place, line in lines if line.startswith("$ ")]
+    commands += [(block.place, line) for block in blocks() if block.language == "sh" for line in block.text.split("\n")]
     for place, text in [*code_spans(), *commands]:
         called = re.search(r"(?:^|\s)penstock ([a-z]+)", text)
         if called:

@@ -11,6 +11,7 @@ from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Transit
 from penstock.engine.events import Blob, Value
 from penstock.engine.execution import Execution
 from penstock.engine.keeping import keep
+from penstock.engine.rebuilding import begin_generation
 from penstock.engine.states import EXECUTION_TRANSITIONS, NODE_TRANSITIONS, ExecutionState, NodeState
 
 pack = msgspec.msgpack.encode
@@ -59,6 +60,16 @@ class Committed:
         if execution.record.kept or execution.record.state is ExecutionState.PENDING:
             keep(execution, self.kept)
         return execution
+
+    def rebuild(self, generation: int, now: float) -> None:
+        """As after a loss of the hot store whose checkpoint was this."""
+        runs: list[NodeRun] = [unpack(run, NodeRun) for run in self.nodes.values()]
+        record: ExecutionRecord = unpack(self.record, ExecutionRecord)
+        for line in begin_generation(record, runs, len(self.history), generation, now):
+            self._fold(line)
+        self.record = pack(record)
+        self.nodes = {run.address: pack(run) for run in runs}
+        self.timer = None
 
     def assert_holds_all_of(self, execution: Execution) -> None:
         """What isn't committed is lost with its owner."""

@@ -64,7 +64,8 @@ class Lane:
         with commit_weight(self.weight):
             self.execution.handle(event, now)
         commands = self.execution.take_commands()
-        told = [line.node for line in commands.history if line.before in {"PENDING", "RETRYING"}]
+        told = [task.node for task in commands.tasks if task.node in self.model.again]  # they come first
+        told += [line.node for line in commands.history if line.before in {"PENDING", "RETRYING"}]
         self._commit(commands, event)
         tell(self.model, event, now, self.blobs)
         self.more = commands.more
@@ -82,6 +83,15 @@ class Lane:
         self.handle(ev.Continued(EXECUTION_ID), now)
         if waited and not self.ended and self.model.execution == "RUNNING":
             self.handle(ev.TimerFired(EXECUTION_ID), now)
+
+    def lose_the_store(self, now: float) -> None:
+        """What was committed is rebuilt, in the next generation."""
+        self.model.now = now
+        self.model.lose_the_store()
+        self.committed.rebuild(self.model.generation, now)
+        self.tasks.clear()
+        self.handed_out.clear()
+        self.lose_the_owner(now)
 
     def finish_commits(self, now: float) -> None:
         """Fetch what is wanted and go on until one commit takes everything that is left."""
@@ -105,7 +115,10 @@ class Lane:
         self.committed.commit(commands)
         self.committed.assert_holds_all_of(self.execution)
         assert commands.finished == (self.ended and bool(commands.history))
-        if isinstance(event, ev.TaskSucceeded | ev.TaskFailed | ev.TaskLost) and event.generation == 1:
+        if (
+            isinstance(event, ev.TaskSucceeded | ev.TaskFailed | ev.TaskLost)
+            and event.generation == self.model.generation
+        ):
             self.handed_out.discard((event.node, event.attempt))
         self.handed_out.update((task.node, task.attempt) for task in commands.tasks)
         self.handed_out.difference_update((stop.node, stop.attempt) for stop in commands.stops)
@@ -144,6 +157,8 @@ class Lane:
         waits = model.execution in {"PENDING", "PAUSED"} or self.execution.wanted
         assert waits or timer is not None or self.handed_out, "stuck"
         current = {(name, model.attempt[name]) for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}}
+        if model.execution == "PAUSED" or self.unfinished:
+            current -= {(name, model.attempt[name]) for name in model.again}
         assert current <= self.handed_out, "queued or running, but no worker will ever see it"
 
     def _value(self, value: Value) -> Any:

@@ -95,6 +95,10 @@ class Model:
         self.waited: set[str] = set()
         """RETRYING nodes whose wait is over."""
         self.dispatched: dict[tuple[str, int], Dispatch] = {}
+        """In this generation."""
+        self.generation = 1
+        self.again: set[str] = set()
+        """QUEUED nodes whose task got lost with the store."""
         self.kept = {name: output for name, output in (kept or {}).items() if name in self.nodes}
         """Outputs that an earlier execution left, of nodes that aren't recorded as completed yet."""
 
@@ -126,7 +130,7 @@ class Model:
 
     def is_current(self, name: str, generation: int, attempt: int) -> bool:
         return (
-            generation == 1
+            generation == self.generation
             and name in self.nodes
             and attempt == self.attempt[name]
             and self.state[name] in {"QUEUED", "RUNNING"}
@@ -155,6 +159,14 @@ class Model:
     def forget_waits(self) -> None:
         """A new owner knows when a retry is due, but not that its timer has fired already."""
         self.waited.clear()
+
+    def lose_the_store(self) -> None:
+        """What was out is out no more; it goes out again, as the same attempt, in a new generation."""
+        self.generation += 1
+        self.dispatched.clear()
+        self.again = {name for name, state in self.state.items() if state in {"QUEUED", "RUNNING"}}
+        for name in self.again:
+            self.state[name], self.since[name] = "QUEUED", self.now
 
     def deadline(self, name: str) -> float | None:
         node, state = self.nodes[name], self.state[name]
@@ -274,6 +286,8 @@ class Model:
     def _may_start(self, name: str) -> bool:
         if self.state[name] == "RETRYING":
             return name in self.waited
+        if self.state[name] == "QUEUED":
+            return name in self.again
         return self.state[name] == "PENDING" and self.verdict(name) == "start"
 
     def _start(self, node: Node) -> None:
@@ -288,8 +302,11 @@ class Model:
         except NothingThere:
             self._fail(node.name)
             return
-        self.attempt[node.name] += 1
-        self.state[node.name], self.since[node.name] = "QUEUED", self.now
+        if node.name in self.again:
+            self.again.discard(node.name)
+        else:
+            self.attempt[node.name] += 1
+            self.state[node.name], self.since[node.name] = "QUEUED", self.now
         self.waited.discard(node.name)
         dispatch = (node.name, self.attempt[node.name])
         assert dispatch not in self.dispatched

@@ -59,19 +59,33 @@ class Story:
             lane.diverged |= self.steady.diverged or lane.model.situation() != self.steady.model.situation()
             assert lane.diverged or lane.summary() == self.steady.summary()
 
+    def lose_the_store(self) -> None:
+        note(f"{self.now:g}: the store loses its data")
+        for lane in self.lanes:
+            lane.diverged |= lane.unfinished
+            if not lane.ended:
+                lane.lose_the_store(self.now)
+                lane.finish_commits(self.now)  # nobody reports a task before it is out
+        self.assert_lanes_agree()
+
     def go_on(self) -> None:
         model = self.steady.model
-        held = [name for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}]
-        kinds = ["timer"] * 4 + ["again"] * 2 + ["stale", "start", *(set(self.extras) - {"blobs", "kept"})]
+        out = [name for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}]
+        held = [name for name in out if not any(name in lane.model.again for lane in self.lanes)]
+        kinds = ["timer"] * 4 + ["again"] * 2 + ["stale", "start", *(set(self.extras) - {"blobs", "kept", "losses"})]
         if held:
             kinds += ["succeeded"] * 8 + ["failed"] * 6 + ["lost"] * 2 + ["started"] * 4
         if model.execution == "PAUSED":
             kinds += ["resume"] * 4
         self.now += self.choose.any_of(0.0, 0.0, 0.5, 1.0, 4.0)
+        if "losses" in self.extras and self.choose.one_in(6):
+            self.lose_the_store()
+            return
         kind = self.choose.any_of(*sorted(kinds))
         self.tell(self.task_event(kind, self.choose.any_of(*held)) if kind in TASK_KINDS else self.other_event(kind))
 
-    def task_event(self, kind: str, name: str, off: int = 0, generation: int = 1) -> ev.AnyEvent:
+    def task_event(self, kind: str, name: str, off: int = 0, generation_off: int = 0) -> ev.AnyEvent:
+        generation = self.steady.model.generation + generation_off
         about: Any = {"execution_id": EXECUTION_ID, "node": name, "generation": generation, "worker_id": "worker"}
         about["attempt"] = self.steady.model.attempt[name] + off
         if kind == "started":
@@ -87,9 +101,9 @@ class Story:
         if kind == "timer":
             return self.timer()
         if kind == "stale":
-            off, generation = self.choose.any_of((-1, 1), (1, 1), (0, 0), (0, 2))
+            off, generation_off = self.choose.any_of((-1, 0), (1, 0), (0, -1), (0, 1000))
             return self.task_event(
-                self.choose.any_of(*TASK_KINDS), self.choose.any_of(*self.steady.model.nodes), off, generation
+                self.choose.any_of(*TASK_KINDS), self.choose.any_of(*self.steady.model.nodes), off, generation_off
             )
         if kind == "again":
             again: ev.AnyEvent = self.choose.any_of(*self.sent)
@@ -136,8 +150,8 @@ def bring_to_an_end(lane: Lane, now: float) -> None:
             lane.handle(ev.ResumeRequested(EXECUTION_ID), now)
         elif lane.handed_out:
             name, attempt = min(lane.handed_out)
-            output = b'{"value":1}'
-            lane.handle(ev.TaskSucceeded(EXECUTION_ID, name, 1, attempt, "worker", started_at=now, output=output), now)
+            key = (EXECUTION_ID, name, lane.model.generation, attempt)
+            lane.handle(ev.TaskSucceeded(*key, "worker", started_at=now, output=b'{"value":1}'), now)
         else:
             assert lane.committed.timer is not None
             now = max(now, lane.committed.timer)

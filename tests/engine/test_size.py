@@ -203,3 +203,15 @@ def test_a_failed_attempt_costs_the_same_in_a_workflow_a_hundred_times_larger():
         event = ev.TaskFailed(*about, started_at=1.0, error=ev.TaskError("handler", "no"), retryable=True)
         costs.add(lines_executed(lambda event=event, trial=trial: trial.execution.handle(event, 1.0)))  # type: ignore[misc]
     assert len(costs) == 1
+
+
+def test_a_wide_fan_out_of_large_values_is_dispatched_over_several_commits():
+    """Every child gets a copy of its parent's output, and a store takes no commit of any size."""
+    children = [f"n{number}" for number in range(40)]
+    trial = Trial(node("a"), *(node(name, "a") for name in children))
+    trial.succeed("a", "x" * 200_000)
+    sizes = [trial.last.size]
+    while trial.last.more:
+        sizes.append(trial.go_on().size)
+    assert len(trial.tasks) == 1 + len(children)
+    assert max(sizes) <= 1.3 * COMMIT_WEIGHT * 1024

@@ -12,11 +12,17 @@ from penstock.definition.plan import Plan, compile_document
 from penstock.engine.commands import Commands, ExecutionRecord, Task
 from penstock.engine.events import ExecutionStarted, TaskFailed, TaskSucceeded
 from penstock.engine.states import ExecutionState
+from penstock.orchestrator import rebuild
+from penstock.orchestrator.archiver import Archiver
+from penstock.orchestrator.checkpointer import Checkpointer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.transfer import Carrier
 from penstock.stores.base import NewExecution, Stored
 from penstock.stores.memory import MemoryStores
 from penstock.stores.task_queue import key_of
+from penstock.telemetry.metrics import Metrics
+from tests.simulation.split import SplitStores
 
 HOUR = 3600.0
 WORK = {"work": HandlerDefaults()}
@@ -33,12 +39,15 @@ def diamond() -> list[dict[str, Any]]:
 class Desk:
     def __init__(self, inline_max_bytes: int = 10_000) -> None:
         self.now = 1000.0
-        self.stores = MemoryStores(lambda: self.now)
+        self.stores = self._open()
         self.plans = Plans(self.stores.cold, lambda: WORK)
         self.changes: list[list[Commands]] = []
         """What each commit had."""
         self._inline_max_bytes = inline_max_bytes
         self._numbers = count(1)
+
+    def _open(self) -> MemoryStores | SplitStores:
+        return MemoryStores(lambda: self.now)
 
     async def own(self, name: str = "owner-1", seconds: float = HOUR) -> PartitionOwner:
         lease = await self.stores.hot.acquire(0, name, seconds)
@@ -108,3 +117,35 @@ class Desk:
 
     async def states(self, name: str) -> dict[str, str]:
         return {address: str(run.state) for address, run in (await self.stored(name)).runs.items()}
+
+
+class SplitDesk(Desk):
+    """With a hot and a cold store that are two."""
+
+    stores: SplitStores
+
+    def _open(self) -> SplitStores:
+        return SplitStores(lambda: self.now, 1)
+
+    def carrier(self, owner: PartitionOwner) -> Carrier:
+        return Carrier(self.stores.split.cold, owner)
+
+    def archiver(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Archiver:
+        side = self.stores.split.hot
+        return Archiver(side, self.carrier(owner), owner.lease, metrics or Metrics(), lambda: self.now)
+
+    def checkpointer(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Checkpointer:
+        return Checkpointer(self.stores.split.hot, self.carrier(owner), metrics or Metrics())
+
+    async def checkpoint(self, owner: PartitionOwner) -> None:
+        """Of everything that runs."""
+        checkpointer = self.checkpointer(owner)
+        checkpointer.dirty.update(await self.stores.hot.active(0))
+        await checkpointer.copy()
+
+    async def build(self, owner: PartitionOwner, known_number: int = 0) -> int | None:
+        return await rebuild.build(self.stores, self.stores.split, owner.lease, known_number)
+
+    def row(self, name: str) -> Stored:
+        """What the cold store has, whatever the hot one says."""
+        return self.stores.rows.stored(name)

@@ -1,6 +1,7 @@
 """How the owner comes by an execution that hasn't begun, or has begun and not yet recorded all that it keeps."""
 
 import asyncio
+from collections.abc import Collection
 from typing import Any
 
 import pytest
@@ -75,20 +76,49 @@ def test_the_intent_is_read_only_while_something_in_it_is_needed() -> None:
     async def scenario() -> None:
         desk = Desk()
         await retry(desk, diamond(), Kept("a", b"{}"))
-        read: list[str] = []
-        real = desk.stores.cold.intent
-
-        async def intent(execution_id: str) -> NewExecution | None:
-            read.append(execution_id)
-            return await real(execution_id)
-
-        desk.stores.cold.intent = intent  # type: ignore[method-assign]
+        read = _count_intents(desk)
         await desk.drain(await desk.own("owner-1", seconds=0.0))
         desk.now += 1
         assert [task.node for task in await desk.work(await desk.own("owner-2"))] == ["b", "c", "d"]
-        assert read == [NAME]
+        assert read == [[NAME]]
 
     asyncio.run(scenario())
+
+
+def test_the_intents_of_a_whole_batch_are_read_at_once() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        names = [await desk.start([node("a")]) for _ in range(20)]
+        read = _count_intents(desk)
+        assert len(await desk.work(await desk.own())) == 20
+        assert [sorted(asked) for asked in read] == [sorted(names)]
+
+    asyncio.run(scenario())
+
+
+def test_one_intent_that_cannot_be_read_stops_none_of_the_others() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        names = [await desk.start([node("a")]) for _ in range(4)]
+        desk.stores.cold._intents[names[1]] = b"not an intent"
+        assert len(await desk.work(await desk.own())) == 3
+        states = [await desk.state(name) for name in names]
+        assert states == ["COMPLETED", "PENDING", "COMPLETED", "COMPLETED"]
+
+    asyncio.run(scenario())
+
+
+def _count_intents(desk: Desk) -> list[list[str]]:
+    """What is asked for, from now on."""
+    read: list[list[str]] = []
+    real = desk.stores.cold.intents
+
+    async def intents(execution_ids: Collection[str]) -> dict[str, NewExecution]:
+        read.append(list(execution_ids))
+        return await real(execution_ids)
+
+    desk.stores.cold.intents = intents  # type: ignore[method-assign]
+    return read
 
 
 def test_an_execution_that_gained_nodes_before_its_start_still_keeps() -> None:

@@ -3,16 +3,19 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import AnyEvent, CancelRequested, Continued, ExecutionStarted, TaskLost, TaskReturned
 from penstock.engine.states import NodeState
-from penstock.orchestrator.recovery import CHUNK, recover
+from penstock.orchestrator.recovery import CHUNK, recover, sweep
 from penstock.stores.base import Stores
 from penstock.stores.sqlite import SqliteStores
 from penstock.stores.task_queue import key_of
 from tests.contract.facts import Owner, begin, ended, new, queued, task
-from tests.orchestrator.desk import Desk, diamond, node
+from tests.orchestrator.desk import Desk, SplitDesk, diamond, node
 
 
 def _after_a_restart(
@@ -157,3 +160,96 @@ def test_a_wish_that_was_stored_and_perhaps_never_handled_is_asked_for_again(tmp
 
     events, _ = _after_a_restart(tmp_path, ask_and_die)
     assert events == [Continued("e1"), CancelRequested("e1")]
+
+
+def test_a_start_that_waits_in_the_inbox_is_not_lost_however_long_it_waits() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        names = [await desk.start([node("a")]) for _ in range(20)]
+        missing = await desk.accept(await desk.workflow([node("a")]))
+        desk.now += 60.0
+        assert await sweep(desk.stores, 0, 10.0) == 1
+        starts = [event.execution_id for event in await _inbox(desk.stores)]
+        assert starts == [*names, missing]
+
+    asyncio.run(scenario())
+
+
+def test_only_what_is_behind_the_position_still_waits() -> None:
+    """Events before it are handled; a store that hasn't trimmed them yet makes no difference."""
+
+    async def scenario() -> None:
+        desk = Desk()
+        name = await desk.start([node("a")])
+        position = (await desk.stores.hot.receive(0, 0, 1, 0.0))[0][0]
+        desk.now += 60.0
+        assert await sweep(desk.stores, 0, 10.0, position) == 1
+        assert await _inbox(desk.stores) == [ExecutionStarted(name)] * 2
+
+    asyncio.run(scenario())
+
+
+def test_an_execution_that_ends_and_leaves_the_hot_store_while_it_is_looked_for_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        await desk.start([node("a")])
+        known, started = desk.stores.hot.known, desk.stores.cold.started
+
+        async def later(partition: int) -> list[str]:
+            names = await started(partition)
+            await desk.work(owner)
+            await desk.archiver(owner).drain()
+            return names
+
+        monkeypatch.setattr(desk.stores.cold, "started", later)
+        desk.now += 60.0
+        assert await sweep(desk.stores, 0, 10.0) == 0
+        assert not await known(["execution-1"])
+        assert await _inbox(desk.stores) == []
+
+    asyncio.run(scenario())
+
+
+def test_one_that_begins_between_two_looks_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        owner = await desk.own()
+        await desk.start([node("a")])
+        receive = desk.stores.hot.receive
+
+        async def later(*arguments: Any) -> Any:
+            monkeypatch.undo()
+            await desk.drain(owner)
+            return await receive(*arguments)
+
+        monkeypatch.setattr(desk.stores.hot, "receive", later)
+        desk.now += 60.0
+        assert await sweep(desk.stores, 0, 10.0) == 0
+
+    asyncio.run(scenario())
+
+
+def test_where_the_store_keeps_its_tasks_nothing_is_loaded_to_recover(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        await desk.start(diamond())
+        await desk.drain(await desk.own())
+        monkeypatch.setattr(desk.stores.hot, "load", None)
+        assert await recover(desk.stores, 0) == 1
+
+    asyncio.run(scenario())
+
+
+def test_where_the_store_keeps_its_tasks_wishes_are_asked_for_again_too() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        name = await desk.start(diamond())
+        await desk.drain(await desk.own())
+        await desk.stores.cold.steer(name, "cancel")
+        await recover(desk.stores, 0)
+        assert await _inbox(desk.stores) == [CancelRequested(name)]
+
+    asyncio.run(scenario())

@@ -32,7 +32,7 @@ class Watched:
         self.histories += 1
         return await self._around(self._cold.history, execution_id, after)
 
-    async def feed(self, after: int, limit: int = 500) -> Any:
+    async def feed(self, after: Any, limit: int = 500) -> Any:
         self.feeds += 1
         return await self._around(self._cold.feed, after, limit)
 
@@ -46,7 +46,7 @@ class Watched:
 
 
 class Chronicle:
-    def __init__(self, stores: Any, lease: Lease, **limits: int) -> None:
+    def __init__(self, stores: Any, lease: Lease, **limits: Any) -> None:
         self.stores: Stores = stores
         self._lease = lease
         self.cold: Any = Watched(stores.cold)
@@ -54,7 +54,7 @@ class Chronicle:
         self._last: dict[str, int] = {}
 
     @classmethod
-    async def begin(cls, path: Path | None = None, **limits: int) -> Self:
+    async def begin(cls, path: Path | None = None, **limits: Any) -> Self:
         """In memory, or in a file; what that has of executions is known."""
         stores = SqliteStores(path) if path else MemoryStores(time.time)
         lease = await stores.hot.acquire(0, "owner", 3600.0)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import penstock
+from penstock.definition.model import HandlerDefaults
 from penstock.errors import InvalidWorkflow
 from penstock.service.workflows import Workflows
 
@@ -65,5 +66,44 @@ def test_a_document_that_is_too_large_is_refused_however_few_nodes_it_has() -> N
     async def scenario(_engine: penstock.Engine, workflows: Workflows) -> None:
         with pytest.raises(InvalidWorkflow, match="the limit is 10,485,760"):
             await workflows.check(document("x" * 11_000_000))
+
+    with_workflows(scenario)
+
+
+def works(handler: str) -> dict[str, Any]:
+    return {"name": handler, "nodes": [{"id": "a", "handler": handler}]}
+
+
+def test_a_worker_that_has_just_come_is_known_at_once() -> None:
+    async def scenario(engine: penstock.Engine, workflows: Workflows) -> None:
+        for name in ("first", "second"):
+            with pytest.raises(InvalidWorkflow, match=name):
+                await workflows.put(works(name))
+            await engine.stores.cold.remember_handlers({name: HandlerDefaults(queue="gpu")})
+            assert (await workflows.put(works(name))).plan.nodes[0].queue == "gpu"
+
+    with_workflows(scenario)
+
+
+def test_what_handlers_ask_for_is_read_once_in_a_while_and_not_for_each_document(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.service.workflows.FRESH_SECONDS", 3600.0)
+
+    async def scenario(engine: penstock.Engine, workflows: Workflows) -> None:
+        real, reads = engine.stores.cold.known_handlers, []
+
+        async def counted() -> Any:
+            reads.append(1)
+            return await real()
+
+        engine.stores.cold.known_handlers = counted  # type: ignore[method-assign]
+        for number in range(20):
+            await workflows.put(document(f"word {number}"))
+            await workflows.check(works(f"later-{number}"), allow_unknown_handlers=True)
+        assert len(reads) == 1
+        workflows._remembered = (float("-inf"), {})
+        await engine.stores.cold.remember_handlers({"echo": HandlerDefaults(queue="gpu")})
+        assert (await workflows.put(document("again"))).plan.nodes[0].queue == "gpu"
 
     with_workflows(scenario)

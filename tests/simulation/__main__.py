@@ -1,4 +1,7 @@
-"""`python -m tests.simulation --seeds 5000`: many seeds, the faults counted, each violation with its seed."""
+"""`python -m tests.simulation --seeds 5000`: many seeds, the faults counted, each violation with its seed.
+
+Each is run in two worlds: one store, and a hot and a cold one that are two.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,15 @@ def main() -> int:
     bad = 0
     began = time.monotonic()
     for seed in range(arguments.first, arguments.first + arguments.seeds):
-        found, happened = simulate(seed)
-        faults.update(happened)
-        if found:
-            bad += 1
-            print(f"seed {seed}:", *found[:5], sep="\n  ")  # noqa: T201 -- a command's output
+        for split in (False, True):
+            found, happened = simulate(seed, split=split)
+            faults.update(happened)
+            if found:
+                bad += 1
+                world = "two stores" if split else "one store"
+                print(f"seed {seed}, {world}:", *found[:5], sep="\n  ")  # noqa: T201 -- a command's output
     seconds = time.monotonic() - began
-    print(f"{arguments.seeds} seeds in {seconds:.0f} s, {bad} with violations")  # noqa: T201
+    print(f"{arguments.seeds} seeds in two worlds in {seconds:.0f} s, {bad} with violations")  # noqa: T201
     print("  " + ", ".join(f"{name} {count:,}" for name, count in sorted(faults.items())))  # noqa: T201
     return 1 if bad else 0
 

@@ -10,13 +10,21 @@ from penstock.stores.base import Stored
 ENDS = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 
 
-def violations(stored: Stored, document: dict[str, Any], notes: list[tuple[str, str, int]]) -> list[str]:
-    """Empty if the execution's records are as G1 to G5 say."""
+REBUILT = "rebuilt"
+
+
+def violations(stored: Stored, document: dict[str, Any], notes: list[tuple[str, str, int]] | None) -> list[str]:
+    """Empty if the execution's records are as G1 to G5 say.
+
+    Without `notes` a store has lost its data: then handlers may have done what no record tells any more.
+    """
     record = stored.record
     story = Story({node["id"]: node for node in document["nodes"]})
     for number, line in enumerate(stored.history, 1):
         story.read(number, line)
-    found = story.found + story.counts() + story.disagreements(record.execution_id, notes)
+    found = story.found + story.counts() + story.too_many_attempts()
+    if notes is not None:
+        found += story.disagreements(record.execution_id, notes)
     if record.state not in ("COMPLETED", "FAILED", "CANCELLED"):
         found.append(f"G1 not terminal: {record.state}; " + str({a: str(r.state) for a, r in stored.runs.items()}))
     records = {"": str(record.state), **{address: str(run.state) for address, run in stored.runs.items()}}
@@ -36,7 +44,9 @@ class Story:
         self.found: list[str] = []
         self.states: dict[str, str] = {}
         self._outcomes: Counter[str] = Counter()
-        self._dispatched: Counter[tuple[str, int]] = Counter()
+        self._rebuilt: Counter[str] = Counter()
+        self._dispatched: Counter[tuple[str, int, int]] = Counter()
+        """By node, attempt, and how often it was built again before."""
 
     def read(self, number: int, line: Any) -> None:
         before = self.states.get(line.node, "PENDING")
@@ -47,8 +57,10 @@ class Story:
         if before != line.before or before in ENDS:
             self.found.append(f"G4 history doesn't join: {line} after {before}")
         self.states[line.node] = line.after
+        if line.after == "RETRYING" and line.reason == REBUILT:
+            self._rebuilt[line.node] += 1
         if line.after == "QUEUED":
-            self._dispatched[line.node, line.attempt] += 1
+            self._dispatched[line.node, line.attempt, self._rebuilt[line.node]] += 1
             self._check_parents(line.node)
         if line.after in ENDS:
             self._outcomes[line.node] += 1
@@ -68,8 +80,12 @@ class Story:
         """Between what the handlers noted and what was recorded."""
         mine = Counter((node, attempt) for execution, node, attempt in notes if execution == execution_id)
         found = [f"G2 {key} was run {count} times" for key, count in mine.items() if count > 1]
-        found += [f"G2 {key} was run and never dispatched" for key in mine if key not in self._dispatched]
-        for node, attempt in self._dispatched:
+        dispatched = {(node, attempt) for node, attempt, _ in self._dispatched}
+        return found + [f"G2 {key} was run and never dispatched" for key in mine if key not in dispatched]
+
+    def too_many_attempts(self) -> list[str]:
+        found: list[str] = []
+        for node, attempt, _ in self._dispatched:
             most = self._nodes[node].get("retry", {}).get("max_attempts", 4)
             if attempt > most:
                 found.append(f"{node} had attempt {attempt} of {most}")

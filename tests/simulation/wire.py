@@ -9,10 +9,13 @@ from typing import Any
 
 from penstock.errors import StoreUnavailable
 from penstock.stores.memory import MemoryStores
+from tests.simulation.split import Halves, SplitStores
 
 FAULTY = {
     "acquire", "renew", "release", "append", "receive", "load", "commit", "due", "next_due", "active", "fetch", "held",
     "report", "started", "heartbeat", "workers", "reap", "leave", "create", "execution", "intent", "put", "get",
+    "attend", "depart", "known", "intents", "wishes", "built", "outbox", "changes", "taken", "wipe", "restore",
+    "mark_built", "put_copies", "commit_number", "raise_generation", "unfinished",
 }  # fmt: skip
 WAITS = {"receive", "fetch"}
 """Calls that wait by themselves; a lost answer is lost after the wait."""
@@ -21,18 +24,29 @@ WAITS = {"receive", "fetch"}
 class Wire:
     """`faults` counts what happened, so that a test can show that it did."""
 
-    split = None
+    events = None
 
-    def __init__(self, stores: MemoryStores, seed: random.Random, faults: Counter[str], rate: float) -> None:
+    def __init__(
+        self, stores: MemoryStores | SplitStores, seed: random.Random, faults: Counter[str], rate: float
+    ) -> None:
         self._random, self._faults, self.rate = seed, faults, rate
         self._open = asyncio.Event()
         self._open.set()
         self._dead = False
         self._late: set[asyncio.Task[Any]] = set()
+        self._stores = stores
+        self._connected: dict[str, int] = {}
+        """By call: the start of the server with which it was last made."""
         self.hot = _Proxy(stores.hot, self)
         self.queue = _Proxy(stores.queue, self)
-        self.cold = _Proxy(stores.cold, self)
+        self.cold = _Proxy(stores.cold, self, is_cold=True)
         self.blobs = _Proxy(stores.blobs, self)
+        self.split: Any = None
+        if isinstance(stores, SplitStores):
+            self.split = Halves(_Proxy(stores.split.hot, self), _Proxy(stores.split.cold, self, is_cold=True))
+
+    async def open(self) -> None:
+        """Nothing to open either."""
 
     async def close(self) -> None:
         """Nothing to close; the protocol asks."""
@@ -49,10 +63,23 @@ class Wire:
         self._dead = True
         self._open.set()
 
-    async def call(self, function: Any, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        await self._open.wait()
+    def check_reachable(self, name: str, *, is_cold: bool) -> None:
         if self._dead:
             raise StoreUnavailable("simulated: dead")
+        if not isinstance(self._stores, SplitStores):
+            return
+        if is_cold and self._stores.cold_is_away:
+            raise StoreUnavailable("simulated: the cold store is away")
+        restarts = self._stores.hot.restarts
+        if not is_cold and self._connected.setdefault(name, restarts) != restarts:
+            self._connected[name] = restarts
+            raise StoreUnavailable("simulated: connection lost")
+
+    async def call(
+        self, function: Any, name: str, arguments: tuple[Any, ...], named: dict[str, Any], *, is_cold: bool
+    ) -> Any:
+        await self._open.wait()
+        self.check_reachable(name, is_cold=is_cold)
         fault = self._choose()
         if fault == "refused":
             raise StoreUnavailable("simulated: not reached")
@@ -63,8 +90,10 @@ class Wire:
             task.add_done_callback(self._late.discard)
             raise StoreUnavailable("simulated: timed out, and will be done later")
         await asyncio.sleep(self._random.random() * 0.01)
+        self.check_reachable(name, is_cold=is_cold)
         result = await function(*arguments, **named)
         await self._open.wait()
+        self.check_reachable(name, is_cold=is_cold)
         if fault == "lost":
             raise StoreUnavailable("simulated: done, but the answer was lost")
         return result
@@ -85,8 +114,8 @@ class Wire:
 
 
 class _Proxy:
-    def __init__(self, target: Any, wire: Wire) -> None:
-        self._target, self._wire = target, wire
+    def __init__(self, target: Any, wire: Wire, *, is_cold: bool = False) -> None:
+        self._target, self._wire, self._is_cold = target, wire, is_cold
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
@@ -94,6 +123,6 @@ class _Proxy:
             return value
 
         async def call(*arguments: Any, **named: Any) -> Any:
-            return await self._wire.call(value, name, arguments, named)
+            return await self._wire.call(value, name, arguments, named, is_cold=self._is_cold)
 
         return call

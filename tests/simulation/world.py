@@ -17,22 +17,28 @@ from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted, ResumeRequested
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, Retryable, Terminal
+from penstock.orchestrator import checkpointer
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import NewExecution, Wish
 from penstock.stores.memory import MemoryStores
+from penstock.telemetry.metrics import Metrics
 from penstock.testing import run_jumping
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler, Registry
 from penstock.worker.runtime import Worker
 from tests.simulation.judge import violations
+from tests.simulation.split import Image, SplitHot, SplitStores
 from tests.simulation.wire import Wire
 
 FAULTY_SECONDS = 40.0
 PATIENCE_SECONDS = 240.0
 SETTLE_SECONDS = 20.0
 STEP_SECONDS = 2.0
+LOSS_RATE = 0.3
+CHECKPOINT_SECONDS = 2.0
+"""Few owners live for as long as it takes in earnest."""
 SETTINGS = Settings.load({"worker_concurrency": 3}, environ={})
 RULES = ["all_success"] * 6 + ["none_failed", "all_done", "one_success", "one_failed"]
 
@@ -53,10 +59,13 @@ def random_document(seed: random.Random, name: str) -> dict[str, Any]:
 
 
 class World:
-    def __init__(self, seed: int, clock: Callable[[], float], rate: float) -> None:
+    def __init__(self, seed: int, clock: Callable[[], float], rate: float, *, split: bool) -> None:
         self.random, self.clock, self.rate = random.Random(seed), clock, rate
         self.faults: Counter[str] = Counter()
-        self.stores = MemoryStores(clock, partitions=2)
+        self.stores = SplitStores(clock, partitions=3) if split else MemoryStores(clock, partitions=2)
+        self.metrics = Metrics()
+        self.images: list[Image] = []
+        """How the hot store was, now and then."""
         self.notes: list[tuple[str, str, int]] = []
         self.documents: dict[str, dict[str, Any]] = {}
         self.processes: dict[str, tuple[Any, Wire]] = {}
@@ -98,7 +107,9 @@ class World:
             )
         else:
             plans = Plans(self.stores.cold, dict)
-            process = Orchestrator(wire, plans, inline_max_bytes=1000, name=f"orchestrator-{self.born}")
+            process = Orchestrator(
+                wire, plans, inline_max_bytes=1000, name=f"orchestrator-{self.born}", metrics=self.metrics
+            )
         process.start()
         self.processes[f"{kind}-{self.born}"] = (process, wire)
 
@@ -112,7 +123,13 @@ class World:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
+    @property
+    def cold_is_away(self) -> bool:
+        return isinstance(self.stores, SplitStores) and self.stores.cold_is_away
+
     async def submit(self, number: int) -> str:
+        while self.cold_is_away:  # noqa: ASYNC110 -- simulated time
+            await asyncio.sleep(STEP_SECONDS)
         document = random_document(self.random, f"flow-{number}")
         plan = compile_document(document, allow_unknown_handlers=True).plan
         data = json.dumps(document).encode()
@@ -130,6 +147,9 @@ class World:
         end = self.clock() + FAULTY_SECONDS
         while self.clock() < end:
             await asyncio.sleep(self.random.expovariate(0.5))
+            if isinstance(self.stores, SplitStores) and self.rate and self.random.random() < LOSS_RATE:
+                self.lose(self.stores)
+                continue
             name = self.random.choice(sorted(self.processes))
             kind = name.split("-")[0]
             what = self.random.random()
@@ -144,8 +164,25 @@ class World:
                 await self.steer(self.random.choice(sorted(self.documents)))
         self.heal()
 
+    def lose(self, stores: SplitStores) -> None:
+        """Something befalls one of the two stores."""
+        what = self.random.choice(["image", "image", "loss", "rollback", "away"])
+        self.images = self.images or [stores.hot.image()]
+        self.faults[what] += 1
+        if what == "image":
+            self.images.append(stores.hot.image())
+        elif what == "loss":
+            stores.lose_everything()
+        elif what == "rollback":
+            stores.hot.become(self.random.choice(self.images[-2:]))
+        else:
+            stores.cold_is_away = True
+            asyncio.get_running_loop().call_later(self.random.uniform(1, 15), stores.bring_cold_back)
+
     async def steer(self, execution_id: str) -> None:
         wish: Wish = self.random.choice(["cancel", "pause", "resume"])
+        if self.cold_is_away:
+            return  # nobody is told that it is accepted
         self.faults[wish] += 1
         with contextlib.suppress(Conflict):  # it has ended
             await self.stores.cold.steer(execution_id, wish)
@@ -154,17 +191,20 @@ class World:
 
     def heal(self) -> None:
         self.rate = 0.0
+        if isinstance(self.stores, SplitStores):
+            self.stores.bring_cold_back()
         for _, wire in self.processes.values():
             wire.rate = 0.0
             wire.resume()
 
-    async def unfinished(self) -> list[str]:
-        found = []
+    async def unfinished(self) -> dict[str, str]:
+        """By id, the state."""
+        found: dict[str, str] = {}
         for name in self.documents:
             stored = await self.stores.cold.execution(name)
             assert stored is not None
             if stored.record.state not in EXECUTION_ENDS:
-                found.append(name)
+                found[name] = str(stored.record.state)
         return found
 
     async def run(self) -> list[str]:
@@ -177,10 +217,11 @@ class World:
         await troubles
         end = self.clock() + PATIENCE_SECONDS
         while (left := await self.unfinished()) and self.clock() < end:
-            for name in left:
+            paused = [name for name, state in left.items() if state == ExecutionState.PAUSED]
+            for name in paused:  # and nobody else: what runs must go on by itself
                 with contextlib.suppress(Conflict):
                     await self.stores.cold.steer(name, "resume")
-            await self.stores.hot.append([ResumeRequested(name) for name in left])
+            await self.stores.hot.append([ResumeRequested(name) for name in paused])
             await asyncio.sleep(STEP_SECONDS)
         found = await self.judge()
         for name in sorted(self.processes):
@@ -188,34 +229,47 @@ class World:
         return found
 
     async def judge(self) -> list[str]:
+        end = self.clock() + SETTLE_SECONDS
+        while self.leftovers() and self.clock() < end:  # noqa: ASYNC110
+            await asyncio.sleep(STEP_SECONDS)  # what is still on its way arrives
         found: list[str] = []
+        was_lost = bool(self.faults["loss"] or self.faults["rollback"])
         for name, document in self.documents.items():
             stored = await self.stores.cold.execution(name)
             assert stored is not None
-            found += [f"{name}: {text}" for text in violations(stored, document, self.notes)]
-        end = self.clock() + SETTLE_SECONDS
-        while (self.stores.queue.depth() or self.stores.hot.inbox_depth()) and self.clock() < end:  # noqa: ASYNC110
-            await asyncio.sleep(STEP_SECONDS)  # what is still on its way arrives
-        if not found and self.stores.queue.depth():
-            found.append(f"{self.stores.queue.depth()} tasks are left in the queue")
-        if not found and self.stores.hot.inbox_depth():
-            found.append(f"{self.stores.hot.inbox_depth()} events are left in an inbox")
-        return found
+            notes = None if was_lost else self.notes
+            found += [f"{name}: {text}" for text in violations(stored, document, notes)]
+        if isinstance(self.stores, SplitStores) and not self.faults["rollback"]:
+            dispatched = self.stores.hot.dispatched
+            found += [f"G2 {key} was dispatched {count} times" for key, count in dispatched.items() if count > 1]
+        return found or self.leftovers()
+
+    def leftovers(self) -> list[str]:
+        hot = self.stores.hot
+        left = {"tasks in the queue": self.stores.queue.depth(), "events in an inbox": hot.inbox_depth()}
+        if isinstance(hot, SplitHot):
+            left["entries in an outbox"] = sum(map(len, hot.boxes))
+            left["executions in the hot store"] = len(hot.changes)
+        return [f"{count} {what} are left" for what, count in left.items() if count]
 
 
-def simulate(seed: int, rate: float = 0.04) -> tuple[list[str], Counter[str]]:
+def simulate(seed: int, rate: float = 0.04, *, split: bool = False) -> tuple[list[str], Counter[str]]:
     """The violations of this seed (none, if all is well), and what was done to the system."""
 
     async def work(clock: Callable[[], float]) -> tuple[list[str], Counter[str]]:
-        world = World(seed, clock, rate)
+        world = World(seed, clock, rate, split=split)
         found = await world.run()
         world.faults["fenced"] = world.stores.hot.fenced
         world.faults["attempts"] = len(world.notes)
+        for name in ("archived", "checkpointed", "rebuilt"):
+            world.faults[name] = getattr(world.metrics, name)
         return found, world.faults
 
-    level = logging.getLogger("penstock").level
+    level, seconds = logging.getLogger("penstock").level, checkpointer.CHECKPOINT_SECONDS
     logging.getLogger("penstock").setLevel(logging.CRITICAL)
+    checkpointer.CHECKPOINT_SECONDS = CHECKPOINT_SECONDS
     try:
         return run_jumping(work)
     finally:
         logging.getLogger("penstock").setLevel(level)
+        checkpointer.CHECKPOINT_SECONDS = seconds

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 from fastapi import FastAPI
 from starlette.responses import RedirectResponse, Response
 
-from penstock.api import compat, dead_letters, describing, events, executions, gate, problems, system, workflows
+from penstock.api import compat, dead_letters, describing, events, executions, gate, health, problems, system, workflows
 from penstock.api.auditing import Trail
 from penstock.api.bodies import Bodies
+from penstock.api.limits import Storage
 from penstock.api.shortcut import Shortcut
 from penstock.config import Settings
 from penstock.service import Service
@@ -27,6 +28,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     version: str,
     trail: Trail | None = None,
     metrics: Callable[[], Awaitable[bytes]] | None = None,
+    windows: Storage | None = None,
 ) -> FastAPI:
     app = FastAPI(
         title="Penstock", version=version, docs_url="/docs", redoc_url=None, openapi_url="/openapi.json",
@@ -44,11 +46,12 @@ def create_app(  # noqa: PLR0913 -- what it is made of
         system.key_routes(service, bodies),
     ):
         app.include_router(router, prefix=PREFIX)
-    app.include_router(system.health_routes(service, fleet, version))
+    app.include_router(health.health_routes(service, fleet, version))
     _add_front(app, metrics)
     describing.describe(app, version)
     app.add_middleware(Shortcut, service=service, bodies=bodies)  # first added, so behind the gate
-    gate.protect(app, settings=settings, keys=service.keys, trail=trail or Trail(service.stores.cold))
+    trail = trail or Trail(service.stores.cold)
+    gate.protect(app, settings=settings, keys=service.keys, trail=trail, windows=windows)
     return app
 
 

@@ -24,6 +24,7 @@ from penstock.api.access import CALLER, Caller
 from penstock.api.auditing import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
+from penstock.api.health import store_checks
 from penstock.api.paging import Cursor, Limit, number_place, page
 from penstock.api.problems import Refused, problem_of
 from penstock.engine.states import ExecutionState
@@ -85,7 +86,7 @@ class Workflows:
         document = await self._bodies.read(request, body_schemas.DOCUMENT)
         trace = traces.incoming(request.headers.get("traceparent"))
         new = await self._service.submissions.prepare(Order(workflow=document, waits=True, trace=trace))
-        await self._service.submissions.accept([new])
+        await self._service.submissions.store(new)
         record = new.record
         note(request.scope, f"executions/{record.execution_id}")
         shown = views.names(record.execution_id, record.workflow, record.version, record.state)
@@ -242,8 +243,9 @@ def _check_operator(request: Request) -> None:
 
 def _health(service: Service) -> Endpoint:
     async def health() -> Response:
-        await service.stores.cold.feed_end()
-        return answer({"status": "healthy"})
+        checks = await store_checks(service.stores)
+        fine = all(check["ok"] for check in checks.values())
+        return answer({"status": "healthy" if fine else "unhealthy"}, 200 if fine else 503)
 
     return health
 

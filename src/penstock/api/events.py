@@ -40,7 +40,7 @@ BEGINNING = b"retry: 1000\n\n"
 HEARTBEAT = b": still here\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 SEQ = r"^([0-9]{1,18}|end)?$"
-PLACE = r"^([0-9]{1,18}(\.[0-9]{1,9})?)?$"
+PLACE = r"^([0-9]{1,18}([.-][0-9]{1,18}){0,256})?$"
 HEADER, QUERY = (
     "The last id that the client has; goes before `after`.",
     "As `Last-Event-ID`, for who can't set headers.",
@@ -130,7 +130,7 @@ class EventStream(Response):
                 await self._send_batches(first, send)
         except TimeoutError:
             pass  # the client comes back
-        except StoreError as error:
+        except (StoreError, NoSuchEvent) as error:
             log.warning("a stream of events ends early: %s", error)
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_WORD_SECONDS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
@@ -17,7 +18,7 @@ from penstock.api.paths import is_written
 from penstock.api.problems import problem_of
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
-from penstock.errors import NotFound
+from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.view import history_view, time_text
 from penstock.service import Service
 from penstock.service.executions import Executions, row_view
@@ -91,9 +92,13 @@ async def start_one(
     headers = {"Location": f"/api/v1/executions/{accepted.execution_id}"}
     if accepted.replayed:
         headers["Idempotency-Replayed"] = "true"
-    if accepted.record is None or accepted.replayed or wait:
+    if accepted.record is None or accepted.replayed:
         return answer(await _as_it_is(service, accepted, wait), 201, headers)
-    return answer(_started(accepted.record), 201, headers)
+    shown = _started(accepted.record)
+    if wait:
+        with suppress(StoreError):  # it is stored: whatever can't be read now, it was accepted
+            shown = await _as_it_is(service, accepted, wait)
+    return answer(shown, 201, headers)
 
 
 async def _one_of_many(service: Service, bodies: Bodies, item: Any, request: Request) -> dict[str, Any]:

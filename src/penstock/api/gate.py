@@ -7,17 +7,20 @@ from fastapi import FastAPI
 from penstock.api.access import check_routes
 from penstock.api.auditing import Audit, Trail
 from penstock.api.auth import Access, Identify
-from penstock.api.limits import RateLimit, limits_of
+from penstock.api.limits import RateLimit, Storage, limits_of
 from penstock.config import Settings
 from penstock.service.keys import Keys
 
 
-def protect(app: FastAPI, *, settings: Settings, keys: Keys, trail: Trail) -> None:
-    """To be called when the app has all its routes: one that is added later can't be reached."""
+def protect(app: FastAPI, *, settings: Settings, keys: Keys, trail: Trail, windows: Storage | None = None) -> None:
+    """To be called when the app has all its routes: one that is added later can't be reached.
+
+    `windows` are those of the rate limit; without, this process has its own.
+    """
     routes = check_routes(app)
     changes, reads = limits_of(settings)
     # What is added last is passed first.
     app.add_middleware(Access, routes=routes, settings=settings)
     app.add_middleware(Audit, trail=trail)
-    app.add_middleware(RateLimit, changes=changes, reads=reads)
+    app.add_middleware(RateLimit, changes=changes, reads=reads, windows=windows)
     app.add_middleware(Identify, routes=routes, keys=keys, settings=settings)

@@ -10,11 +10,9 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from limits import RateLimitItem, parse
-from limits.aio.storage import MovingWindowSupport, Storage
-from limits.aio.strategies import MovingWindowRateLimiter
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Request
 
@@ -41,38 +39,44 @@ def _item(text: str) -> RateLimitItem | None:
     return None if text == OFF else parse(text)
 
 
-class Windows(Storage, MovingWindowSupport):
+class Entered(NamedTuple):
+    let_in: bool
+    used: int
+    """How many are in the window now."""
+    reset_seconds: float
+    """Until the oldest of them leaves it."""
+
+
+class Storage(Protocol):
+    async def enter(self, key: str, limit: int, seconds: int, amount: int = 1) -> Entered:
+        """Lets this many in if they fit into the window; none only looks."""
+
+
+class Windows:
     """In this process's memory.
 
-    The library's own starts a task or a thread for every call, goes by the clock on the wall, and either forgets an
-    entry now and then when many come at once, or never forgets an address.
+    The `limits` library's own starts a task or a thread for every call, goes by the clock on the wall, and either
+    forgets an entry now and then when many come at once, or never forgets an address.
     """
 
-    STORAGE_SCHEME: list[str] | None = None
-
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
         self._clock = clock
         self._entries: dict[str, tuple[int, deque[float]]] = {}
         """By key, the window's seconds and the times of those let through, the oldest first."""
         self._until_sweep = SWEEP_EACH
 
-    async def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
+    async def enter(self, key: str, limit: int, seconds: int, amount: int = 1) -> Entered:
         self._sweep()
-        times = self._window(key, expiry)
-        if len(times) + amount > limit:
-            return False
-        self._entries[key] = expiry, times
-        times.extend([self._clock()] * amount)
-        return True
+        now = self._clock()
+        times = self._window(key, now - seconds)
+        let_in = len(times) + amount <= limit
+        if let_in and amount:
+            self._entries[key] = seconds, times
+            times.extend([now] * amount)
+        return Entered(let_in, len(times), times[0] + seconds - now if times else 0.0)
 
-    async def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:  # noqa: ARG002
-        times = self._window(key, expiry)
-        return (times[0] if times else self._clock()), len(times)
-
-    def _window(self, key: str, seconds: int) -> deque[float]:
+    def _window(self, key: str, oldest: float) -> deque[float]:
         times = self._entries[key][1] if key in self._entries else deque()
-        oldest = self._clock() - seconds
         while times and times[0] < oldest:
             times.popleft()
         return times
@@ -88,30 +92,6 @@ class Windows(Storage, MovingWindowSupport):
             del self._entries[key]
         self._until_sweep = max(SWEEP_EACH, len(self._entries))
 
-    async def check(self) -> bool:
-        return True
-
-    async def reset(self) -> int | None:
-        count = len(self._entries)
-        self._entries.clear()
-        return count
-
-    async def clear(self, key: str) -> None:
-        self._entries.pop(key, None)
-
-    @property
-    def base_exceptions(self) -> type[Exception]:
-        return ValueError
-
-    async def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        raise NotImplementedError("only moving windows are kept here")
-
-    async def get(self, key: str) -> int:
-        raise NotImplementedError("only moving windows are kept here")
-
-    async def get_expiry(self, key: str) -> float:
-        raise NotImplementedError("only moving windows are kept here")
-
 
 class RateLimit:
     def __init__(
@@ -120,25 +100,22 @@ class RateLimit:
         *,
         changes: RateLimitItem | None,
         reads: RateLimitItem | None,
-        storage: Storage | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        windows: Storage | None = None,
     ) -> None:
-        """`clock` is the one that the storage goes by."""
-        self._app, self._changes, self._reads, self._clock = app, changes, reads, clock
-        self._windows = MovingWindowRateLimiter(storage or Windows(clock))
+        self._app, self._changes, self._reads = app, changes, reads
+        self._windows = windows or Windows()
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
         limit = self._limit(scope) if scope["type"] == "http" else None
         if limit is None:
             await self._app(scope, receive, send)
             return
-        who = _who(scope[CALLER])
         kind = "changes" if limit is self._changes else "reads"
-        let_in = _is_open(scope) or await self._windows.hit(limit, kind, who)
-        reset, remaining = await self._windows.get_window_stats(limit, kind, who)
+        key, amount = limit.key_for(kind, _who(scope[CALLER])), 0 if _is_open(scope) else 1
+        let_in, used, reset_seconds = await self._windows.enter(key, limit.amount, limit.get_expiry(), amount)
         headers = [
             (b"x-ratelimit-limit", str(limit.amount).encode()),
-            (b"x-ratelimit-remaining", str(max(0, remaining)).encode()),
+            (b"x-ratelimit-remaining", str(max(0, limit.amount - used)).encode()),
         ]
 
         async def send_with(message: Message) -> None:
@@ -146,7 +123,7 @@ class RateLimit:
                 message["headers"] = [*message.get("headers", ()), *headers]
             await send(message)
 
-        seconds = max(1, math.ceil(reset - self._clock()))
+        seconds = max(1, math.ceil(reset_seconds))
         app = self._app if let_in else _refusal(limit, kind, seconds)
         await app(scope, receive, send_with)
 

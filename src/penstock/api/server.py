@@ -14,10 +14,12 @@ import uvicorn
 from penstock.api.app import create_app
 from penstock.api.auditing import Trail
 from penstock.api.auth import require_keys
+from penstock.api.limits import Storage
 from penstock.config import Settings
 from penstock.embedded.engine import Engine
 from penstock.errors import SettingsError
-from penstock.service.fleet import EmbeddedFleet
+from penstock.service import Service
+from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
 from penstock.telemetry.exposition import Exposition
 from penstock.telemetry.metrics import Metrics
 
@@ -66,11 +68,44 @@ def address_of(listening: socket.socket) -> str:
 @contextlib.asynccontextmanager
 async def serving(engine: Engine, settings: Settings, listening: socket.socket) -> AsyncIterator[Server]:
     """The API over an open engine, for as long as the block lasts."""
-    await require_keys(settings, engine.service.keys)
-    fleet = EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator)
-    trail = Trail(engine.stores.cold)
-    metrics = Exposition(engine.metrics).render if engine.metrics else None
-    app = create_app(engine.service, fleet, settings, version=version("penstock"), trail=trail, metrics=metrics)
+    stores = engine.stores
+    async with contextlib.AsyncExitStack() as stack:
+        fleet: Fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator)
+        windows: Storage | None = None
+        if stores.split is not None:  # others may work on the same stores
+            fleet, windows = ScaledFleet(stores), await stack.enter_async_context(shared_windows(settings))
+        over = serving_over(engine.service, fleet, settings, listening, engine.metrics, windows)
+        yield await stack.enter_async_context(over)
+
+
+@contextlib.asynccontextmanager
+async def shared_windows(settings: Settings) -> AsyncIterator[Storage]:
+    """Of the rate limit, in the Redis that the store is on."""
+    from penstock.api.shared_windows import RedisWindows  # noqa: PLC0415 -- needs redis, an extra
+
+    windows = RedisWindows.at(settings.store)
+    try:
+        yield windows
+    finally:
+        await windows.close()
+
+
+@contextlib.asynccontextmanager
+async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
+    service: Service,
+    fleet: Fleet,
+    settings: Settings,
+    listening: socket.socket,
+    measured: Metrics | None,
+    windows: Storage | None = None,
+) -> AsyncIterator[Server]:
+    """As `serving`, whoever does the work. `windows` are those of the rate limit, if other processes share them."""
+    await require_keys(settings, service.keys)
+    trail = Trail(service.stores.cold)
+    metrics = Exposition(measured).render if measured else None
+    app = create_app(
+        service, fleet, settings, version=version("penstock"), trail=trail, metrics=metrics, windows=windows
+    )
     config = uvicorn.Config(
         app, log_config=None, access_log=False, proxy_headers=False, server_header=False, date_header=False,
         http="httptools", lifespan="off", timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -83,8 +118,8 @@ async def serving(engine: Engine, settings: Settings, listening: socket.socket) 
         await server.ready.wait()
         yield server
     finally:
-        engine.service.feed.close()
-        engine.service.executions.give_up()  # who waits for an end is told how far it is
+        service.feed.close()
+        service.executions.give_up()  # who waits for an end is told how far it is
         server.should_exit = True
         await task
         await trail.drain()

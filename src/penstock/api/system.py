@@ -1,8 +1,7 @@
-"""Who is alive, what waits, who did what; health and metrics."""
+"""Who is alive, what waits, who did what; keys."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
@@ -19,7 +18,6 @@ from penstock.service import Service
 from penstock.service.fleet import Fleet
 from penstock.stores.records import AuditLine, AuditSearch
 
-READY_SECONDS = 2.0
 Filter = Annotated[str | None, Query(max_length=1024)]
 
 
@@ -90,46 +88,6 @@ def key_routes(service: Service, bodies: Bodies) -> APIRouter:
         return Response(status_code=204)
 
     return router
-
-
-def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
-    """Without a prefix."""
-    router = APIRouter(tags=["health"])
-
-    @router.get("/health/live", **operation("live", "The process answers", {200: schemas.Health}))
-    async def live() -> Response:
-        return answer({"status": "ok"})
-
-    @router.get("/health/ready", **operation("ready", "Everything that it needs answers", {200: schemas.Health}))
-    async def ready() -> Response:
-        checks = await _checks(service, fleet)
-        fine = all(check["ok"] for check in checks.values())
-        return answer({"status": "ok" if fine else "unavailable"}, 200 if fine else 503)
-
-    @router.get("/health", **operation("health", "How each part is", {200: None}))
-    async def health() -> Response:
-        checks = await _checks(service, fleet)
-        fine = all(check["ok"] for check in checks.values())
-        now = time_text(service.stores.hot.now())
-        shown = {"status": "ok" if fine else "unavailable", "version": version, "time": now, "checks": checks}
-        return answer(shown, 200 if fine else 503)
-
-    return router
-
-
-async def _checks(service: Service, fleet: Fleet) -> dict[str, dict[str, Any]]:
-    store: dict[str, Any] = {"ok": True}
-    try:
-        async with asyncio.timeout(READY_SECONDS):
-            store["position"] = await service.stores.cold.feed_end()
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the store doesn't answer
-        store = {"ok": False, "detail": f"{type(error).__name__}: {error}"}
-    owned = await fleet.orchestrators()
-    return {
-        "store": store,
-        "orchestrator": {"ok": any(each["partitions"] for each in owned)},
-        "workers": {"ok": True, "count": len(await fleet.workers())},
-    }
 
 
 def _audit_item(line: AuditLine) -> dict[str, Any]:

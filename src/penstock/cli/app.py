@@ -21,6 +21,10 @@ COMMANDS = {
     "graph": "penstock.cli.graph:graph",
     "dev": "penstock.cli.serve:dev",
     "serve": "penstock.cli.serve:serve",
+    "up": "penstock.cli.up:up",
+    "api": "penstock.cli.roles:api",
+    "orchestrator": "penstock.cli.roles:orchestrator",
+    "worker": "penstock.cli.roles:worker",
     "submit": "penstock.cli.submit:submit",
     "list": "penstock.cli.executions:list_executions",
     "show": "penstock.cli.executions:show",
@@ -36,6 +40,8 @@ COMMANDS = {
     "alias": "penstock.cli.definitions:alias",
     "doctor": "penstock.cli.doctor:doctor",
     "keys": "penstock.cli.keys:keys",
+    "migrate": "penstock.cli.migrate:migrate",
+    "purge": "penstock.cli.purge:purge",
 }
 """In the order of the help."""
 

@@ -8,45 +8,41 @@ import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from penstock.cli.checking import CLOCK_SECONDS_MAX, TIMEOUT_SECONDS, Check, check_servers
 from penstock.cli.remote import as_json, ask, print_json, server_options
 
 if TYPE_CHECKING:
     from penstock.client import Client
     from penstock.config import Settings
 
-CLOCK_SECONDS_MAX = 2.0
-TIMEOUT_SECONDS = 5.0
 EPILOG = """Examples:
 
 \b
   penstock doctor
+  penstock doctor --store redis://localhost:6379/0 --database postgresql://localhost/penstock
   penstock doctor --url http://workflows.internal:8000 --json
 
 Exit codes: 0 nothing is wrong; 1 a check failed."""
 
 
-class Check(NamedTuple):
-    name: str
-    outcome: str
-    """`ok`, `note` (worth knowing) or `failed`."""
-    text: str
-
-
 @click.command(epilog=EPILOG)
+@click.option("--store", metavar="URL", help="Look at this one. Default: PENSTOCK_STORE.")
+@click.option("--database", metavar="URL", help="With Redis: its PostgreSQL. Default: PENSTOCK_DATABASE.")
 @as_json
 @server_options
 def doctor(**options: Any) -> int:
-    """Print the settings in force, secrets hidden, and check them: the store, the server, versions, the clock."""
+    """Print the settings in force, secrets hidden, and check them: stores, the server, versions, clocks, lag."""
     from penstock.config import Settings
 
-    settings = Settings.load()
+    settings = Settings.load({"store": options["store"], "database": options["database"]})
     named = click.get_current_context().get_parameter_source("url") is not ParameterSource.DEFAULT
-    checks = [_versions(), _store(settings), *ask(options, lambda client: _server(client, named=named))]
+    stores = check_servers(settings) if settings.store.startswith("redis") else [_store(settings)]
+    checks = [_versions(), *stores, *ask(options, lambda client: _server(client, named=named))]
     if options["as_json"]:
         shown = [{"check": it.name, "outcome": it.outcome, "text": it.text} for it in checks]
         print_json({"settings": settings.describe(), "url": options["url"], "checks": shown})

@@ -20,6 +20,7 @@ from penstock.orchestrator.view import history_view
 from penstock.service import Service
 from penstock.service.submissions import Order
 from penstock.stores.base import Stores
+from penstock.stores.handlers import tell_handlers
 from penstock.stores.opening import open_stores
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
@@ -47,13 +48,16 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         self.stores = open_stores(self._address, self.settings) if isinstance(self._address, str) else self._address
+        await self.stores.open()
         built_in = builtin(self.settings) if self._built_in else {}
         self.registry = Registry([*(Handler(name, function) for name, function in built_in.items()), *self._registry])
         # the only worker serves whatever queue a workflow names
         self.plans = Plans(
             self.stores.cold, self._defaults, lambda plan: self.worker.serve(n.queue for n in plan.nodes)
         )
-        self.service = Service(self.stores, self.plans, self.settings, self._defaults)
+        # where the stores are shared, others may decide: then news come from there, not from this orchestrator
+        self._is_alone = self.stores.events is None
+        self.service = Service(self.stores, self.plans, self.settings, self._defaults, self.stores.events)
         self.worker = Worker(
             self.stores.queue, self.stores.blobs, self.registry, self.settings, clock=self._clock, metrics=self.metrics
         )
@@ -65,9 +69,11 @@ class Engine:
             on_new_owner=self._look_again,
             metrics=self.metrics,
         )
-        unheard = {handler.name for handler in self.registry} - await self.stores.cold.known_handlers()
-        if unheard:
-            await self.stores.cold.remember_handlers(unheard)
+        try:
+            await tell_handlers(self.stores.cold, self._defaults())
+        except BaseException:
+            await self.stores.close()
+            raise
         self.orchestrator.start()
         self.worker.start()
         return self
@@ -166,4 +172,5 @@ class Engine:
         for commands in changes:
             if commands.stops:
                 self.worker.stop_tasks(commands.stops)
-        self.service.committed(changes, ended)
+        if self._is_alone:
+            self.service.committed(changes, ended)

@@ -137,7 +137,10 @@ class Commands(msgspec.Struct):
     more: bool = False
     """Ready nodes are left over: handle `Continued` after this commit."""
     finished: bool = False
+    size: int = 0
+    """Bytes of outputs and tasks in it, about."""
 
     @property
     def weight(self) -> int:
-        return len(self.history)
+        """How much a commit has to carry: a history line counts as much as a KiB."""
+        return len(self.history) + (self.size >> 10)

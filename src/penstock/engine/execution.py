@@ -45,7 +45,7 @@ COMPLETED, FAILED, SKIPPED, CANCELLED = NodeState.COMPLETED, NodeState.FAILED, N
 _NOTHING = Commands("")
 """Stands where no event has been handled since the last commit."""
 COMMIT_WEIGHT = 1000
-"""History lines after which the rest of the ready nodes waits for the next commit."""
+"""History lines, tasks or KiB after which the rest of the ready nodes waits for the next commit."""
 BACKSTOP_SECONDS = 10.0
 """The worker stops an attempt at its timeout; this much later the owner does, in case the worker didn't."""
 
@@ -243,8 +243,8 @@ class Execution:
         return run
 
     def complete(self, number: int, run: NodeRun, output: Value, reason: str | None = None) -> None:
-        self.outputs[run.address] = output
-        self.commands.outputs[run.address] = output
+        self.outputs[run.address] = self.commands.outputs[run.address] = output
+        self.commands.size += len(output) if type(output) is bytes else 0
         self.move(run, COMPLETED, reason)
         self.settle(number, Outcome.SUCCESS)
 
@@ -323,11 +323,11 @@ class Execution:
 
     def _drain(self) -> None:
         """Follow every consequence, as far as one commit goes. Worklists, not recursion: a DAG may be 10,000 deep."""
-        history, considered, ready, record = self.commands.history, self.considered, self.ready, self.record
+        commands, considered, ready, record = self.commands, self.considered, self.ready, self.record
         if self.kept and record.state is not ExecutionState.PENDING:
             keeping.record(self, COMMIT_WEIGHT)
         while considered or (ready and record.state is ExecutionState.RUNNING):
-            if len(history) >= COMMIT_WEIGHT:
+            if commands.weight >= COMMIT_WEIGHT or len(commands.tasks) >= COMMIT_WEIGHT:
                 self.go_on_later()
                 break
             if considered:

@@ -141,7 +141,11 @@ def _dispatch(execution: Execution, node: PlanNode, run: NodeRun) -> None:
         run.queued_at, run.started_at, run.due_at, run.worker_id = execution.now, None, None, None
     outputs, nodes = execution.outputs, execution.nodes
     inputs = [(name, outputs[name]) for parent in node.dependencies if (name := nodes[parent].address) in outputs]
-    execution.commands.tasks.append(
+    commands = execution.commands
+    commands.size += sum([len(value) for _, value in inputs if type(value) is bytes])
+    if type(config) is bytes:
+        commands.size += len(config)
+    commands.tasks.append(
         Task(
             record.execution_id, node.address, record.generation, run.attempt, node.handler, node.queue, config, inputs,
             secrets, node.timeout_seconds, f"{record.first_execution_id or record.execution_id}:{node.address}",
@@ -150,7 +154,7 @@ def _dispatch(execution: Execution, node: PlanNode, run: NodeRun) -> None:
     )  # fmt: skip
     if again:
         run.reason = None
-        execution.commands.nodes[run.address] = run
+        commands.nodes[run.address] = run
         return
     execution.move(run, NodeState.QUEUED)
     if node.queue_timeout_seconds:

@@ -21,6 +21,11 @@ log = logging.getLogger("penstock.orchestrator")
 
 BATCH_EVENTS = 512
 IDLE_SECONDS = 1.0
+PROOF_SECONDS = 10.0
+"""How long an owner with nothing to write goes on before it writes just that, to hear whether it still may.
+
+A store of its own (Redis) may have gone back in time without a broken connection; then the position is wrong as well.
+"""
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
 """Events that an execution may get before anything of it was committed; one that is cancelled then ends unbegun."""
 Ended = Execution | Stored
@@ -53,15 +58,19 @@ class PartitionOwner:
         self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
         self._weight = 0
         self._deciding = False
+        self._retiring = False
+        self._proves = stores.split is not None
+        self._landed_at = stores.hot.now()
 
     async def run(self) -> None:
-        """Until the lease is lost (`Fenced`), a store fails (`StoreError`) or the task is cancelled.
+        """Until the lease is lost (`Fenced`), a store fails (`StoreError`), it is to `retire` or the task is cancelled.
 
         Whatever it is, this owner is finished: a commit may or may not have happened, so a new one reads it all again.
         """
         try:
-            while True:
+            while not self._retiring:
                 await self._advance()
+            await self._committer.settle()
         finally:
             await self._committer.end()
 
@@ -82,11 +91,18 @@ class PartitionOwner:
         finally:
             self._deciding = False
 
+    def retire(self) -> None:
+        """Begin nothing new. Once it `is_at_rest`, `run` may be cancelled and nothing is lost."""
+        self._retiring = True
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whatever was decided has landed."""
+        return not (self._deciding or self._batch or self._committer.is_busy)
+
     async def is_idle(self) -> bool:
         """Nothing is under way, and nothing waits in the inbox."""
-        if self._deciding or self._batch or self._committer.is_busy:
-            return False
-        return not await self._hot.receive(self.lease.partition, self._position, 1, 0.0)
+        return self.is_at_rest and not await self._hot.receive(self.lease.partition, self._position, 1, 0.0)
 
     async def _next_events(self) -> list[tuple[int, AnyEvent]]:
         """Events with their positions; timers and what was left over have none of their own."""
@@ -124,9 +140,9 @@ class PartitionOwner:
                 await self._commit_batch()
 
     def _handle(self, execution: Execution, event: AnyEvent, now: float) -> None:
-        before = execution.last_seq
+        before = execution.commands.weight
         execution.handle(event, now)
-        self._weight += execution.last_seq - before
+        self._weight += execution.commands.weight - before
 
     async def _provide(self, execution: Execution, now: float) -> None:
         """Large outputs that it needs before it can go on."""
@@ -188,10 +204,16 @@ class PartitionOwner:
         await self._committer.settle()
         if len(changes) > 1:
             await self._committer.begin(changes, self._position)
-        elif changes or self._position != self.lease.position:  # nothing to decide meanwhile, or so little
+        elif (
+            changes or self._position != self.lease.position or self._is_unproved()
+        ):  # nothing to decide meanwhile, or so little
             await self._committer.write(changes, self._position)
 
+    def _is_unproved(self) -> bool:
+        return self._proves and self._hot.now() - self._landed_at >= PROOF_SECONDS
+
     def _landed(self, changes: list[Commands]) -> None:
+        self._landed_at = self._hot.now() if self._proves else 0.0
         ended: list[Ended] = []
         for commands in changes:
             name = commands.execution_id

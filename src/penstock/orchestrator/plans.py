@@ -1,16 +1,34 @@
-"""Compiled versions, kept by name and number: a version never changes."""
+"""Compiled versions, kept by name and number: a version never changes.
+
+What its handlers ask for can: retries, time-outs and queues for which the document has no word are the handler's own,
+which workers tell the store when they start. They are read when a plan is compiled, never per execution. In the role of
+an orchestrator `keep_learning` compiles again what has changed, so that soon all of them agree; elsewhere a plan stays
+as it is until the process ends. An execution that is in memory keeps the plan that it was loaded with.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from penstock.definition.model import HandlerDefaults
 from penstock.definition.plan import Plan, compile_document
-from penstock.errors import NotFound
+from penstock.errors import NotFound, StoreError
 from penstock.stores.cold import ColdStore
 
+log = logging.getLogger("penstock.orchestrator")
+
 MOST_PLANS = 2000
+LEARN_SECONDS = 5.0
+
+
+class _Kept(NamedTuple):
+    plan: Plan
+    asked: Mapping[str, HandlerDefaults | None] | None
+    """What its handlers asked for when it was compiled; None if that was done elsewhere."""
 
 
 class Plans:
@@ -20,31 +38,27 @@ class Plans:
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
         on_new: Callable[[Plan], None] | None = None,
     ) -> None:
+        """`handlers` are those that this process knows; of one name the store's word counts, which is the workers'."""
         self._cold, self._handlers, self._on_new = cold, handlers, on_new
-        self._plans: dict[tuple[str, int], Plan] = {}
+        self._plans: dict[tuple[str, int], _Kept] = {}
 
     def put(self, plan: Plan) -> None:
-        self._plans[plan.name, plan.version] = plan
+        self._keep(_Kept(plan, None))
+
+    def _keep(self, kept: _Kept) -> None:
+        plan = kept.plan
+        self._plans[plan.name, plan.version] = kept
         if len(self._plans) > MOST_PLANS:  # the oldest; an execution that runs has its own hold on it
             del self._plans[next(iter(self._plans))]
         if self._on_new is not None:
             self._on_new(plan)
 
     def known(self, name: str, version: int) -> Plan | None:
-        return self._plans.get((name, version))
+        kept = self._plans.get((name, version))
+        return None if kept is None else kept.plan
 
     async def get(self, name: str, version: int) -> Plan | None:
-        plan = self.known(name, version)
-        if plan is None:
-            stored = await self._cold.get_workflow(name, version)
-            if stored is None:
-                return None
-            document = json.loads(stored.document)
-            # it was checked when it was submitted; its handlers may be other workers' by now
-            plan = compile_document(document, handlers=self._handlers(), allow_unknown_handlers=True, checked=True).plan
-            plan.name, plan.version = name, version
-            self.put(plan)
-        return plan
+        return self.known(name, version) or await self._compile(name, version)
 
     async def need(self, name: str, version: int) -> Plan:
         """As `get`. Raises `NotFound`."""
@@ -52,3 +66,36 @@ class Plans:
         if plan is None:
             raise NotFound(f"there is no workflow {f'{name}@{version}'!r} in this store")
         return plan
+
+    async def keep_learning(self) -> None:
+        """For ever. Nothing waits for it: while the store is away, plans stay as they are."""
+        while True:
+            await asyncio.sleep(LEARN_SECONDS)
+            try:
+                await self.learn()
+            except StoreError as error:
+                log.info("what handlers ask for can't be read now: %s", error)
+            except Exception:
+                log.exception("what handlers ask for can't be followed")
+
+    async def learn(self) -> None:
+        """Compile again every plan with a handler that asks for something else now."""
+        handlers = await self._read_handlers()
+        for (name, version), kept in list(self._plans.items()):
+            if kept.asked is None or any(handlers.get(each) != asked for each, asked in kept.asked.items()):
+                await self._compile(name, version)
+
+    async def _compile(self, name: str, version: int) -> Plan | None:
+        stored = await self._cold.get_workflow(name, version)
+        if stored is None:
+            return None
+        handlers = await self._read_handlers()
+        document = json.loads(stored.document)
+        # it was checked when it was submitted; its handlers may be other workers' by now
+        plan = compile_document(document, handlers=handlers, allow_unknown_handlers=True, checked=True).plan
+        plan.name, plan.version = name, version
+        self._keep(_Kept(plan, {node.handler: handlers.get(node.handler) for node in plan.nodes}))
+        return plan
+
+    async def _read_handlers(self) -> Mapping[str, HandlerDefaults]:
+        return {**self._handlers(), **await self._cold.known_handlers()}

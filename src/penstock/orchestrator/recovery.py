@@ -1,6 +1,7 @@
 """What a new owner does before it reads its inbox: make sure that everything that should run has something to run it.
 
 - An execution that was accepted and never started is started (its event was lost between the two steps of a start).
+  Where tasks outlive the process, so does the inbox: a start that waits there isn't lost.
 - Where queued tasks don't outlive the process, each node that was queued is handed out again, with the same attempt; a
   node that was in a worker's hands has lost that attempt, so a handler that kills its process can't do so for ever.
 - A cancel, pause or resume that was stored and perhaps never handled is asked for again.
@@ -10,7 +11,7 @@ Doing this twice does no harm: events that are not current change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from penstock.engine.commands import NodeRun
 from penstock.engine.events import (
@@ -23,10 +24,11 @@ from penstock.engine.events import (
     TaskLost,
     TaskReturned,
 )
-from penstock.engine.states import NodeState
+from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.stores.base import Stored, Stores, TaskQueue, Wish
 
 CHUNK = 500
+INBOX_CHUNK = 5000
 EVENTS: dict[Wish, Callable[[str], AnyEvent]] = {
     "cancel": CancelRequested, "pause": PauseRequested, "resume": ResumeRequested,
 }  # fmt: skip
@@ -34,29 +36,79 @@ LAST_PROCESS = "of the last process"
 Key = tuple[str, str, int, int]
 
 
-async def recover(stores: Stores, partition: int) -> int:
-    """Append what is missing to the inbox; answers how many executions were looked at."""
-    looked_at, _ = await _recover(stores, partition)
-    return looked_at
+async def recover(stores: Stores, partition: int, position: int = 0) -> int:
+    """Append what is missing to the inbox, of which everything after `position` is still to be read.
+
+    Answers how many executions were looked at.
+    """
+    if not stores.hot.keeps_tasks:
+        return await _make_up(stores, partition)
+    names = await stores.cold.started(partition)
+    await _make_up_starts(stores, partition, names, position)
+    return len(names)
 
 
-async def sweep(stores: Stores, partition: int, overdue_seconds: float) -> int:
+async def sweep(stores: Stores, partition: int, overdue_seconds: float, position: int = 0) -> int:
     """As `recover`, for an owner that is at work; answers how many starts had got lost.
 
     One that is younger than `overdue_seconds` may just be on its way, and is no sign that something is wrong.
     """
-    _, restarted = await _recover(stores, partition)
-    intents = [await stores.cold.intent(name) for name in restarted]
+    lost = await _make_up_starts(stores, partition, await stores.cold.started(partition), position)
     latest = stores.hot.now() - overdue_seconds
-    return sum(intent is not None and intent.record.created_at <= latest for intent in intents)
+    return sum(created_at <= latest for created_at in lost)
 
 
-async def _recover(stores: Stores, partition: int) -> tuple[int, list[str]]:
-    """How many executions were looked at, and which of them had to be started."""
+async def _make_up_starts(stores: Stores, partition: int, names: Sequence[str], position: int) -> list[float]:
+    """Ask for everything again that nobody will do otherwise; answers when executions that hadn't begun were made."""
+    wishes = await stores.cold.wishes(partition)
+    lost = await _lost(stores, partition, names, position)
+    # a cancel finds its execution by itself, and nothing is to run
+    events: list[AnyEvent] = [ExecutionStarted(name) for name in lost if wishes.get(name) != "cancel"]
+    events += [EVENTS[wish](name) for name, wish in wishes.items()]
+    for first in range(0, len(events), CHUNK):
+        await stores.hot.append(events[first : first + CHUNK])
+    return list(lost.values())
+
+
+async def _lost(stores: Stores, partition: int, names: Sequence[str], position: int) -> dict[str, float]:
+    """Executions that should run and that neither the hot store nor its inbox knows, with the time of their making."""
+    unknown = await _unknown(stores, names)
+    if unknown:
+        awaited = await _awaited(stores, partition, position)
+        # asked once more: what was in the inbox a moment ago may be handled by now
+        unknown = await _unknown(stores, [name for name in unknown if name not in awaited])
+    found: dict[str, float] = {}
+    for first in range(0, len(unknown), CHUNK):
+        # and once more there: it may have ended and left the hot store since it was listed
+        intents = await stores.cold.intents(unknown[first : first + CHUNK])
+        running = {name: each.record for name, each in intents.items() if each.record.state not in EXECUTION_ENDS}
+        found.update((name, record.created_at) for name, record in running.items())
+    return found
+
+
+async def _unknown(stores: Stores, names: Sequence[str]) -> list[str]:
+    unknown: list[str] = []
+    for first in range(0, len(names), CHUNK):
+        chunk = names[first : first + CHUNK]
+        known = await stores.hot.known(chunk)
+        unknown += [name for name in chunk if name not in known]
+    return unknown
+
+
+async def _awaited(stores: Stores, partition: int, position: int) -> set[str]:
+    """Executions whose start is in the inbox."""
+    found: set[str] = set()
+    while events := await stores.hot.receive(partition, position, INBOX_CHUNK, 0.0):
+        position = events[-1][0]
+        found.update(event.execution_id for _, event in events if isinstance(event, ExecutionStarted))
+    return found
+
+
+async def _make_up(stores: Stores, partition: int) -> int:
+    """Where nothing but the executions themselves has outlived the process. Answers how many there are."""
     names = await stores.cold.started(partition)
     orphans = set(stores.queue.orphans())
     lost: set[Key] = set()
-    restarted: list[str] = []
     wishes = await stores.cold.wishes(partition)
     for first in range(0, len(names), CHUNK):
         chunk = names[first : first + CHUNK]
@@ -64,16 +116,15 @@ async def _recover(stores: Stores, partition: int) -> tuple[int, list[str]]:
         events: list[AnyEvent] = []
         for name in chunk:
             stored = known.get(name)
-            if stored is None and wishes.get(name) != "cancel":  # a cancel finds it by itself, and nothing is to run
-                events.append(ExecutionStarted(name))
-                restarted.append(name)
-            elif stored is not None and not stores.hot.keeps_tasks:
+            if stored is not None:
                 events += _hand_out_again(stored, stores.queue, orphans, lost)
+            elif wishes.get(name) != "cancel":
+                events.append(ExecutionStarted(name))
             if name in wishes:
                 events.append(EVENTS[wishes[name]](name))
         await stores.hot.append(events)
     stores.queue.disown(orphans - lost)
-    return len(names), restarted
+    return len(names)
 
 
 def _hand_out_again(stored: Stored, queue: TaskQueue, orphans: set[Key], lost: set[Key]) -> list[AnyEvent]:

@@ -1,4 +1,4 @@
-"""The orchestrator: keeps leases on partitions and runs an owner for each.
+"""The orchestrator: keeps leases on its share of the partitions and runs an owner for each.
 
 Leases are renewed apart from the owners' loops, so a long decision doesn't lose one. An owner whose lease has moved on
 finds out at its next commit at the latest: the store refuses it.
@@ -11,16 +11,15 @@ import contextlib
 import logging
 import os
 import secrets
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError
+from penstock.orchestrator import balance
 from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.reaper import Reaper
-from penstock.orchestrator.recovery import recover, sweep
+from penstock.orchestrator.tenure import Tenure
 from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
 
@@ -29,8 +28,14 @@ log = logging.getLogger("penstock.orchestrator")
 LEASE_SECONDS = 5.0
 RETRY_SECONDS = 0.2
 RECONCILE_SECONDS = 10.0
+WARN_SECONDS = 30.0
 DRAIN_SECONDS = 3.0
 DRAIN_STEP_SECONDS = 0.002
+ATTEND_LEASES, ATTENDING_LEASES, POLL_LEASES = 0.2, 0.8, 0.05
+"""In leases: how often it says that it lives, for how long that counts, how often one below its share looks.
+
+A dead one is noticed before its leases end, so that its partitions are asked for at the moment when they are free.
+"""
 
 
 class Orchestrator:
@@ -52,96 +57,179 @@ class Orchestrator:
         self.name = name or f"orchestrator-{os.getpid()}-{secrets.token_hex(3)}"
         self.owned: dict[int, PartitionOwner] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._tended: dict[int, asyncio.Task[None]] = {}
+        """Partitions that it has, or is about to have again after a failure."""
+        self._tenures: dict[int, Tenure] = {}
+        self._leaving: set[int] = set()
+        self._numbers: dict[int, int] = {}
+        """By partition, the last commit that was seen to land: a store below it has gone back in time."""
+        self._names: list[str] = [self.name]
+        self._attend_at = 0.0
+        self._warned: dict[int | None, tuple[str, float]] = {}
+        self._stopping = False
         self.recovered = asyncio.Event()
         """Set when the first partition's owner has looked at everything that was unfinished."""
 
     def start(self) -> None:
         self._metrics.levels = lambda: levels(self._stores, self.owned)
-        self._tasks = [asyncio.create_task(self._tend(p)) for p in range(self._stores.hot.partitions)]
+        self._tasks = [asyncio.create_task(self._keep_share())]
 
     async def stop(self) -> None:
-        """What has been reported is recorded first, so that a clean stop costs nobody an attempt."""
+        """Hand everything over. What has been reported is recorded first, so that it costs nobody an attempt."""
+        self._stopping = True
+        await self._depart()
+        if self._stores.split is None:  # else the inbox is still there for the next owner
+            await self._drain()
+        for partition in self._tended:
+            self._give_up(partition)
+        if self._tended:
+            await asyncio.wait(self._tended.values(), timeout=DRAIN_SECONDS)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._depart()  # again: it may just have been attending
+
+    async def _depart(self) -> None:
+        with contextlib.suppress(StoreError):
+            await self._stores.hot.depart(self.name)
+
+    async def _drain(self) -> None:
         end = asyncio.get_running_loop().time() + DRAIN_SECONDS
         for owner in list(self.owned.values()):
             with contextlib.suppress(StoreError):
                 while not await owner.is_idle() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110
                     await asyncio.sleep(DRAIN_STEP_SECONDS)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _tend(self, partition: int) -> None:
-        """Try to get the partition; own it while the lease holds; again."""
-        while True:
+    async def _keep_share(self) -> None:
+        try:
+            while True:  # noqa: ASYNC110 -- what others do can't wake it
+                await asyncio.sleep(await self._look())
+        finally:
+            for tending in self._tended.values():
+                tending.cancel()
+            await asyncio.gather(*self._tended.values(), return_exceptions=True)
+
+    async def _look(self) -> float:
+        """Attend, and take or give up partitions. Answers after how many seconds to look again."""
+        try:
+            if not self._stopping:
+                await self._attend()
+                return await self._settle()
+        except StoreError as error:
+            self._warn(None, error)
+        except Exception:
+            log.exception("%s could not look after its share", self.name)
+        return RETRY_SECONDS
+
+    async def _attend(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._attend_at:
+            about = {"partitions": sorted(self.owned), "pid": os.getpid()}
+            self._names = await self._stores.hot.attend(self.name, ATTENDING_LEASES * LEASE_SECONDS, about)
+            self._attend_at = now + ATTEND_LEASES * LEASE_SECONDS
+
+    async def _settle(self) -> float:
+        share = balance.share(self._stores.hot.partitions, self._names, self.name)
+        kept = self._in_order(self._tended.keys() - self._leaving)
+        for partition in kept[share:]:
+            self._give_up(partition)
+        if len(kept) < share:
+            await self._take(share - len(kept))
+        seconds = max(0.0, self._attend_at - asyncio.get_running_loop().time())
+        is_short = len(self._tended.keys() - self._leaving) < share
+        return min(seconds, POLL_LEASES * LEASE_SECONDS) if is_short else seconds
+
+    async def _take(self, wanted: int) -> None:
+        for partition in self._in_order(set(range(self._stores.hot.partitions)) - self._tended.keys()):
+            lease = await self._stores.hot.acquire(partition, self.name, LEASE_SECONDS)
+            if lease is not None:
+                self._tended[partition] = asyncio.create_task(self._tend(lease))
+                wanted -= 1
+            if not wanted:
+                return
+
+    def _in_order(self, partitions: Iterable[int]) -> list[int]:
+        return balance.by_preference(partitions, self._names, self.name)
+
+    def _give_up(self, partition: int) -> None:
+        self._leaving.add(partition)
+        if partition in self._tenures:
+            self._tenures[partition].leave()
+
+    async def _tend(self, first: Lease) -> None:
+        """Own the partition, again and again, until somebody else has it or it is given up."""
+        partition = first.partition
+        lease: Lease | None = first
+        try:
+            while lease is not None:
+                await self._own(lease)
+                lease = await self._again(partition)
+        finally:
+            del self._tended[partition]
+            self._leaving.discard(partition)
+
+    async def _again(self, partition: int) -> Lease | None:
+        while partition not in self._leaving:
             try:
-                lease = await self._stores.hot.acquire(partition, self.name, LEASE_SECONDS)
-                if lease is not None:
-                    await self._own(lease)
-                else:
-                    await asyncio.sleep(LEASE_SECONDS / 4)
-            except Fenced as error:
-                log.info("%s: %s", self.name, error)
+                return await self._stores.hot.acquire(partition, self.name, LEASE_SECONDS)
             except StoreError as error:
-                log.warning("%s, partition %d: %s", self.name, partition, error)
+                self._warn(partition, error)
                 await asyncio.sleep(RETRY_SECONDS)
-            except Exception:
-                log.exception("%s: the owner of partition %d broke; starting it again", self.name, partition)
-                await asyncio.sleep(RETRY_SECONDS)
+        return None
 
     async def _own(self, lease: Lease) -> None:
-        owner = PartitionOwner(
-            self._stores, lease, self._plans, inline_max_bytes=self._inline_max_bytes, observer=self._committed
-        )
-        self.owned[lease.partition] = owner
-        works = (self._work(owner), self._renew(lease), self._reap(lease), self._reconcile(lease))
-        services = [asyncio.create_task(work) for work in works]
+        """For as long as the lease holds and nothing goes wrong."""
+        partition = lease.partition
+        if partition in self._leaving:
+            with contextlib.suppress(StoreError):
+                await self._stores.hot.release(lease)
+            return
+        tenure = self._tenures[partition] = self._tenure(lease)
+        self.owned[partition] = tenure.owner
         try:
-            await asyncio.wait(services, return_when=asyncio.FIRST_COMPLETED)
+            await tenure.run()
+        except Fenced as error:
+            self._metrics.fenced += 1
+            log.info("%s: %s", self.name, error)
+        except StoreError as error:
+            self._warn(partition, error)
+            await asyncio.sleep(RETRY_SECONDS)
+        except Exception:
+            log.exception("%s: the owner of partition %d broke; starting it again", self.name, partition)
+            await asyncio.sleep(RETRY_SECONDS)
         finally:
-            await self._leave(lease, services)
-        for service in services:
-            if not service.cancelled() and (error := service.exception()) is not None:
-                raise error
+            del self.owned[partition], self._tenures[partition]
+            self._numbers[partition] = max(lease.commit_number, self._numbers.get(partition, 0))
+
+    def _warn(self, partition: int | None, error: StoreError) -> None:
+        """Once for a store that stays away, and now and then."""
+        now, text = asyncio.get_running_loop().time(), str(error)
+        before, at = self._warned.get(partition, ("", 0.0))
+        if text != before or now - at >= WARN_SECONDS:
+            self._warned[partition] = (text, now)
+            log.warning("%s, partition %s: %s", self.name, "-" if partition is None else partition, text)
+
+    def _tenure(self, lease: Lease) -> Tenure:
+        return Tenure(
+            self._stores,
+            lease,
+            self._plans,
+            inline_max_bytes=self._inline_max_bytes,
+            metrics=self._metrics,
+            observer=self._committed,
+            on_begun=self._begun,
+            known_number=self._numbers.get(lease.partition, 0),
+            lease_seconds=LEASE_SECONDS,
+            reconcile_seconds=RECONCILE_SECONDS,
+        )
+
+    def _begun(self) -> None:
+        self.recovered.set()
+        if self._on_new_owner is not None:
+            self._on_new_owner()
 
     def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
         if self._observer is not None:
             self._observer(changes, ended)
         if self._meter is not None:
             self._meter.committed(changes)
-
-    async def _leave(self, lease: Lease, services: list[asyncio.Task[Any]]) -> None:
-        self.owned.pop(lease.partition, None)
-        for service in services:
-            service.cancel()
-        await asyncio.gather(*services, return_exceptions=True)
-        with contextlib.suppress(StoreError):
-            await self._stores.hot.release(lease)
-
-    async def _work(self, owner: PartitionOwner) -> None:
-        looked_at = await recover(self._stores, owner.lease.partition)
-        self._metrics.recovered += looked_at
-        self.recovered.set()
-        if self._on_new_owner is not None:
-            self._on_new_owner()
-        await owner.run()
-
-    async def _renew(self, lease: Lease) -> None:
-        """Ends when the lease is lost."""
-        last = asyncio.get_running_loop().time()
-        while asyncio.get_running_loop().time() - last < LEASE_SECONDS:
-            await asyncio.sleep(LEASE_SECONDS / 4)
-            with contextlib.suppress(StoreError):
-                if not await self._stores.hot.renew(lease, LEASE_SECONDS):
-                    return
-                last = asyncio.get_running_loop().time()
-
-    async def _reap(self, lease: Lease) -> None:
-        await Reaper(self._stores.queue, lease, self._metrics).run()
-
-    async def _reconcile(self, lease: Lease) -> None:
-        """Accepted, but its start never reached the inbox: only possible where others write to the store too."""
-        while True:
-            await asyncio.sleep(RECONCILE_SECONDS)
-            if self._stores.hot.keeps_tasks:
-                found = await sweep(self._stores, lease.partition, RECONCILE_SECONDS)
-                self._metrics.swept += found

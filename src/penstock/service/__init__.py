@@ -6,11 +6,13 @@ executions   looking at them, steering them, waiting for their end
 retries      running again what didn't complete; `letters`, the dead letters, use it too
 feed         live events
 keys         who may ask
+news         of what orchestrators in other processes do
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 
 from penstock.config import Settings
 from penstock.definition.model import HandlerDefaults
@@ -21,23 +23,33 @@ from penstock.service.executions import Executions
 from penstock.service.feed import Feed
 from penstock.service.keys import Keys
 from penstock.service.letters import Letters
+from penstock.service.news import News
 from penstock.service.retries import Retries
 from penstock.service.submissions import Submissions
 from penstock.service.workflows import Workflows
-from penstock.stores.base import Stores
+from penstock.stores.base import NewsSource, Stores
+from penstock.stores.records import FeedPart
 
 
 class Service:
     def __init__(
-        self, stores: Stores, plans: Plans, settings: Settings, handlers: Callable[[], Mapping[str, HandlerDefaults]]
+        self,
+        stores: Stores,
+        plans: Plans,
+        settings: Settings,
+        handlers: Callable[[], Mapping[str, HandlerDefaults]],
+        news: NewsSource | None = None,
     ) -> None:
+        """Without `news`, somebody calls `committed`: the orchestrator of this process."""
         self.stores, self.plans, self.settings = stores, plans, settings
+        self.news = News(news, self._hear, self.look_again) if news else None
+        listening = self.news.listening if self.news else nullcontext
         self.workflows = Workflows(stores, plans, settings, handlers)
-        self.submissions = Submissions(stores, self.workflows)
-        self.executions = Executions(stores, plans)
+        self.submissions = Submissions(stores, self.workflows, hears_of_ends=news is None)
+        self.executions = Executions(stores, plans, listening)
         self.retries = Retries(stores, plans, self.submissions)
         self.letters = Letters(stores, self.retries)
-        self.feed = Feed(stores.cold)
+        self.feed = Feed(stores.cold, listening=listening)
         self.keys = Keys(stores.cold)
 
     def committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
@@ -46,6 +58,11 @@ class Service:
         for execution in ended:
             self.submissions.unfinished.discard(execution.record.execution_id)
             self.executions.ended(execution)
+
+    def _hear(self, parts: Sequence[FeedPart]) -> None:
+        """What orchestrators elsewhere have committed."""
+        self.feed.hear(parts)
+        self.executions.hear(parts)
 
     async def look_again(self) -> None:
         """A new owner has begun: whoever waits for news may have missed some."""
@@ -56,3 +73,5 @@ class Service:
     def close(self) -> None:
         self.feed.close()
         self.executions.give_up()
+        if self.news is not None:
+            self.news.close()

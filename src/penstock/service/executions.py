@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import msgspec
@@ -14,19 +15,29 @@ from penstock.definition.problems import nearest
 from penstock.engine.commands import AttemptFailure, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, NodeState
-from penstock.errors import NotFound
+from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
 from penstock.orchestrator.view import error_view, execution_view, fetch_outputs, node_view, time_text
+from penstock.service.readers import ending_of
 from penstock.stores.base import Stored, Stores, Wish
-from penstock.stores.records import ExecutionRow, Search
+from penstock.stores.records import ExecutionRow, FeedPart, Search
+
+MOST_READS = 16
+"""At once, of executions whose end was told."""
+AGAIN_SECONDS = 0.05
 
 
 class Executions:
-    def __init__(self, stores: Stores, plans: Plans) -> None:
-        self._stores, self._plans = stores, plans
+    def __init__(
+        self, stores: Stores, plans: Plans, listening: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
+        """Somebody tells of ends while a `listening` is entered; by default always."""
+        self._stores, self._plans, self._listening = stores, plans, listening
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
+        self._reading = asyncio.Semaphore(MOST_READS)
+        self._readers: dict[str, asyncio.Task[None]] = {}
 
     async def stored(self, execution_id: str) -> Stored:
         stored = await self._stores.cold.execution(execution_id)
@@ -127,14 +138,35 @@ class Executions:
 
     async def steer(self, execution_id: str, wish: Wish) -> None:
         """Raises `NotFound`, or `Conflict` if the state doesn't allow it."""
+        self._stores.hot.check_open()
         await self._stores.cold.steer(execution_id, wish)
-        await self._stores.hot.append([EVENTS[wish](execution_id)])
+        with suppress(StoreError):  # it is stored, so it will be done: the owner looks for wishes
+            await self._stores.hot.append([EVENTS[wish](execution_id)])
 
     def ended(self, execution: Ended) -> None:
         """The engine has recorded its end."""
         for future in self._waiters.pop(execution.record.execution_id, ()):
             if not future.done():
                 future.set_result(execution)
+
+    def hear(self, parts: Sequence[FeedPart]) -> None:
+        """Another process has recorded this: if it is an end that somebody waits for, it is read."""
+        for part in parts:
+            name = part.execution_id
+            if name in self._waiters and name not in self._readers and ending_of(name, part.lines):
+                self._readers[name] = task = asyncio.create_task(self._read_end(name))
+                task.add_done_callback(lambda _, name=name: self._readers.pop(name))  # type: ignore[misc]
+
+    async def _read_end(self, execution_id: str) -> None:
+        """The store may need a moment to show it."""
+        while execution_id in self._waiters:
+            with suppress(StoreError):
+                async with self._reading:
+                    stored = await self._stores.cold.execution(execution_id)
+                if stored is not None and stored.record.state in EXECUTION_ENDS:
+                    self.ended(stored)
+                    return
+            await asyncio.sleep(AGAIN_SECONDS)
 
     async def look_again(self) -> None:
         """The answer to a commit may have been lost, and with it the news of an end."""
@@ -153,20 +185,26 @@ class Executions:
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(execution_id, []).append(future)
         try:
-            if not known:
-                stored = await self.stored(execution_id)
-                if stored.record.state in EXECUTION_ENDS:
-                    return stored
-            if seconds is None:
-                return await future
-            done, _ = await asyncio.wait((future,), timeout=seconds)
-            return future.result() if done and not future.cancelled() else None
+            with self._listening():
+                return await self._end(execution_id, future, seconds, known=known)
         finally:
             waiting = self._waiters.get(execution_id, [])
             if future in waiting:
                 waiting.remove(future)
             if not waiting:
                 self._waiters.pop(execution_id, None)
+
+    async def _end(
+        self, execution_id: str, future: asyncio.Future[Ended], seconds: float | None, *, known: bool
+    ) -> Ended | None:
+        if not known:
+            stored = await self.stored(execution_id)
+            if stored.record.state in EXECUTION_ENDS:
+                return stored
+        if seconds is None:
+            return await future
+        done, _ = await asyncio.wait((future,), timeout=seconds)
+        return future.result() if done and not future.cancelled() else None
 
 
 def row_view(row: ExecutionRow) -> dict[str, Any]:

@@ -8,18 +8,26 @@ reads the store again from the last line that it has: it costs the engine nothin
 from __future__ import annotations
 
 import asyncio
+import operator
 import re
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 
 from penstock.engine.commands import Commands, Transition
 from penstock.errors import NotFound, PenstockError, StoreUnavailable
-from penstock.service.readers import BATCH_LINES, Batch, Buffer, of_execution, of_parts
+from penstock.service.readers import BATCH_LINES, Batch, Buffer, batch_of, of_execution, of_parts
 from penstock.service.tail import PAGE_PARTS, Tail
 from penstock.stores.cold import ColdStore
+from penstock.stores.records import FeedGap, FeedPart, Place
 
-ENTRY_ID = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?")
-"""`position.index`, or a position to go on behind the whole of it."""
+LANE_ID = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?")
+"""A position; in the lane that the entry is of with its index, unless the whole part has been seen."""
+MOST_LANES = 256
+MOST_SHOWN = 80
+"""Characters of an id, in a message about it."""
+FAR_AHEAD = 2**62
+START = "0"
+"""As an id: everything that there is, however many lanes it is in."""
 SILENCE = (Batch([]),)
 
 
@@ -32,8 +40,16 @@ class NoSuchEvent(PenstockError):
 
 
 class Feed:
-    def __init__(self, cold: ColdStore, *, most_waiting: int = 2_000, most_streams: int = 500) -> None:
-        self._cold = cold
+    def __init__(
+        self,
+        cold: ColdStore,
+        *,
+        most_waiting: int = 2_000,
+        most_streams: int = 500,
+        listening: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Somebody is told of commits while a `listening` is entered; by default always."""
+        self._cold, self._listening = cold, listening
         self._most_waiting, self._most_streams = most_waiting, most_streams
         self._streams: set[Buffer] = set()
         self._followers: dict[str, list[Buffer]] = {}
@@ -52,15 +68,27 @@ class Feed:
 
     def publish(self, changes: Sequence[Commands]) -> None:
         """Told after each commit, on the event loop."""
-        followers = self._followers
-        if followers:
+        if self._followers:
             for commands in changes:
-                if commands.history and (buffers := followers.get(commands.execution_id)):
-                    for batch in of_execution(commands.execution_id, commands.history):
-                        for buffer in buffers:
-                            buffer.put(batch)
+                if commands.history:
+                    self._pass_on(commands.execution_id, commands.history)
         if self._tail.buffers:
             self._tail.wake()
+
+    def hear(self, parts: Sequence[FeedPart]) -> None:
+        """As `publish`, for commits of other processes."""
+        if self._followers:
+            for part in parts:
+                self._pass_on(part.execution_id, part.lines)
+        if self._tail.buffers:
+            self._tail.wake()
+
+    def _pass_on(self, execution_id: str, lines: Sequence[Transition]) -> None:
+        buffers = self._followers.get(execution_id)
+        if buffers:
+            for batch in of_execution(execution_id, lines):
+                for buffer in buffers:
+                    buffer.put(batch)
 
     def look_again(self) -> None:
         """Something may have been committed that nobody told of: everybody reads the store."""
@@ -92,13 +120,13 @@ class Feed:
                 stored = await self._stored(execution_id, last, buffer) if buffer.behind else None
                 for whole in stored or await buffer.take(idle_seconds) or SILENCE:
                     batch = whole.after(last)
-                    if batch.entries and batch.entries[0].place > last + 1:  # a commit that nobody told of
+                    if batch.entries and batch.entries[0].seq > last + 1:  # a commit that nobody told of
                         buffer.fall_behind()
                         break
                     yield batch
                     if batch.ends:
                         return
-                    last = batch.entries[-1].place if batch.entries else last
+                    last = batch.entries[-1].seq if batch.entries else last
                     await _let_others_go_first(batch)
 
     async def everything(
@@ -111,23 +139,27 @@ class Feed:
         with self._stream() as buffer:
             try:
                 await self._tail.join(buffer)
-                place, seen = await self._beginning(after)
-                yield Batch([])
+                if buffer.ended:  # raises what is wrong, before the stream begins
+                    return
+                yield (batch := await self._beginning(after))
+                place = batch.behind
                 while not buffer.ended:
                     if buffer.behind:
                         buffer.collect()
-                        # whatever is behind it will be in the buffer, where a part that was seen halfway is whole again
-                        goal = max(self._tail.position, seen[0])
-                        while place < goal and (parts := await self._cold.feed(place, PAGE_PARTS)):
-                            for batch in of_parts(parts, seen):
+                        goal = self._tail.place  # whatever is behind it will be in the buffer
+                        while any(map(operator.lt, place, goal)) and (
+                            parts := await self._cold.feed(place, PAGE_PARTS)
+                        ):
+                            for batch in of_parts(parts, place):
                                 yield batch
                                 if buffer.closed:
                                     return
                                 await _let_others_go_first(batch)
-                            place = parts[-1].position
+                                place = batch.behind
+                        place = tuple(map(max, place, goal))
                     for whole in await buffer.take(idle_seconds) or SILENCE:
-                        yield (batch := whole.after(place))
-                        place = batch.entries[-1].place if batch.entries else place
+                        yield (batch := whole.seen_from(place))
+                        place = batch.behind
             finally:
                 self._tail.leave(buffer)
 
@@ -142,17 +174,28 @@ class Feed:
             raise NoSuchEvent(f"execution {execution_id} has no event {last}")
         return of_execution(execution_id, lines)
 
-    async def _beginning(self, after: str | None) -> tuple[int, tuple[int, int]]:
-        """The position to read on from, and how many lines of which part have been seen."""
+    async def _beginning(self, after: str | None) -> Batch:
+        """What is left of a part that was seen halfway, mostly nothing; behind it is the place to read on from."""
         if after is None:
-            return self._tail.position, (0, 0)
-        given = ENTRY_ID.fullmatch(after)
-        if given is None:
-            raise NoSuchEvent(f"{after!r} isn't the id of an event of all executions, such as 17.0")
-        position = int(given[1])
-        if position > await self._cold.feed_end():
-            raise NoSuchEvent(f"this store has no event {after} yet; is it another one?")
-        return (position, (0, 0)) if given[2] is None else (position - 1, (position, int(given[2]) + 1))
+            return batch_of([], self._tail.place)
+        end = await self._cold.feed_end()
+        place, lane, seen = _read_id(after, len(end))
+        shown = after[:MOST_SHOWN]
+        if any(map(operator.gt, place, end)):
+            raise NoSuchEvent(f"this store has no event {shown} yet; is it another one?")
+        try:
+            parts = await self._part(place, lane) if seen else []
+            await self._cold.feed(place, 1)
+        except FeedGap as error:
+            raise NoSuchEvent(f"what came after the event {shown} isn't kept any more: {error}") from None
+        if seen and not parts:
+            raise NoSuchEvent(f"this store has no event {shown}; is it another one, or is it long ago?")
+        return batch_of(parts, place, seen)
+
+    async def _part(self, place: Place, lane: int) -> list[FeedPart]:
+        """The one at this position of this lane. Before anything else: no id could say that it was seen halfway."""
+        only = tuple(position - 1 if each == lane else FAR_AHEAD for each, position in enumerate(place))
+        return [part for part in await self._cold.feed(only, 1) if part.position == place[lane]]
 
     @contextmanager
     def _stream(self) -> Iterator[Buffer]:
@@ -163,7 +206,8 @@ class Feed:
         buffer = Buffer(self._most_waiting)
         self._streams.add(buffer)
         try:
-            yield buffer
+            with self._listening():
+                yield buffer
         finally:
             self._streams.discard(buffer)
 
@@ -177,6 +221,23 @@ class Feed:
             followers.remove(buffer)
             if not followers:
                 del self._followers[execution_id]
+
+
+def _read_id(text: str, lanes: int) -> tuple[Place, int, int]:
+    """The place, and of the part there in one of the lanes, how many lines have been seen; 0 is all of it.
+
+    An id is a position for each lane, with `-` in between; the entry's own lane has the index: `17-33.0-5`.
+    """
+    if text == START:
+        return (0,) * lanes, 0, 0
+    found = [LANE_ID.fullmatch(each) for each in text.split("-", MOST_LANES)]
+    pairs = [(int(each[1]), each[2]) for each in found if each]
+    halves = [(lane, int(index) + 1) for lane, (_, index) in enumerate(pairs) if index]
+    if len(pairs) < len(found) or len(halves) > 1:
+        raise NoSuchEvent(f"{text[:MOST_SHOWN]!r} isn't the id of an event of all executions, such as 17.0")
+    if len(pairs) != lanes:
+        raise NoSuchEvent(f"the id {text[:MOST_SHOWN]} has {len(pairs)} positions where this store has {lanes}")
+    return tuple(position for position, _ in pairs), *(halves[0] if halves else (0, 0))
 
 
 async def _let_others_go_first(batch: Batch) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
+from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import Stores
 from penstock.worker.runtime import Worker
@@ -32,8 +33,37 @@ class EmbeddedFleet:
         return [{"name": self._orchestrator.name, "partitions": sorted(self._orchestrator.owned)}]
 
     async def queues(self) -> list[dict[str, Any]]:
-        depths = await self._stores.queue.depths()
-        return [
-            {"queue": name, "waiting": waiting, "running": running}
-            for name, (waiting, running) in sorted(depths.items())
-        ]
+        return await _queues(self._stores)
+
+
+class _Workers(Protocol):
+    async def worker_details(self) -> list[dict[str, Any]]: ...
+
+
+class _Orchestrators(Protocol):
+    async def orchestrator_details(self) -> list[dict[str, Any]]: ...
+
+
+class ScaledFleet:
+    """Workers and orchestrators wherever they run, as they say of themselves in the store."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def workers(self) -> list[dict[str, Any]]:
+        """Without those that have been silent for so long that the reaper takes their tasks."""
+        found = await cast("_Workers", self._stores.queue).worker_details()
+        return [each for each in found if each["seconds_since_heartbeat"] < DEAD_SECONDS]
+
+    async def orchestrators(self) -> list[dict[str, Any]]:
+        return await cast("_Orchestrators", self._stores.hot).orchestrator_details()
+
+    async def queues(self) -> list[dict[str, Any]]:
+        return await _queues(self._stores)
+
+
+async def _queues(stores: Stores) -> list[dict[str, Any]]:
+    depths = await stores.queue.depths()
+    return [
+        {"queue": name, "waiting": waiting, "running": running} for name, (waiting, running) in sorted(depths.items())
+    ]

@@ -52,13 +52,13 @@ async def _in_file(path: Path) -> AsyncIterator[Keys]:
 
 def _check_file(path: Path) -> None:
     """Before anything opens it to write: a file of another program, or of another Penstock, stays as it is."""
-    from penstock.stores.sqlite import SCHEMA_VERSION  # noqa: PLC0415
+    from penstock.stores.sqlite import SCHEMA_VERSION, UPDATES  # noqa: PLC0415
 
     try:
         with closing(sqlite3.connect(path)) as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     except sqlite3.Error as error:
         raise StoreError(f"{path} isn't a store of Penstock: {error}") from None
-    if row is None or str(row[0]) != SCHEMA_VERSION:
+    if row is None or str(row[0]) not in (SCHEMA_VERSION, *UPDATES):
         found = row[0] if row else "none"
         raise SchemaMismatch(f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}")

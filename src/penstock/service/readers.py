@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import StoreUnavailable
-from penstock.stores.records import FeedPart
+from penstock.stores.records import FeedPart, Place
 
 BATCH_LINES = 250
 """About, so that encoding and sending a long history lets others have their turn."""
 
 
 class Entry(NamedTuple):
-    place: int
-    """`seq` in its execution; in the feed of all executions the position of its part."""
+    seq: int
     id: str
-    """Where to go on after it: `seq`, or `position.index`."""
+    """Where to go on after it: `seq`, or in the feed of all executions a place in it, such as `17.0`."""
     execution_id: str
     line: Transition
 
@@ -32,7 +31,7 @@ class Ending(NamedTuple):
 class Batch:
     """Some lines in order. Every reader gets the same object, so what one makes of it serves the others."""
 
-    __slots__ = ("encoded", "ends", "entries")
+    __slots__ = ("behind", "encoded", "ends", "entries", "parts", "start")
 
     def __init__(self, entries: Sequence[Entry], ends: Ending | None = None) -> None:
         self.entries = entries
@@ -40,17 +39,27 @@ class Batch:
         """Of the last batch of an execution that has ended."""
         self.encoded: bytes | None = None
         """What the first reader has encoded."""
+        self.start: Place = ()
+        """In the feed of all executions: where a reader is before it and `behind` it, and the parts in between."""
+        self.behind: Place = ()
+        self.parts: Sequence[FeedPart] = ()
 
     @property
     def lines(self) -> list[Transition]:
         return [entry.line for entry in self.entries]
 
-    def after(self, place: int) -> Batch:
-        """Without what a reader already has."""
+    def after(self, seq: int) -> Batch:
+        """Without what a reader of an execution already has."""
         entries = self.entries
-        if not entries or entries[0].place > place:
+        if not entries or entries[0].seq > seq:
             return self
-        return Batch([entry for entry in entries if entry.place > place], self.ends)
+        return Batch([entry for entry in entries if entry.seq > seq], self.ends)
+
+    def seen_from(self, place: Place) -> Batch:
+        """For a reader of all executions that isn't where most are: without what it has, and with ids of its own."""
+        if place == self.start:
+            return self
+        return batch_of([part for part in self.parts if part.position > place[part.lane]], place)
 
 
 def of_execution(execution_id: str, lines: Sequence[Transition]) -> Iterator[Batch]:
@@ -58,31 +67,42 @@ def of_execution(execution_id: str, lines: Sequence[Transition]) -> Iterator[Bat
     for start in range(0, max(len(lines), 1), BATCH_LINES):
         piece = lines[start : start + BATCH_LINES]
         entries = [Entry(line.seq, str(line.seq), execution_id, line) for line in piece]
-        yield Batch(entries, _ending(execution_id, piece))
+        yield Batch(entries, ending_of(execution_id, piece))
 
 
-def _ending(execution_id: str, lines: Sequence[Transition]) -> Ending | None:
+def ending_of(execution_id: str, lines: Sequence[Transition]) -> Ending | None:
     if lines and not lines[-1].node and lines[-1].after in EXECUTION_ENDS:
         return Ending(execution_id, str(lines[-1].after))
     return None
 
 
-def of_parts(parts: Iterable[FeedPart], seen: tuple[int, int] = (0, 0)) -> Iterator[Batch]:
-    """Of the part at the position `seen[0]`, the first `seen[1]` lines are left out.
+def of_parts(parts: Sequence[FeedPart], place: Place) -> Iterator[Batch]:
+    """What comes after `place`. A part isn't divided between batches."""
+    first = size = 0
+    for number, part in enumerate(parts, start=1):
+        size += len(part.lines)
+        if size >= BATCH_LINES or number == len(parts):
+            yield (batch := batch_of(parts[first:number], place))
+            place, first, size = batch.behind, number, 0
 
-    A part isn't divided: whoever has some of it counts as having it all.
-    """
-    position, count = seen
-    entries: list[Entry] = []
+
+def batch_of(parts: Sequence[FeedPart], place: Place, seen: int = 0) -> Batch:
+    """Without the first lines of each part that were `seen`."""
+    here, entries = list(place), []
     for part in parts:
-        first = count if part.position == position else 0
-        for index, line in enumerate(part.lines[first:], first):
-            entries.append(Entry(part.position, f"{part.position}.{index}", part.execution_id, line))
-        if len(entries) >= BATCH_LINES:
-            yield Batch(entries)
-            entries = []
-    if entries:
-        yield Batch(entries)
+        position, lane, name = part.position, part.lane, part.execution_id
+        here[lane] = position
+        # the whole place, so that one id is enough to go on in all lanes; the index stands with its lane
+        before, later = _around(here, lane) if len(here) > 1 else ("", "")
+        for index, line in enumerate(part.lines[seen:], seen):
+            entries.append(Entry(line.seq, f"{before}{position}.{index}{later}", name, line))
+    batch = Batch(entries)
+    batch.start, batch.behind, batch.parts = place, tuple(here), parts
+    return batch
+
+
+def _around(here: list[int], lane: int) -> tuple[str, str]:
+    return "".join([f"{each}-" for each in here[:lane]]), "".join([f"-{each}" for each in here[lane + 1 :]])
 
 
 class Buffer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from penstock.definition.schema import schema_errors
 from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.keeping import KEPT
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
-from penstock.errors import Conflict, InvalidInput, KeyReused, NotFound
+from penstock.errors import Conflict, InvalidInput, KeyReused, NotFound, StoreError
 from penstock.orchestrator.plans import Plans
 from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
@@ -21,6 +22,8 @@ from penstock.stores.base import Kept, NewExecution, Stored, Stores
 from penstock.stores.records import LetterSearch, Search
 
 __all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
+
+log = logging.getLogger("penstock.service")
 
 MOST_DIGITS = 9
 MOST_LETTERS = 100_000
@@ -74,9 +77,12 @@ class Retries:
 
     async def _close_letters(self, execution_id: str, made: str) -> None:
         """Its dead letters have been seen to, whichever way the retry was asked for."""
-        letters = await self._cold.letters(LetterSearch(execution_id=execution_id, limit=MOST_LETTERS))
-        if letters:
-            await self._cold.close_letters([row.id for row in letters], "retried", self._now(), made)
+        try:
+            letters = await self._cold.letters(LetterSearch(execution_id=execution_id, limit=MOST_LETTERS))
+            if letters:
+                await self._cold.close_letters([row.id for row in letters], "retried", self._now(), made)
+        except StoreError as error:  # the retry is stored, and whoever asked for it must hear so
+            log.warning("the dead letters of %s stay open, though it goes on as %s: %s", execution_id, made, error)
 
     async def _prepare(self, execution_id: str, start: str | None, version: str | int) -> _Ready:
         stored = await self._cold.execution(execution_id)

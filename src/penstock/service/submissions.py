@@ -18,7 +18,7 @@ from penstock.definition.schema import schema_errors
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted
 from penstock.engine.states import ExecutionState
-from penstock.errors import InvalidInput, InvalidWorkflow, StoreError
+from penstock.errors import InvalidInput, InvalidWorkflow, StoreError, StoreUnavailable
 from penstock.service.workflows import Workflows
 from penstock.stores import idempotency
 from penstock.stores.base import NewExecution, Stores
@@ -26,6 +26,8 @@ from penstock.stores.cold import NO_LINES
 from penstock.stores.records import AuditLine
 
 MOST_STARTS = 500
+MOST_TRANSACTIONS = 3
+"""At once; what comes meanwhile goes together into the next."""
 MOST_LABELS = 64
 
 
@@ -72,12 +74,16 @@ class Start(NamedTuple):
 
 
 class Submissions:
-    def __init__(self, stores: Stores, workflows: Workflows) -> None:
-        self._stores, self._workflows = stores, workflows
+    def __init__(self, stores: Stores, workflows: Workflows, *, hears_of_ends: bool = True) -> None:
+        self._stores, self._workflows, self._hears_of_ends = stores, workflows, hears_of_ends
         self._starting: list[Start] = []
-        self._background: set[asyncio.Task[None]] = set()
+        self._flushing = False
+        self._storing: set[asyncio.Task[None]] = set()
         self.unfinished: set[str] = set()
-        """Started here, end not seen yet: whoever waits for one needn't look in the store first."""
+        """Started here, end not seen yet: whoever waits for one needn't look in the store first.
+
+        Stays empty in a process that doesn't hear of all ends.
+        """
 
     async def submit(self, order: Order) -> Accepted:
         """Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`."""
@@ -85,7 +91,7 @@ class Submissions:
         if known is not None:
             return Accepted(known, None, replayed=True)
         new = await self.prepare(order)
-        made = await self._create(new, order.audit)
+        made = await self.store(new, order.audit)
         return Accepted(made, new.record, replayed=made != new.record.execution_id)
 
     async def _replayed(self, order: Order) -> str | None:
@@ -108,7 +114,8 @@ class Submissions:
         return [new.record.execution_id for new in news]
 
     async def prepare(self, order: Order) -> NewExecution:
-        """Everything but storing it."""
+        """Everything but storing it; a document that isn't known is stored here."""
+        self._stores.hot.check_open()
         execution_id = new_execution_id()
         if isinstance(order.workflow, str):
             plan = await self._workflows.resolve(order.workflow, execution_id)
@@ -131,43 +138,49 @@ class Submissions:
 
     async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
         """Start one that waits. Raises `NotFound`, `Conflict`."""
+        self._stores.hot.check_open()
         await self._stores.cold.trigger(execution_id, given, overrides)
-        self.unfinished.add(execution_id)
-        with contextlib.suppress(StoreError):
-            await self._stores.hot.append([ExecutionStarted(execution_id)])
+        await self._begin([execution_id])
 
-    def _create(self, new: NewExecution, line: AuditLine | None) -> asyncio.Future[str]:
-        """Starts that come in one turn of the loop are stored together."""
+    def store(self, new: NewExecution, line: AuditLine | None = None) -> asyncio.Future[str]:
+        """As `accept`, for one: together with what comes in the same turn of the loop, or while others are stored."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[str] = loop.create_future()
-        if not self._starting:
-            loop.call_soon(self._flush_starts)
         if line is not None:
             line.object = f"executions/{new.record.execution_id}"
         self._starting.append(Start(new, line, future))
+        if not self._flushing and len(self._storing) < MOST_TRANSACTIONS:
+            self._flushing = True
+            loop.call_soon(self._flush_starts)
         return future
 
     def _flush_starts(self) -> None:
-        batch, self._starting = self._starting, []
-        task = asyncio.get_running_loop().create_task(self._store_all(batch))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def _store_all(self, batch: list[Start]) -> None:
         """In portions: while one is written, those before it already run."""
-        for first in range(0, len(batch), MOST_STARTS):
-            await self._store_starts(batch[first : first + MOST_STARTS])
+        self._flushing = False
+        batch, self._starting = self._starting[:MOST_STARTS], self._starting[MOST_STARTS:]
+        if batch:
+            task = asyncio.get_running_loop().create_task(self._store_starts(batch))
+            self._storing.add(task)
+            task.add_done_callback(self._stored)
+
+    def _stored(self, task: asyncio.Task[None]) -> None:
+        self._storing.discard(task)
+        if not self._flushing:
+            self._flush_starts()
 
     async def _store_starts(self, batch: list[Start]) -> None:
         try:
             lines = {start.new.record.execution_id: start.line for start in batch if start.line is not None}
             ids = await self.accept([start.new for start in batch], lines)
         except Exception as error:  # noqa: BLE001 -- each caller gets its own
-            if len(batch) > 1:
-                for one in batch:
-                    await self._store_starts([one])
-            elif not batch[0].made.done():
-                batch[0].made.set_exception(error)
+            # one that is refused takes no others with it; a store that is away is so for all of them
+            if len(batch) > 1 and not isinstance(error, StoreUnavailable):
+                await self._store_starts(batch[: len(batch) // 2])
+                await self._store_starts(batch[len(batch) // 2 :])
+                return
+            for start in batch:
+                if not start.made.done():
+                    start.made.set_exception(error)
             return
         for execution_id, start in zip(ids, batch, strict=True):
             if not start.made.done():
@@ -175,16 +188,19 @@ class Submissions:
 
     async def accept(self, news: list[NewExecution], lines: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
         """Stored and on their way; answers the ids, for a known key that of the execution that it made."""
+        self._stores.hot.check_open()
         ids = await self._stores.cold.create(news, lines)
-        fresh = [
-            ExecutionStarted(i)
-            for i, new in zip(ids, news, strict=True)
-            if i == new.record.execution_id and not new.waits
-        ]
-        self.unfinished.update(event.execution_id for event in fresh)
-        with contextlib.suppress(StoreError):  # it is stored, so it will run: the owner looks for what has no start
-            await self._stores.hot.append(fresh)
+        await self._begin(
+            [i for i, new in zip(ids, news, strict=True) if i == new.record.execution_id and not new.waits]
+        )
         return ids
+
+    async def _begin(self, execution_ids: list[str]) -> None:
+        if self._hears_of_ends:
+            self.unfinished.update(execution_ids)
+        if execution_ids:
+            with contextlib.suppress(StoreError):  # they are stored, so they will run: the owner looks for them
+                await self._stores.hot.append([ExecutionStarted(name) for name in execution_ids])
 
 
 def _request_hash(order: Order) -> str:

@@ -11,6 +11,7 @@ import logging
 
 from penstock.service.readers import Buffer, of_parts
 from penstock.stores.cold import ColdStore
+from penstock.stores.records import Place, behind
 
 log = logging.getLogger("penstock.service")
 
@@ -25,11 +26,11 @@ class Tail:
         self._task: asyncio.Task[None] | None = None
         self._begun, self._woken = asyncio.Event(), asyncio.Event()
         self.buffers: set[Buffer] = set()
-        self.position = 0
+        self.place: Place = ()
         """Up to where the buffers have been given everything that they collect."""
 
     async def join(self, buffer: Buffer) -> None:
-        """`position` is known when this returns."""
+        """`place` is known when this returns."""
         self.buffers.add(buffer)
         if self._task is None:
             self._begun = asyncio.Event()
@@ -47,7 +48,7 @@ class Tail:
 
     async def _run(self) -> None:
         try:
-            self.position = await self._cold.feed_end()
+            self.place = await self._cold.feed_end()
             self._begun.set()
             while True:
                 await self._woken.wait()
@@ -61,9 +62,9 @@ class Tail:
             self._begun.set()
 
     async def _read(self) -> None:
-        while parts := await self._cold.feed(self.position, PAGE_PARTS):
-            self.position = parts[-1].position
-            for batch in of_parts(parts):
+        while parts := await self._cold.feed(self.place, PAGE_PARTS):
+            place, self.place = self.place, behind(self.place, parts)
+            for batch in of_parts(parts, place):
                 for buffer in self.buffers:
                     buffer.put(batch)
             if len(parts) < PAGE_PARTS:

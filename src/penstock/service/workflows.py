@@ -27,7 +27,7 @@ from penstock.stores.records import Weights, WorkflowRow
 LATEST = "latest"
 ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 FRESH_SECONDS = 1.0
-"""Another process may move an alias: it is seen here after this long."""
+"""Another process may move an alias, or tell what a handler asks for: it is seen here after this long."""
 MOST_COMPILED = 1000
 MOST_COMPILED_BYTES = 32 * 1024 * 1024
 LARGE_BYTES = 32 * 1024
@@ -58,6 +58,7 @@ class Workflows:
         self._compiling = asyncio.Lock()
         self._changes = 0
         self._targets: dict[tuple[str, str], tuple[float, Weights]] = {}
+        self._remembered: tuple[float, Mapping[str, HandlerDefaults]] | None = None
 
     async def check(self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False) -> Compiled:
         """Raises `InvalidWorkflow`; stores nothing."""
@@ -74,18 +75,33 @@ class Workflows:
         return Put(stored, plan, ready.compiled.warnings, created=stored.created_at == now)
 
     async def _ready(self, document: Any, *, strict: bool, allow_unknown_handlers: bool) -> _Ready:
-        handlers = dict(self._handlers())
-        if not allow_unknown_handlers:
-            handlers |= {name: HandlerDefaults() for name in await self._cold.known_handlers() if name not in handlers}
-
-        def work() -> _Ready:
+        def work(handlers: Mapping[str, HandlerDefaults]) -> _Ready:
             compiled = compile_document(
                 document, handlers=handlers, strict=strict, allow_unknown_handlers=allow_unknown_handlers,
                 limits=self.limits,
             )  # fmt: skip
             return _Ready(compiled, self._text(document), content_hash(document))
 
-        return work() if _is_small(document) else await asyncio.to_thread(work)
+        async def ready(handlers: Mapping[str, HandlerDefaults]) -> _Ready:
+            return work(handlers) if _is_small(document) else await asyncio.to_thread(work, handlers)
+
+        handlers = await self._known_handlers()
+        try:
+            return await ready(handlers)
+        except InvalidWorkflow as refused:
+            if all(problem.code != "unknown_handler" for problem in refused.problems):
+                raise
+            newer = await self._known_handlers(again=True)
+            if newer == handlers:
+                raise
+        return await ready(newer)  # a worker has come since
+
+    async def _known_handlers(self, *, again: bool = False) -> Mapping[str, HandlerDefaults]:
+        """What workers told the store, and what this process knows beside."""
+        now = time.monotonic()
+        if again or self._remembered is None or now - self._remembered[0] > FRESH_SECONDS:
+            self._remembered = now, await self._cold.known_handlers()
+        return {**self._handlers(), **self._remembered[1]}
 
     def _text(self, document: Any) -> bytes:
         """As it is stored, and as it was sent but for blanks."""

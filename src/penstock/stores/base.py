@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from zlib import crc32
 
@@ -15,6 +15,7 @@ from penstock.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from penstock.stores.cold import ColdStore
+    from penstock.stores.records import FeedPart
     from penstock.stores.split import Split
 
 Wish = Literal["cancel", "pause", "resume"]
@@ -225,6 +226,14 @@ class BlobStore(Protocol):
     async def delete(self, blob: Blob) -> None: ...
 
 
+class NewsSource(Protocol):
+    def news(self) -> AsyncIterator[list[FeedPart]]:
+        """What is committed from now on, in all lanes. The first list comes at once, perhaps empty: news have begun.
+
+        Raises `StoreError` when some may have been missed.
+        """
+
+
 class Stores(Protocol):
     """What one address (`sqlite:///…`, `memory://`) opens."""
 
@@ -240,5 +249,12 @@ class Stores(Protocol):
     @property
     def split(self) -> Split | None:
         """What there is to move between hot and cold; None where they are one."""
+
+    @property
+    def events(self) -> NewsSource | None:
+        """What others commit, as it comes; None where there are no others."""
+
+    async def open(self) -> None:
+        """Before anything else is asked of them."""
 
     async def close(self) -> None: ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
+from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Transition
 from penstock.stores.base import NewExecution, Stored, Wish, WorkflowVersion
 from penstock.stores.idempotency import Made
@@ -17,6 +18,7 @@ from penstock.stores.records import (
     FeedPart,
     LetterRow,
     LetterSearch,
+    Place,
     Search,
     Weights,
     WorkflowRow,
@@ -48,9 +50,10 @@ class Definitions(Protocol):
 
     async def remove_alias(self, name: str, alias: str) -> bool: ...
 
-    async def remember_handlers(self, names: Collection[str]) -> None: ...
+    async def remember_handlers(self, handlers: Mapping[str, HandlerDefaults]) -> None:
+        """What workers have, and what their handlers ask for; of one name the last word counts."""
 
-    async def known_handlers(self) -> set[str]: ...
+    async def known_handlers(self) -> dict[str, HandlerDefaults]: ...
 
 
 class Executions(Protocol):
@@ -102,11 +105,15 @@ class Executions(Protocol):
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         """Lines with a greater `seq`; None if there is no such execution."""
 
-    async def feed(self, after: int, limit: int = 500) -> list[FeedPart]:
-        """What all executions went through after a position, in the order of commits; an empty answer is the end."""
+    async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
+        """What all executions went through after a place; an empty answer is the end.
 
-    async def feed_end(self) -> int:
-        """The position of the last commit."""
+        In the order of commits within each lane, in any order among lanes; no part of a lane is left out before a later
+        one. Raises `FeedGap` if some of it isn't kept any more.
+        """
+
+    async def feed_end(self) -> Place:
+        """Behind the last commit: whatever is there can be read, and whatever comes will be behind it."""
 
 
 class DeadLetters(Protocol):

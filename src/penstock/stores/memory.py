@@ -166,13 +166,16 @@ class _LeasedQueue(MemoryTaskQueue):
 
 
 class MemoryStores:
-    split = None
+    split = events = None
 
     def __init__(self, clock: Callable[[], float], partitions: int = 1) -> None:
         self.hot = MemoryHotStore(clock, partitions)
         self.queue = self.hot.queue
         self.cold = MemoryColdStore(self.hot)
         self.blobs = MemoryBlobs()
+
+    async def open(self) -> None:
+        """It is."""
 
     async def close(self) -> None:
         """Nothing to close; the protocol asks."""

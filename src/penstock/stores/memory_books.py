@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 
 import msgspec
 
+from penstock.definition.model import HandlerDefaults
 from penstock.errors import NotFound
 from penstock.stores import codec
 from penstock.stores.base import WorkflowVersion
@@ -19,7 +20,7 @@ class MemoryDefinitions:
         self._workflows: dict[str, list[WorkflowVersion]] = {}
         self._deleted: set[tuple[str, int]] = set()
         self._aliases: dict[str, dict[str, Weights]] = {}
-        self._handlers: set[str] = set()
+        self._handlers: dict[str, HandlerDefaults] = {}
 
     async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
         versions = self._workflows.setdefault(name, [])
@@ -70,11 +71,11 @@ class MemoryDefinitions:
     async def remove_alias(self, name: str, alias: str) -> bool:
         return self._aliases.get(name, {}).pop(alias, None) is not None
 
-    async def remember_handlers(self, names: Collection[str]) -> None:
-        self._handlers.update(names)
+    async def remember_handlers(self, handlers: Mapping[str, HandlerDefaults]) -> None:
+        self._handlers.update(handlers)
 
-    async def known_handlers(self) -> set[str]:
-        return set(self._handlers)
+    async def known_handlers(self) -> dict[str, HandlerDefaults]:
+        return dict(self._handlers)
 
 
 class MemoryBooks:

@@ -22,7 +22,7 @@ from penstock.stores.cold import NO_LINES
 from penstock.stores.matching import finds, finds_letter
 from penstock.stores.memory_books import MemoryBooks, MemoryDefinitions
 from penstock.stores.partial import history_of
-from penstock.stores.records import AuditLine, Closed, ExecutionRow, FeedPart, LetterRow, LetterSearch, Search
+from penstock.stores.records import AuditLine, Closed, ExecutionRow, FeedPart, LetterRow, LetterSearch, Place, Search
 
 
 class Facts(Protocol):
@@ -126,14 +126,14 @@ class MemoryExecutions:
         changes = self._hot.changes.get(execution_id, [])
         return [line for change in changes for line in history_of(change) if line.seq > after]
 
-    async def feed(self, after: int, limit: int = 500) -> list[FeedPart]:
-        first = max(after, 0)
+    async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
+        first = max(after[0], 0)
         changes = enumerate(self._hot.feed[first:], start=first + 1)
         parts = (FeedPart(position, name, history_of(change)) for position, (name, change) in changes)
         return list(islice((part for part in parts if part.lines), limit))
 
-    async def feed_end(self) -> int:
-        return len(self._hot.feed)
+    async def feed_end(self) -> Place:
+        return (len(self._hot.feed),)
 
 
 class MemoryLetters:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from penstock.config import Settings
+from penstock.config import Settings, hide_password
 from penstock.errors import SettingsError
 from penstock.stores.base import Stores
 
@@ -22,4 +22,17 @@ def open_stores(address: str, settings: Settings) -> Stores:
         # as SQLAlchemy has it: three slashes for a relative path, four for an absolute one
         path = Path(rest[1:])
         return SqliteStores(path, Path(settings.blobs) if settings.blobs else None)
-    raise SettingsError(f"the store {address!r} can't be opened; use sqlite:///FILE (or memory:// for tests)")
+    if scheme in {"redis", "rediss", "unix"}:
+        return _open_scaled(address, settings)
+    shown = hide_password(address)
+    raise SettingsError(f"the store {shown!r} can't be opened; use sqlite:///FILE, redis://… (or memory:// for tests)")
+
+
+def _open_scaled(address: str, settings: Settings) -> Stores:
+    try:
+        from penstock.stores.scaled import ScaledStores  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"{error.name} isn't installed; pip install 'penstock[scale]' brings what Redis needs"
+        ) from None
+    return ScaledStores(address, settings)

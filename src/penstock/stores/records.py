@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import msgspec
 
 from penstock.engine.commands import DeadLetter, Transition
 from penstock.engine.events import TaskError
+from penstock.errors import StoreError
 
 Weights = dict[int, int]
 """An alias: shares by version. One version is `{3: 100}`."""
@@ -125,9 +127,26 @@ class AuditSearch(msgspec.Struct, kw_only=True):
     limit: int = 50
 
 
+Place = tuple[int, ...]
+"""Where somebody is in the feed of all executions: a position in each of its lanes."""
+
+
 class FeedPart(msgspec.Struct):
-    """The history lines of one execution in one commit, at its place in the order of all commits."""
+    """The history lines of one execution in one commit, at its place in its lane: commits of a lane have an order."""
 
     position: int
     execution_id: str
     lines: list[Transition]
+    lane: int = 0
+
+
+class FeedGap(StoreError):
+    """The feed doesn't go back that far any more: what came after this place is partly gone."""
+
+
+def behind(place: Place, parts: Iterable[FeedPart]) -> Place:
+    """The place of somebody who was at `place` and has had these too."""
+    here = list(place)
+    for part in parts:
+        here[part.lane] = max(here[part.lane], part.position)
+    return tuple(here)

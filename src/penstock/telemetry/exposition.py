@@ -67,6 +67,10 @@ class Exposition(Collector):
         yield _total("tasks_lost", "Tasks taken back from dead workers", it.tasks_lost)
         yield _total("recovered", "Unfinished executions that a new owner has looked at", it.recovered)
         yield _total("swept", "Executions whose start got lost and was found by the sweeper; stays 0", it.swept)
+        yield _total("fenced", "Times that an owner was refused because its partition had moved on", it.fenced)
+        yield _total("archived", "Finished executions that were brought into the cold store", it.archived)
+        yield _total("checkpointed", "Copies of running executions in the cold store", it.checkpointed)
+        yield _total("rebuilt", "Executions that came back after the hot store lost its data", it.rebuilt)
 
     def _histograms(self) -> Iterator[Metric]:
         it = self._metrics
@@ -74,6 +78,7 @@ class Exposition(Collector):
         yield _histogram("queue_wait_seconds", "From the commit of a task to its start", it.queue_wait_seconds)
         yield _histogram("commit_seconds", "From a decision until it is durable", it.commit_seconds)
         yield _histogram("commit_executions", "Executions that one commit changes", it.commit_executions)
+        yield _histogram("archive_seconds", "From the end of an execution until it is archived", it.archive_seconds)
 
     def _gauges(self, levels: Levels) -> Iterator[Metric]:
         lag: _Values = {(str(partition),): events for partition, events in levels.inbox.items()}

@@ -79,8 +79,12 @@ class Metrics:
         self.tasks_lost = 0
         self.recovered = 0
         self.swept = 0
+        self.fenced = 0
+        self.archived, self.checkpointed, self.rebuilt = 0, 0, 0
+        """Executions that went to the cold store, and those that came back from it."""
         self.hop_seconds, self.queue_wait_seconds = Histogram(SECONDS), Histogram(SECONDS)
         self.commit_seconds, self.commit_executions = Histogram(SECONDS), Histogram(EXECUTIONS)
+        self.archive_seconds = Histogram(SECONDS)
         self.handlers, self.queues = Labels(), Labels()
         self.levels: Callable[[], Awaitable[Levels]] | None = None
         """Asked at each scrape, if there is somebody to ask."""

@@ -83,6 +83,8 @@ class Worker:
         self._slots: set[asyncio.Task[None]] = set()
         self._services: list[asyncio.Task[None]] = []
         self._all_done: asyncio.Event | None = None
+        self._is_cut_off = self._is_unsure = False
+        """Unsure: something failed, and what this worker holds may not be what the store says."""
         self.attempts = 0
 
     def serve(self, queues: Iterable[str]) -> None:
@@ -147,7 +149,6 @@ class Worker:
                 attempt.stop("cancelled")
 
     async def _fetch(self) -> None:
-        unsure = False
         while True:
             free = self.settings.worker_concurrency - len(self._running) - len(self._pending)
             if free <= 0:
@@ -155,16 +156,22 @@ class Worker:
                 await self._wake_fetcher
                 continue
             try:
-                if unsure:
+                if self._is_unsure:
                     self._pending.extend(await self._overlooked())
-                    unsure = False
+                    self._is_unsure = False
                 else:
                     self._pending.extend(await self._queue.fetch(self.worker_id, self.queues, free))
+                self._is_cut_off = False
             except StoreError as error:
-                log.warning("can't fetch tasks, trying again: %s", error)
-                unsure = True
+                self._complain("it can't fetch tasks", error)
                 await asyncio.sleep(RETRY_SECONDS)
             self._wake_slot()
+
+    def _complain(self, what: str, error: StoreError) -> None:
+        """Once, until the store answers again: it is tried all the time."""
+        if not self._is_cut_off:
+            log.warning("%s is cut off, %s, and goes on trying: %s", self.worker_id, what, error)
+        self._is_cut_off = self._is_unsure = True
 
     async def _overlooked(self) -> list[Task]:
         """Tasks that a fetch took for us although its answer got lost: nobody else will run them."""
@@ -270,7 +277,7 @@ class Worker:
                 await self._queue.report(self.worker_id, self._reporting)
                 self._reporting = []
             except StoreError as error:
-                log.warning("can't report %d outcomes, trying again: %s", len(self._reporting), error)
+                self._complain(f"it can't report {len(self._reporting)} outcomes", error)
                 self._outbox = self._reporting + self._outbox
                 await asyncio.sleep(RETRY_SECONDS)
 
@@ -300,7 +307,7 @@ class Worker:
         try:
             await self._queue.started(self.worker_id, events)
         except StoreError as error:
-            log.warning("can't report that %d tasks have started: %s", len(events), error)
+            self._complain(f"it can't report that {len(events)} tasks have started", error)
 
     async def _heartbeat(self) -> None:
         while True:
@@ -309,7 +316,7 @@ class Worker:
             try:
                 self.stop_tasks(await self._queue.heartbeat(self.worker_id, self.queues, held))
             except StoreError as error:
-                log.warning("no heartbeat: %s", error)
+                self._complain("it can't say that it lives", error)
             await asyncio.sleep(HEARTBEAT_SECONDS)
 
 

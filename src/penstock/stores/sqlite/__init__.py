@@ -16,11 +16,13 @@ from penstock.stores.sqlite.lock import LockFile
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import LOG_PAGES, Writer, connect
 
-SCHEMA_VERSION = "3"
+SCHEMA_VERSION = "4"
+UPDATES = {"3": "ALTER TABLE handlers ADD COLUMN defaults BLOB NOT NULL DEFAULT x'80'"}
+"""By the schema that a file may still have, what it lacks; commands that need none of it take such a file as it is."""
 
 
 class SqliteStores:
-    split = None
+    split = events = None
 
     def __init__(self, path: Path, blobs: Path | None = None) -> None:
         path = path.absolute()
@@ -43,6 +45,9 @@ class SqliteStores:
         self.queue = self.hot.queue
         self.cold = SqliteColdStore(self.hot, self._writer, self._reader, self._searcher)
         self.blobs = DirectoryBlobs(blobs or path.with_name(path.name + ".blobs"))
+
+    async def open(self) -> None:
+        """It is."""
 
     async def close(self) -> None:
         await self._writer.close()
@@ -80,9 +85,14 @@ def _stretch_log(connection: sqlite3.Connection) -> None:
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Of a file that has been used before."""
+    """Of a file that has been used before; one of the schema before is brought up to date."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         return
     row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-    if row and str(row[0]) != SCHEMA_VERSION:
+    if row and str(row[0]) in UPDATES:
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            connection.execute(UPDATES[str(row[0])])
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (SCHEMA_VERSION,))
+    elif row and str(row[0]) != SCHEMA_VERSION:
         raise SchemaMismatch(f"{path} has schema {row[0]}; this version of Penstock uses {SCHEMA_VERSION}")

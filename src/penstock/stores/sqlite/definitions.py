@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Mapping
 
 import msgspec
 
+from penstock.definition.model import HandlerDefaults
 from penstock.errors import NotFound
 from penstock.stores.base import WorkflowVersion
+from penstock.stores.handlers import decoded, encoded
 from penstock.stores.records import Weights, WorkflowRow
 from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
@@ -91,12 +93,12 @@ class SqliteDefinitions:
         done = await self._writer.submit(lambda connection: connection.execute(statement, (name, alias)).rowcount)
         return bool(done)
 
-    async def remember_handlers(self, names: Collection[str]) -> None:
-        rows = [(name,) for name in sorted(names)]
-        await self._writer.submit(lambda connection: insert_many(connection, "INSERT OR IGNORE INTO handlers", rows))
+    async def remember_handlers(self, handlers: Mapping[str, HandlerDefaults]) -> None:
+        rows = encoded(handlers)
+        await self._writer.submit(lambda connection: insert_many(connection, "INSERT OR REPLACE INTO handlers", rows))
 
-    async def known_handlers(self) -> set[str]:
-        return {row[0] for row in await self._reader.rows("SELECT name FROM handlers")}
+    async def known_handlers(self) -> dict[str, HandlerDefaults]:
+        return decoded(await self._reader.rows("SELECT name, defaults FROM handlers"))
 
 
 def _put(connection: sqlite3.Connection, name: str, content_hash: str, document: bytes, now: float) -> tuple[object]:

@@ -15,7 +15,7 @@ from penstock.stores.base import Kept, NewExecution, Stored, Wish, check_steerab
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import Made
 from penstock.stores.partial import history_of
-from penstock.stores.records import AuditLine, ExecutionRow, FeedPart, Search
+from penstock.stores.records import AuditLine, ExecutionRow, FeedPart, Place, Search
 from penstock.stores.sqlite import creating, searching
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.numbers import Numbers
@@ -145,11 +145,12 @@ class SqliteExecutions:
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         return await self._reader.run(lambda connection: _history(connection, execution_id, after))
 
-    async def feed(self, after: int, limit: int = 500) -> list[FeedPart]:
-        return await self._reader.run(lambda connection: _feed(connection, after, limit))
+    async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
+        return await self._reader.run(lambda connection: _feed(connection, after[0], limit))
 
-    async def feed_end(self) -> int:
-        return int((await self._reader.rows("SELECT coalesce(max(id), 0) FROM changes"))[0][0])
+    async def feed_end(self) -> Place:
+        rows = await self._reader.rows("SELECT coalesce(max(id), 0) FROM changes")
+        return (int(rows[0][0]),)
 
 
 def _find(connection: sqlite3.Connection, statement: str, execution_id: str) -> tuple[Any, ...] | None:

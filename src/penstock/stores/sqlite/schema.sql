@@ -18,6 +18,7 @@
 -- letters     dead letters (msgpack); `category` is that of the last attempt's error, `closed` null or how it was closed.
 -- workflows   every version. A deleted one stays: executions are pinned to it.
 -- aliases     `weights`: shares by version (JSON).
+-- handlers    what workers have; `defaults` is a HandlerDefaults (msgpack; x'80' asks for nothing).
 -- api_keys    `hash` of the secret part, `scopes` JSON.
 -- audit       who did what; `detail` JSON.
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -63,7 +64,7 @@ CREATE INDEX IF NOT EXISTS letters_of ON letters (n);
 CREATE INDEX IF NOT EXISTS open_letters ON letters (id) WHERE closed IS NULL;
 CREATE INDEX IF NOT EXISTS letters_by_handler ON letters (handler);
 
-CREATE TABLE IF NOT EXISTS handlers (name TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS handlers (name TEXT PRIMARY KEY, defaults BLOB NOT NULL DEFAULT x'80') WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS api_keys (
   id TEXT PRIMARY KEY, name TEXT NOT NULL, scopes BLOB NOT NULL, hash BLOB NOT NULL, created_at REAL NOT NULL,

@@ -1,0 +1,72 @@
+"""The windows of the rate limit in Redis, where there is one: all API processes let in no more than the limit together.
+
+While Redis is away each process goes by a window of its own: a limit that is too generous for a while does less harm
+than a service that answers nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from penstock.api.limits import Entered, Windows
+
+log = logging.getLogger("penstock.api")
+
+PREFIX = "penstock:{limits}:"
+PATIENCE_SECONDS = 1.0
+AWAY_SECONDS = 1.0
+"""How long a Redis that failed isn't asked again: calls shouldn't each wait for it."""
+MICRO = 1_000_000
+
+
+class RedisWindows:
+    def __init__(self, client: Redis, clock: Callable[[], float] = time.monotonic) -> None:
+        """The client is closed with this."""
+        self._client, self._clock = client, clock
+        source = Path(__file__).with_name("window.lua").read_text(encoding="utf-8")
+        self._script = client.register_script(source)
+        self._own = Windows(clock)
+        self._away_until = float("-inf")
+        self._away = False
+
+    @classmethod
+    def at(cls, url: str) -> Self:
+        return cls(Redis.from_url(url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS))
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def enter(self, key: str, limit: int, seconds: int, amount: int = 1) -> Entered:
+        if self._clock() >= self._away_until:
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    answer = await self._script(keys=[PREFIX + key], args=[limit, seconds * MICRO, amount])
+                self._note(None)
+                return _entered(answer, seconds)
+            except (RedisError, OSError, TimeoutError) as error:
+                self._note(error)
+        return await self._own.enter(key, limit, seconds, amount)
+
+    def _note(self, error: Exception | None) -> None:
+        """Says once that Redis is away, and once that it is back."""
+        if error is not None:
+            self._away_until = self._clock() + AWAY_SECONDS
+            if not self._away:
+                told = f"{type(error).__name__} {error}".strip()
+                log.warning("Redis doesn't answer the rate limit; this process goes by its own window: %s", told)
+        elif self._away:
+            log.info("the rate limit is shared through Redis again")
+        self._away = error is not None
+
+
+def _entered(answer: Any, seconds: int) -> Entered:
+    let_in, count, age = answer
+    return Entered(bool(let_in), int(count), max(0.0, seconds - int(age) / MICRO))

@@ -1,0 +1,123 @@
+"""`penstock purge`: finished executions that are old enough."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.remote import as_json
+
+if TYPE_CHECKING:
+    from penstock.config import Settings
+    from penstock.stores.postgres.cold import PostgresColdStore
+
+EPILOG = """Examples:
+
+\b
+  penstock purge --older-than 30d --dry-run
+  penstock purge --older-than 12h --store sqlite:///work.db
+  penstock purge --older-than 30d --database postgresql://penstock@db/penstock"""
+AGE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*([smhdw])")
+BATCH = 1000
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+@click.command(epilog=EPILOG)
+@click.option("--older-than", required=True, metavar="AGE", help="Since they ended: 45m, 12h, 30d, 8w.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--store", metavar="URL", help="A SQLite file: sqlite:///FILE. Default: PENSTOCK_STORE.")
+@click.option("--database", metavar="URL", help="postgresql://…; default: PENSTOCK_DATABASE, or DATABASE_URL.")
+@as_json
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def purge(older_than: str, store: str | None, database: str | None, **options: Any) -> None:
+    """Delete executions that ended long ago, with their history, outputs, dead letters and large values.
+
+    Nothing that is unfinished goes, nor what a younger retry has kept of an older execution. A SQLite file must not be
+    in use meanwhile; PostgreSQL may.
+    """
+    from penstock.config import Settings
+
+    before = time.time() - seconds_of(older_than)
+    settings = Settings.load({"store": store, "database": database}, application_urls=True)
+    in_file = store is not None and store.startswith("sqlite:") and database is None
+    where, counts = _purge(settings, before, in_file=in_file, dry_run=options["dry_run"])
+    if options["as_json"]:
+        from penstock.cli.remote import print_json
+
+        print_json({"store": where, "dry_run": options["dry_run"], **counts})
+        return
+    _say(where, counts, dry_run=options["dry_run"])
+
+
+def seconds_of(age: str) -> float:
+    given = AGE.fullmatch(age.strip().lower())
+    if given is None:
+        raise click.BadParameter(f"{age!r} isn't an age such as 45m, 12h, 30d or 8w", param_hint="'--older-than'")
+    return float(given[1]) * SECONDS[given[2]]
+
+
+def _purge(settings: Settings, before: float, *, in_file: bool, dry_run: bool) -> tuple[str, dict[str, int]]:
+    """Where, and how many of what."""
+    from penstock.config import hide_password
+
+    scheme, _, rest = settings.store.partition("://")
+    if settings.database is not None and not in_file:
+        return hide_password(settings.database), _in_database(settings.database, before, dry_run=dry_run)
+    from penstock.errors import SettingsError
+
+    if scheme != "sqlite":
+        raise SettingsError("what ended is in PostgreSQL; name it with --database, or PENSTOCK_DATABASE")
+    from penstock.stores.sqlite.purging import purge as purge_file
+
+    blobs = Path(settings.blobs) if settings.blobs else None
+    return settings.store, purge_file(Path(rest[1:]), before, blobs=blobs, dry_run=dry_run)._asdict()
+
+
+def _in_database(database: str, before: float, *, dry_run: bool) -> dict[str, int]:
+    import asyncio
+
+    from penstock.errors import SettingsError
+
+    try:
+        from penstock.stores.postgres.cold import PostgresColdStore
+        from penstock.stores.postgres.retention import purge as purge_database
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"PostgreSQL needs {error.name}; pip install 'penstock[scale]' brings it") from None
+
+    async def work() -> dict[str, int]:
+        store = PostgresColdStore(database)
+        try:
+            await store.open()
+            if dry_run:
+                return {"executions": await _old(store, before)}
+            gone = await purge_database(store, before)
+            return {name: getattr(gone, name) for name in ("executions", "letters", "blobs")}
+        finally:
+            await store.close()
+
+    return asyncio.run(work())
+
+
+async def _old(store: PostgresColdStore, before: float) -> int:
+    from penstock.stores.postgres.retention import SELECT_OLD
+
+    count = after = 0
+    while rows := await store.database.rows(SELECT_OLD, {"before": before, "after": after, "batch": BATCH}):
+        after = rows[-1][0]
+        count += sum(may_go for *_, may_go in rows)
+    return count
+
+
+def _say(where: str, counts: dict[str, int], *, dry_run: bool) -> None:
+    from penstock.cli.safe_text import counted
+
+    gone = counted(counts["executions"], "execution")
+    if counts.get("blobs"):
+        gone += f" and {counted(counts['blobs'], 'large value')}"
+    if counts.get("blob_bytes"):
+        gone += f" ({counts['blob_bytes']:,} bytes)"
+    print(f"{where}: {gone} would go" if dry_run else f"{where}: {gone} deleted")

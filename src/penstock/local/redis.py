@@ -1,0 +1,76 @@
+"""A Redis or Valkey of our own."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from penstock.local.finding import find_redis
+from penstock.local.ports import HOST
+from penstock.local.process import Process
+from penstock.local.server import Server
+
+ANSWER_SECONDS = 1.0
+
+
+class RedisServer(Server):
+    name = "Redis"
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int = 0,
+        append_only: Literal["everysec", "always"] | None = "everysec",
+        cluster: bool = False,
+        extra: Sequence[str] = (),
+    ) -> None:
+        """`append_only`: how often what was written reaches the disk; None: never. `extra`: more of its options."""
+        super().__init__(folder, port)
+        self._append_only, self._cluster, self._extra = append_only, cluster, extra
+
+    @property
+    def url(self) -> str:
+        return f"redis://:{self.password()}@{HOST}:{self.port}/0"
+
+    def _prepare(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.installation = find_redis()
+
+    def _launch(self) -> Process:
+        config = self.folder / "server.conf"
+        config.touch(mode=0o600)
+        config.write_text("".join(f"{line}\n" for line in self._settings()), encoding="utf-8")
+        return Process([self.installation.path, config, *self._extra], self.log, folder=self.folder)
+
+    def _settings(self) -> list[str]:
+        lines = [
+            f"bind {HOST}",
+            f"port {self.port}",
+            f"requirepass {self.password()}",
+            "dir .",
+            "maxmemory-policy noeviction",
+            'save ""',
+            f"appendonly {'yes' if self._append_only else 'no'}",
+            f"appendfsync {self._append_only or 'no'}",
+        ]
+        if self._cluster:
+            lines += ["cluster-enabled yes", "cluster-config-file nodes.conf", f"masterauth {self.password()}"]
+        return lines
+
+    def _answers(self) -> bool:
+        """In its own words: the servers must start without a client library."""
+        try:
+            with socket.create_connection((HOST, self.port), ANSWER_SECONDS) as connection:
+                connection.sendall(f"AUTH {self.password()}\r\nPING\r\n".encode())
+                said = b""
+                while said.count(b"\r\n") < 2:  # noqa: PLR2004 -- one line for each
+                    part = connection.recv(1024)
+                    if not part:
+                        return False
+                    said += part
+        except OSError:
+            return False
+        return said.startswith(b"+OK") and b"+PONG" in said

@@ -1,0 +1,88 @@
+"""Brings what has finished from the hot store into the cold one, and lets it leave the hot one only then.
+
+What the cold store has to hear of stands in the partition's outbox, written by the commits themselves. A call whose
+outcome isn't known (`taken`) ends the owner with it: done twice, it would take off what was never archived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+
+from penstock.engine.commands import DeadLetter
+from penstock.orchestrator.transfer import Carrier, summary_from
+from penstock.stores.base import Lease
+from penstock.stores.split import Copy, HotSide, Outgoing, Summary
+from penstock.telemetry.metrics import Metrics
+
+MOST_ENTRIES = 500
+LOOK_SECONDS = 1.0
+COLLECT_SECONDS = 0.1
+"""What finishes together is archived together: a transaction costs more than a wait that nobody sees."""
+
+
+class Archiver:
+    """`now` is the store's clock."""
+
+    def __init__(
+        self, hot: HotSide, carrier: Carrier, lease: Lease, metrics: Metrics, now: Callable[[], float]
+    ) -> None:
+        self._hot, self._carrier, self._lease, self._metrics, self._now = hot, carrier, lease, metrics, now
+        self._told = asyncio.Event()
+
+    def tell(self) -> None:
+        """Something was put in the outbox."""
+        self._told.set()
+
+    async def run(self) -> None:
+        while True:
+            self._told.clear()
+            await self.drain()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._told.wait()
+                    await asyncio.sleep(COLLECT_SECONDS)
+
+    async def drain(self) -> None:
+        """Until the outbox is empty."""
+        while entries := await self._hot.outbox(self._lease.partition, MOST_ENTRIES):
+            await self._move(entries)
+            if len(entries) < MOST_ENTRIES:
+                await asyncio.sleep(COLLECT_SECONDS)
+
+    async def _move(self, entries: Sequence[Outgoing]) -> None:
+        copies = await self._copies(entries)
+        # takes nothing, but is refused to a former owner: a store that lost its data between the two readings would
+        # have had an end to tell, and nothing of how it came to that
+        await self._hot.taken(self._lease, 0, ())
+        refused = await self._carrier.put(copies)
+        ended = {
+            entry.execution_id: entry.summary
+            for entry in entries
+            if entry.summary is not None and entry.summary.has_ended and entry.execution_id not in refused
+        }
+        await self._hot.taken(self._lease, len(entries), list(ended))
+        self._count(list(ended.values()))
+
+    async def _copies(self, entries: Sequence[Outgoing]) -> list[Copy]:
+        """One for each execution, whatever was said of it."""
+        letters: dict[str, list[DeadLetter]] = {}
+        summaries: dict[str, Summary] = {}
+        for entry in entries:
+            letters.setdefault(entry.execution_id, []).extend(entry.letters)
+            if entry.summary is not None:
+                summaries[entry.execution_id] = entry.summary
+        changes = await self._hot.changes(list(summaries)) if summaries else {}
+        copies: list[Copy] = []
+        for name, those in letters.items():
+            summary, data = summaries.get(name), changes.get(name, [])
+            if summary is not None and not summary.has_ended and data:
+                summary = summary_from(data) or summary  # it may have gone on since: the copy says what is in it
+            copies.append(Copy(name, summary, data, those))
+        return copies
+
+    def _count(self, ended: Sequence[Summary]) -> None:
+        now = self._now()
+        self._metrics.archived += len(ended)
+        self._metrics.archive_seconds.observe(*[now - each.finished_at for each in ended if each.finished_at])

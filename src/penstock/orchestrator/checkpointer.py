@@ -1,0 +1,43 @@
+"""Copies what runs into the cold store now and then: what a hot store that has lost its data is built again from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from penstock.orchestrator.transfer import Carrier, summary_from
+from penstock.stores.split import Copy, HotSide
+from penstock.telemetry.metrics import Metrics
+
+CHECKPOINT_SECONDS = 10.0
+PORTION = 200
+
+
+class Checkpointer:
+    def __init__(self, hot: HotSide, carrier: Carrier, metrics: Metrics) -> None:
+        self._hot, self._carrier, self._metrics = hot, carrier, metrics
+        self.dirty: set[str] = set()
+        """Executions that run and that have changed since their last copy. A new owner begins with all."""
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(CHECKPOINT_SECONDS)
+            await self.copy()
+
+    async def copy(self) -> None:
+        names = sorted(self.dirty)
+        self.dirty.clear()
+        for first in range(0, len(names), PORTION):
+            copies = await self._copies(names[first : first + PORTION])
+            if copies:
+                refused = await self._carrier.put(copies)
+                self._metrics.checkpointed += len(copies) - len(refused)
+
+    async def _copies(self, names: Sequence[str]) -> list[Copy]:
+        """Without those that have ended: the archiver brings them."""
+        copies: list[Copy] = []
+        for name, changes in (await self._hot.changes(names)).items():
+            summary = summary_from(changes)
+            if summary is not None and not summary.has_ended:
+                copies.append(Copy(name, summary, changes))
+        return copies

@@ -1,0 +1,97 @@
+"""A hot store that has lost its data, or gone back in time, is built again from the cold one, before its inbox is read.
+
+"Empty" can't be seen: whoever produces events fills the keys again at once. So a partition has a mark, written last,
+that says which store it was built for; and the cold store knows the commit number that its copies came with.
+
+Everything that is unfinished comes back in a new generation, so that what workers still do for the old one has no
+effect: from its last checkpoint, or from its intent if there is none. A brand-new store takes the same way.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from penstock.engine.events import AnyEvent, Continued, ExecutionStarted
+from penstock.engine.rebuilding import begin_generation
+from penstock.engine.states import EXECUTION_ENDS
+from penstock.stores import codec
+from penstock.stores.base import Lease, NewExecution, Stores
+from penstock.stores.split import Kept, Split
+
+log = logging.getLogger("penstock.orchestrator")
+
+PORTION = 500
+AHEAD = 1_000_000
+"""How far commit numbers jump: beyond whatever was committed before the loss and never heard of."""
+
+
+async def build(stores: Stores, split: Split, lease: Lease, known_number: int = 0) -> int | None:
+    """Build the partition if it has to be. Answers how many executions came back; None if it was all there.
+
+    `known_number` is a commit number that the store has reached for certain.
+    """
+    partition, store_id = lease.partition, split.cold.store_id
+    known_number = max(known_number, await split.cold.commit_number(partition))
+    built = await split.hot.built(lease)
+    if built == store_id and lease.commit_number >= known_number:
+        return None
+    if built == store_id:
+        log.warning("partition %d has gone back from commit %d to %d", partition, known_number, lease.commit_number)
+    number = max(known_number, lease.commit_number) + AHEAD
+    # told before anything is wiped: whoever comes after a rebuild that was broken off, or undone, notices it then
+    await split.cold.put_copies(partition, number, [])
+    restored = await _restore_all(stores, split, lease)
+    await split.hot.mark_built(lease, store_id, number)
+    lease.commit_number = number
+    if restored and known_number:  # else it is new, and has been waited for
+        log.warning("partition %d was built again from the cold store: %d executions", partition, restored)
+    return restored
+
+
+async def _restore_all(stores: Stores, split: Split, lease: Lease) -> int:
+    generation = await split.cold.raise_generation(lease.partition)
+    await split.hot.wipe(lease)
+    restored, after = 0, ""
+    while kept := await split.cold.unfinished(lease.partition, after, PORTION):
+        after = kept[-1].execution_id
+        executions = _from_checkpoints(kept, generation, stores.hot.now())
+        events: list[AnyEvent] = [Continued(name) for name in executions]
+        others = [each.execution_id for each in kept if each.execution_id not in executions]
+        begin = _from_intents(await stores.cold.intents(others) if others else {}, generation)
+        events += [ExecutionStarted(name) for name in begin]
+        await split.hot.restore(lease, {**executions, **begin})
+        await stores.hot.append(events)  # they wait in the inbox until everything is there
+        restored += len(events)
+    return restored
+
+
+def _from_checkpoints(kept: Sequence[Kept], generation: int, now: float) -> dict[str, bytes]:
+    """Each execution as one change in the new generation; those without a checkpoint that can be read are missing."""
+    executions: dict[str, bytes] = {}
+    for each in kept:
+        if each.changes:
+            try:
+                executions[each.execution_id] = _snapshot(each, generation, now)
+            except Exception:
+                log.exception("the checkpoint of execution %s can't be read; it begins again", each.execution_id)
+    return executions
+
+
+def _snapshot(kept: Kept, generation: int, now: float) -> bytes:
+    changes = [codec.decode_change(data) for data in kept.changes]
+    record = next(change.record for change in changes if change.record is not None)
+    stored = codec.fold(record, changes)
+    lines = begin_generation(stored.record, stored.runs.values(), stored.last_seq, generation, now)
+    runs, history = list(stored.runs.values()), stored.history + lines
+    return codec.encode(codec.Change(codec.SCHEMA, stored.record, runs, stored.outputs, history, stored.logs))
+
+
+def _from_intents(intents: Mapping[str, NewExecution], generation: int) -> dict[str, bytes]:
+    """Kept too, though nothing has happened: they may have been begun in the generation that is lost."""
+    executions: dict[str, bytes] = {}
+    for name, intent in intents.items():
+        if intent.record.state not in EXECUTION_ENDS:
+            intent.record.generation = generation
+            executions[name] = codec.encode(codec.Change(codec.SCHEMA, intent.record, [], {}, []))
+    return executions

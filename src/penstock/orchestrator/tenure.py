@@ -1,0 +1,121 @@
+"""The time for which a partition is owned: everything that runs under one lease, and ends with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.engine.commands import Commands
+from penstock.errors import StoreError, StoreUnavailable
+from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
+from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.reaper import Reaper
+from penstock.orchestrator.recovery import recover, sweep
+from penstock.stores.base import Lease, Stores
+from penstock.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from penstock.orchestrator.ferry import Ferry
+
+REST_STEP_SECONDS = 0.002
+
+
+class Tenure:
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        stores: Stores,
+        lease: Lease,
+        plans: Plans,
+        *,
+        inline_max_bytes: int,
+        metrics: Metrics,
+        observer: Observer,
+        on_begun: Callable[[], None],
+        known_number: int = 0,
+        lease_seconds: float,
+        reconcile_seconds: float,
+    ) -> None:
+        self._stores, self.lease, self._metrics, self._observer = stores, lease, metrics, observer
+        self._on_begun, self._known_number = on_begun, known_number
+        self._lease_seconds, self._reconcile_seconds = lease_seconds, reconcile_seconds
+        self.owner = PartitionOwner(
+            stores, lease, plans, inline_max_bytes=inline_max_bytes, observer=self._committed
+        )  # fmt: skip
+        self._leaving = asyncio.Event()
+        self._ferry: Ferry | None = None
+        if stores.split is not None:
+            from penstock.orchestrator.ferry import Ferry  # noqa: PLC0415 -- an embedded engine has no use for it
+
+            self._ferry = Ferry(stores, stores.split, self.owner, metrics)
+
+    async def run(self) -> None:
+        """Until one of its parts ends or fails; raises what that raised. The lease is released in any case."""
+        works = [self._work(), self._renew(), self._reap(), self._retire()]
+        if self._stores.hot.keeps_tasks:
+            works.append(self._reconcile())
+        if self._ferry is not None:
+            works += [self._ferry.archive(), self._ferry.checkpoint()]
+        services = [asyncio.create_task(work) for work in works]
+        try:
+            await asyncio.wait(services, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for service in services:
+                service.cancel()
+            # what is on its way to the store lands first: whoever comes next must find it
+            await asyncio.gather(*services, return_exceptions=True)
+            with contextlib.suppress(StoreError):
+                await self._stores.hot.release(self.lease)
+        for service in services:
+            if not service.cancelled() and (error := service.exception()) is not None:
+                raise error
+
+    def leave(self) -> None:
+        """Give the partition up, as soon as what was decided has landed."""
+        self._leaving.set()
+
+    def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
+        self._observer(changes, ended)
+        if self._ferry is not None:
+            self._ferry.committed(changes)
+
+    async def _work(self) -> None:
+        if self._ferry is not None:
+            await self._ferry.build(self._known_number)
+        looked_at = await recover(self._stores, self.lease.partition, self.lease.position)
+        self._metrics.recovered += looked_at  # not in one line: others count while this one waits
+        self._on_begun()
+        await self.owner.run()
+
+    async def _retire(self) -> None:
+        await self._leaving.wait()
+        self.owner.retire()
+        while not self.owner.is_at_rest:  # noqa: ASYNC110 -- for a few milliseconds, and rarely
+            await asyncio.sleep(REST_STEP_SECONDS)
+
+    async def _renew(self) -> None:
+        """Ends when the lease is lost, or may be: a store that can't be reached may have given it to another."""
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+        while loop.time() - last < self._lease_seconds:
+            await asyncio.sleep(self._lease_seconds / 4)
+            asked = loop.time()
+            with contextlib.suppress(StoreError, TimeoutError):
+                async with asyncio.timeout_at(last + self._lease_seconds):
+                    if not await self._stores.hot.renew(self.lease, self._lease_seconds):
+                        return
+                last = asked
+
+    async def _reap(self) -> None:
+        await Reaper(self._stores.queue, self.lease, self._metrics).run()
+
+    async def _reconcile(self) -> None:
+        """Accepted, but its start never reached the inbox: only possible where others write to the store too."""
+        while True:
+            await asyncio.sleep(self._reconcile_seconds)
+            # a cold store that is away must not end the owner; a hot one does so by itself
+            with contextlib.suppress(StoreUnavailable):
+                lease = self.lease
+                found = await sweep(self._stores, lease.partition, self._reconcile_seconds, lease.position)
+                self._metrics.swept += found

@@ -1,0 +1,32 @@
+"""What ended long ago leaves PostgreSQL while everything runs. One orchestrator sees to it: partition 0's owner."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import StoreError
+
+log = logging.getLogger("penstock.scaled")
+
+FIRST_SECONDS, EVERY_SECONDS = 60.0, 3600.0
+DAY_SECONDS = 86400.0
+
+
+async def keep_purging(cold: Any, days: float, is_mine: Callable[[], bool]) -> None:
+    """For ever. `cold` is a `PostgresColdStore`; `is_mine` says whether to do it this time."""
+    from penstock.stores.postgres.retention import purge  # noqa: PLC0415 -- needs psycopg, an extra
+
+    await asyncio.sleep(FIRST_SECONDS)
+    while True:
+        if is_mine():
+            try:
+                gone = await purge(cold, time.time() - days * DAY_SECONDS)
+            except StoreError as error:
+                log.warning("what is older than %g days couldn't be deleted, trying again later: %s", days, error)
+            else:
+                log.info("deleted %d executions that ended more than %g days ago", gone.executions, days)
+        await asyncio.sleep(EVERY_SECONDS)

@@ -1,0 +1,96 @@
+"""A process that decides, and a process that runs handlers: from its start to its clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from contextlib import AsyncExitStack
+
+from penstock.config import Settings
+from penstock.errors import StoreError
+from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.service import Orchestrator
+from penstock.scaled.health import Health
+from penstock.scaled.opening import handlers_of, open_scaled, registry_of
+from penstock.scaled.retention import keep_purging
+from penstock.stores.handlers import tell_handlers
+from penstock.telemetry.metrics import Metrics
+from penstock.worker.registry import Registry
+from penstock.worker.runtime import Worker
+
+log = logging.getLogger("penstock.scaled")
+
+OnReady = Callable[[str], None]
+"""Told once, with the name of what has started."""
+
+
+def _nothing(_name: str) -> None:
+    pass
+
+
+async def run_orchestrator(
+    settings: Settings,
+    stop: asyncio.Event,
+    *,
+    registry: Registry | None = None,
+    health: tuple[str, int] | None = None,
+    on_ready: OnReady = _nothing,
+) -> None:
+    """Until `stop` is set. Then its partitions are handed over at once, with everything recorded.
+
+    `registry`: handlers whose own retries, time-outs and queues it should know before a worker has told the store.
+    `health`: where to answer for itself.
+    """
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        stores = await stack.enter_async_context(open_scaled(settings))
+        plans = Plans(stores.cold, handlers_of(settings, registry))
+        orchestrator = Orchestrator(stores, plans, inline_max_bytes=settings.inline_max_bytes, metrics=metrics)
+        if health is not None:
+            await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
+        orchestrator.start()
+        stack.push_async_callback(orchestrator.stop)
+        stack.callback(asyncio.create_task(plans.keep_learning()).cancel)
+        if settings.retention_days:
+            purging = keep_purging(stores.cold, settings.retention_days, lambda: 0 in orchestrator.owned)
+            stack.callback(asyncio.create_task(purging).cancel)
+        on_ready(orchestrator.name)
+        await stop.wait()
+        log.info("%s stops: it hands over %d partitions", orchestrator.name, len(orchestrator.owned))
+
+
+async def run_worker(  # noqa: PLR0913 -- what it is made of
+    settings: Settings,
+    registry: Registry | None,
+    queues: Collection[str],
+    stop: asyncio.Event,
+    *,
+    health: tuple[str, int] | None = None,
+    on_ready: OnReady = _nothing,
+) -> None:
+    """Until `stop` is set. Then it takes no more, finishes within the grace period and hands back the rest."""
+    metrics = Metrics()
+    async with AsyncExitStack() as stack:
+        stores = await stack.enter_async_context(open_scaled(settings))
+        handlers = registry_of(settings, registry)
+        await tell_handlers(stores.cold, handlers.defaults())
+        served = set(queues) or queues_of(handlers)
+        worker = Worker(stores.queue, stores.blobs, handlers, settings, queues=served, metrics=metrics)
+        if health is not None:
+            await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
+        worker.start()
+        on_ready(worker.worker_id)
+        await stop.wait()
+        grace = settings.shutdown_grace_seconds
+        log.info("%s stops: %d attempts have %g s to end", worker.worker_id, worker.running, grace)
+        try:
+            await worker.stop()
+        except StoreError as error:
+            log.warning("%s couldn't hand back its tasks (%s); its heartbeats end, so they will be taken back",
+                        worker.worker_id, error)  # fmt: skip
+
+
+def queues_of(handlers: Registry) -> set[str]:
+    """Under a handler's name too: an orchestrator may have dispatched before any worker said which queue it wants."""
+    return {name for handler in handlers for name in (handler.name, handler.defaults.queue) if name}

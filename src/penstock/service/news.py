@@ -1,0 +1,99 @@
+"""News of commits for a process that runs no orchestrator: read from the store, and only while somebody waits for any.
+
+Whoever waits reads the store first and is told of what comes after. The news may begin later than that reading, or
+break off for a while; so whenever they begin, everybody looks again. After that nothing can be missed: what was
+committed before is in the store, what is committed after will be told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from penstock.errors import StoreError
+from penstock.stores.base import NewsSource
+from penstock.stores.records import FeedPart
+
+log = logging.getLogger("penstock.service")
+
+PAUSE_SECONDS = 0.25
+"""Before the next try, when the news have broken off."""
+LINGER_SECONDS = 2.0
+"""After the last one has gone: calls that wait come one after another, and beginning costs more than going on."""
+
+
+class News:
+    def __init__(
+        self,
+        source: NewsSource,
+        hear: Callable[[Sequence[FeedPart]], None],
+        look_again: Callable[[], Awaitable[None]],
+        *,
+        pause_seconds: float = PAUSE_SECONDS,
+        linger_seconds: float = LINGER_SECONDS,
+    ) -> None:
+        self._source, self._hear, self._look_again = source, hear, look_again
+        self._pause, self._linger = pause_seconds, linger_seconds
+        self._task: asyncio.Task[None] | None = None
+        self._leaving: asyncio.TimerHandle | None = None
+        self._listeners, self._closed, self._broken = 0, False, False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """To be entered before the store is read."""
+        self._begin()
+        self._listeners += 1
+        try:
+            yield
+        finally:
+            self._listeners -= 1
+            if not self._listeners and not self._closed:
+                self._leaving = asyncio.get_running_loop().call_later(self._linger, self._stop)
+
+    def close(self) -> None:
+        self._closed = True
+        self._stop()
+
+    def _begin(self) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+        if self._task is None and not self._closed:
+            self._task = asyncio.create_task(self._run())
+
+    def _stop(self) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _run(self) -> None:
+        while True:
+            lists = self._source.news()
+            try:
+                await self._follow(lists)
+            except StoreError as error:
+                if not self._broken:
+                    log.warning("news of commits broke off; they are tried again until they come: %s", error)
+                self._broken = True
+            except Exception:
+                log.exception("news of commits broke off")
+            finally:
+                if isinstance(lists, AsyncGenerator):
+                    await lists.aclose()
+            await asyncio.sleep(self._pause)
+
+    async def _follow(self, lists: AsyncIterator[list[FeedPart]]) -> None:
+        begun = False
+        async for parts in lists:
+            if parts:
+                self._hear(parts)
+            if not begun:
+                await self._look_again()
+                if self._broken:
+                    log.info("news of commits are back")
+                begun, self._broken = True, False

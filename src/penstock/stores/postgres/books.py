@@ -1,0 +1,92 @@
+"""API keys and the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.stores.postgres.database import Connection, Database, Row, copy_in
+from penstock.stores.postgres.texts import escaped, unescaped
+from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Scope
+
+AUDIT_COLUMNS = "at, key_id, key_name, action, object, address, status, detail"
+AUDIT_TYPES = ("float8", "text", "text", "text", "text", "text", "int4", "text")
+MOST = 2**63 - 1
+"""A number that is greater than this is greater than any in the database."""
+PUT_KEY = """
+    INSERT INTO api_keys (id, name, scopes, hash, created_at, revoked_at) VALUES (%s, %s, %s, %s, %s, %s)
+    ON CONFLICT (id) DO UPDATE SET name = excluded.name, scopes = excluded.scopes, hash = excluded.hash,
+      created_at = excluded.created_at, revoked_at = excluded.revoked_at
+"""
+
+_scopes_decoder = msgspec.json.Decoder(tuple[Scope, ...])
+
+
+class PostgresBooks:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put_key(self, key: ApiKey) -> None:
+        scopes = msgspec.json.encode(key.scopes).decode()
+        values = (key.id, escaped(key.name), scopes, key.hash, key.created_at, key.revoked_at)
+        async with self._database.connection() as connection:
+            await connection.execute(PUT_KEY, values)
+
+    async def keys(self) -> list[ApiKey]:
+        rows = await self._database.rows(
+            "SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys ORDER BY created_at, id"
+        )
+        return [ApiKey(row[0], unescaped(row[1]), _scopes_decoder.decode(row[2]), *row[3:]) for row in rows]
+
+    async def revoke_key(self, key_id: str, now: float) -> bool:
+        statement = "UPDATE api_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL"
+        return await self._database.change(statement, (now, key_id)) > 0
+
+    async def write_audit(self, lines: Sequence[AuditLine]) -> None:
+        if lines:
+            async with self._database.connection() as connection:
+                await write_lines(connection, lines)
+
+    async def audit(self, search: AuditSearch) -> list[AuditLine]:
+        conditions = list(_conditions(search))
+        where = " AND ".join(text for text, _ in conditions) or "true"
+        values = tuple(value for _, value in conditions)
+        rows = await self._database.rows(
+            f"SELECT {AUDIT_COLUMNS}, id FROM audit WHERE {where} ORDER BY id DESC LIMIT %s",  # noqa: S608 -- our own words
+            (*values, search.limit),
+            prepare=False,
+        )
+        return [_line(row) for row in rows]
+
+
+async def write_lines(connection: Connection, lines: Iterable[AuditLine]) -> None:
+    await copy_in(connection, "audit", AUDIT_COLUMNS, AUDIT_TYPES, (_values(line) for line in lines))
+
+
+def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
+    wanted = {
+        "key_id = %s": search.key_id, "action = %s": search.action,
+        "object = %s": None if search.object is None else escaped(search.object),
+        "at >= %s": search.since, "at < %s": search.until,
+        "id < %s": None if search.before is None else min(search.before, MOST),
+    }  # fmt: skip
+    return ((text, value) for text, value in wanted.items() if value is not None)
+
+
+def _values(line: AuditLine) -> Row:
+    detail = msgspec.json.encode(line.detail).decode() if line.detail else None
+    return (
+        line.at, line.key_id, escaped(line.key_name), line.action, escaped(line.object), escaped(line.address),
+        line.status, detail,
+    )  # fmt: skip
+
+
+def _line(row: Row) -> AuditLine:
+    at, key_id, key_name, action, subject, address, status, detail, number = row
+    line = AuditLine(at, key_id, unescaped(key_name), action, unescaped(subject), unescaped(address), status)
+    line.id = number
+    if detail is not None:
+        line.detail = msgspec.json.decode(detail)
+    return line

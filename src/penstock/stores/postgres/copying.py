@@ -1,0 +1,137 @@
+"""What comes from the hot store: archives of what has ended, checkpoints of what runs, dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.engine.commands import DeadLetter
+from penstock.engine.states import ExecutionState
+from penstock.stores import codec
+from penstock.stores.postgres.creating import INSERT_USES
+from penstock.stores.postgres.database import Connection, Database
+from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
+from penstock.stores.postgres.texts import blob_keys, digest, escaped
+from penstock.stores.split import Copy, Kept, Summary
+
+PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
+
+# first of all: whoever else copies for this partition waits here, and not in the middle
+RAISE_NUMBER = "UPDATE partitions SET commit_number = greatest(commit_number, %s) WHERE number = %s"
+UPDATE_ROWS = """
+    UPDATE executions SET state = copy.state, started_at = copy.started_at, ended_at = copy.ended_at,
+      error = copy.error, error_node = copy.error_node, generation = copy.generation, revision = copy.revision
+    FROM unnest(%b::text[], %b::text[], %b::float8[], %b::float8[], %b::bytea[], %b::text[], %b::int4[], %b::int8[])
+      AS copy (id, state, started_at, ended_at, error, error_node, generation, revision)
+    WHERE executions.id = copy.id AND executions.state IN ('PENDING', 'RUNNING', 'PAUSED')
+      AND (executions.generation, executions.revision) < (copy.generation, copy.revision)
+"""
+# of an execution that has ended only the changes up to that end
+PUT_ARCHIVES = """
+    INSERT INTO archives AS old (n, generation, revision, changes)
+    SELECT n, copy.generation, copy.revision, copy.changes
+    FROM unnest(%b::text[], %b::int4[], %b::int8[], %b::bytea[]) AS copy (id, generation, revision, changes)
+    JOIN executions ON executions.id = copy.id AND executions.generation = copy.generation
+      AND (executions.state IN ('PENDING', 'RUNNING', 'PAUSED') OR executions.revision = copy.revision)
+    ON CONFLICT (n) DO UPDATE
+      SET generation = excluded.generation, revision = excluded.revision, changes = excluded.changes
+      WHERE (old.generation, old.revision) < (excluded.generation, excluded.revision)
+"""
+PUT_LETTERS = """
+    INSERT INTO letters (n, mark, handler, category, letter)
+    SELECT n, new.mark, new.handler, new.category, new.letter
+    FROM unnest(%b::text[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]) WITH ORDINALITY
+      AS new (id, mark, handler, category, letter, place)
+    JOIN executions USING (id) WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)
+    ORDER BY place ON CONFLICT DO NOTHING
+"""
+SELECT_UNFINISHED = f"""
+    SELECT id, greatest(executions.generation, 1), changes FROM executions LEFT JOIN archives USING (n)
+    WHERE partition = %s AND {SHOULD_RUN} AND id > %s ORDER BY id LIMIT %s
+"""  # noqa: S608 -- our own words
+
+
+class PostgresCopies:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
+        told = _merged(copies)
+        async with self._database.connection() as connection, connection.pipeline(), connection.transaction():
+            await connection.execute(RAISE_NUMBER, (commit_number, partition))
+            if told:
+                await connection.execute(UPDATE_ROWS, _row_columns(told), prepare=True)
+            await _put_changes(connection, {name: copy for name, copy in told.items() if copy[1]})
+            letters = [letter for copy in copies for letter in copy.letters]
+            if letters:
+                await connection.execute(PUT_LETTERS, _letter_columns(letters))
+
+    async def commit_number(self, partition: int) -> int:
+        rows = await self._database.rows("SELECT commit_number FROM partitions WHERE number = %s", (partition,))
+        return int(rows[0][0])
+
+    async def raise_generation(self, partition: int) -> int:
+        statement = "UPDATE partitions SET generation = generation + 1 WHERE number = %s RETURNING generation"
+        return int((await self._database.rows(statement, (partition,)))[0][0])
+
+    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Kept]:
+        rows = await self._database.rows(SELECT_UNFINISHED, (partition, after, limit))
+        return [Kept(name, generation, decode_changes(changes)) for name, generation, changes in rows]
+
+
+Told = tuple[Summary, list[bytes]]
+
+
+def _merged(copies: Sequence[Copy]) -> dict[str, Told]:
+    """One for each execution: the last, as if they came one after another. Its changes are all that there are."""
+    told: dict[str, Told] = {}
+    for copy in copies:
+        summary = copy.summary
+        if summary is None:
+            continue
+        before, changes = told.get(copy.execution_id, (None, []))
+        if before is not None and not _replaces(summary, before):
+            summary = before
+        told[copy.execution_id] = (summary, copy.changes or changes)
+    return told
+
+
+def _replaces(summary: Summary, before: Summary) -> bool:
+    newer = (summary.generation, summary.revision) > (before.generation, before.revision)
+    return newer and not before.has_ended
+
+
+def _row_columns(told: dict[str, Told]) -> list[list[object]]:
+    summaries = [summary for summary, _ in told.values()]
+    return [
+        list(told),
+        # a row that is PENDING waits for its trigger, and this one has begun
+        [RUNNING if summary.state == PENDING else summary.state for summary in summaries],
+        [summary.started_at for summary in summaries],
+        [summary.finished_at for summary in summaries],
+        [None if summary.error is None else codec.encode(summary.error) for summary in summaries],
+        [None if summary.error_node is None else escaped(summary.error_node) for summary in summaries],
+        [summary.generation for summary in summaries],
+        [summary.revision for summary in summaries],
+    ]
+
+
+async def _put_changes(connection: Connection, told: dict[str, Told]) -> None:
+    if not told:
+        return
+    data = [codec.encode(changes) for _, changes in told.values()]
+    generations = [summary.generation for summary, _ in told.values()]
+    revisions = [summary.revision for summary, _ in told.values()]
+    await connection.execute(PUT_ARCHIVES, (list(told), generations, revisions, data), prepare=True)
+    uses = [(key, name) for name, changes in zip(told, data, strict=True) for key in blob_keys(changes)]
+    if uses:
+        await connection.execute(INSERT_USES, ([key for key, _ in uses], [name for _, name in uses]))
+
+
+def _letter_columns(letters: Sequence[DeadLetter]) -> list[list[object]]:
+    return [
+        [letter.execution_id for letter in letters],
+        [digest(letter.execution_id, letter.node, letter.at) for letter in letters],
+        [escaped(letter.handler) for letter in letters],
+        [escaped(letter.attempts[-1].error.category) if letter.attempts else "" for letter in letters],
+        [codec.encode(letter) for letter in letters],
+    ]

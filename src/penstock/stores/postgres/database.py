@@ -1,0 +1,161 @@
+"""Connections to PostgreSQL: a few, kept open, each used by one call at a time. No call waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
+
+from penstock.config import hide_password
+from penstock.errors import SettingsError, StoreUnavailable
+from penstock.stores.postgres.failures import Unknowable, explained
+
+Connection = AsyncConnection[tuple[Any, ...]]
+Row = tuple[Any, ...]
+Values = Sequence[Any] | Mapping[str, Any]
+
+CONNECTIONS = 8
+CALL_SECONDS = 30.0
+"""For the whole of a call, also for one whose server says nothing any more."""
+DEFAULTS = {
+    "application_name": "penstock", "connect_timeout": "10", "keepalives_idle": "10", "keepalives_interval": "5",
+    "keepalives_count": "3", "tcp_user_timeout": "20000",
+}  # fmt: skip
+# A process that is stopped in mid-transaction holds its locks no longer than 30 s. Sequential scans are never what is
+# wanted here, and a plan that was made while a table was empty would keep one; with the default price of a random page
+# (a turning disk's) the planner would rather read a large part of a table in order than a page from the right index.
+PREPARE = """
+    SELECT set_config('statement_timeout', '20s', false), set_config('enable_seqscan', 'off', false),
+           set_config('random_page_cost', '1.1', false),
+           set_config('idle_in_transaction_session_timeout', '30s', false)
+"""
+
+
+def conninfo(database_url: str) -> str:
+    """What psycopg connects to. Raises `SettingsError`, which shows no password."""
+    shown = hide_password(database_url)
+    if not database_url.startswith(("postgresql://", "postgres://")):
+        raise SettingsError(f"the database {shown!r} can't be opened; use postgresql://USER:PASSWORD@HOST:PORT/NAME")
+    try:
+        return make_conninfo("", **{**DEFAULTS, **conninfo_to_dict(database_url)})
+    except psycopg.Error:  # its text may quote a part of the password
+        raise SettingsError(
+            f"the database {shown!r} can't be read; use postgresql://USER:PASSWORD@HOST:PORT/NAME, with %-escapes for "
+            "anything else than letters and digits in the password"
+        ) from None
+
+
+class Database:
+    def __init__(self, database_url: str) -> None:
+        self._conninfo = conninfo(database_url)
+        self.where = hide_password(database_url)
+        self._idle: list[Connection] = []
+        self._room = asyncio.Semaphore(CONNECTIONS)
+        self._closed = False
+
+    async def close(self) -> None:
+        self._closed = True
+        while self._idle:
+            await self._idle.pop().close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """In autocommit mode. What psycopg raises inside becomes a `StoreError`."""
+        try:
+            async with asyncio.timeout(CALL_SECONDS), self._room:
+                connection = await self._take()
+                try:
+                    yield connection
+                except Exception:
+                    await self._give_back(connection)
+                    raise
+                except BaseException:  # cancelled: what the server still sends would answer the next call
+                    await connection.close()
+                    raise
+                await self._give_back(connection)
+        except TimeoutError as error:
+            raise StoreUnavailable(f"{self.where} hasn't answered for {CALL_SECONDS:g} s") from error
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            raise explained(error, self.where) from error
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    async def rows(self, statement: str, values: Values = (), *, prepare: bool | None = None) -> list[Row]:
+        """Nothing if one of the values can't be in a database: then no row has it."""
+        try:
+            async with self.connection() as connection:
+                cursor = await connection.execute(statement, values, prepare=prepare, binary=True)
+                return await cursor.fetchall()
+        except Unknowable:
+            return []
+
+    async def change(self, statement: str, values: Values = ()) -> int:
+        """How many rows it changed; none if one of the values can't be in a database."""
+        try:
+            async with self.connection() as connection:
+                return (await connection.execute(statement, values)).rowcount
+        except Unknowable:
+            return 0
+
+    async def _take(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if _is_alive(connection):
+                return connection
+            await connection.close()
+        if self._closed:
+            raise StoreUnavailable(f"{self.where} has been closed")
+        connection = await AsyncConnection.connect(self._conninfo, autocommit=True)
+        try:
+            await connection.execute(PREPARE)
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    async def _give_back(self, connection: Connection) -> None:
+        if self._closed or connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
+            await connection.close()
+        else:
+            self._idle.append(connection)
+
+
+def _is_alive(connection: Connection) -> bool:
+    """Whether a server that went away meanwhile has said so: found here, before anything is sent, it costs nothing."""
+    try:
+        for _ in range(2):  # first its last words, then the end
+            if connection.closed:
+                return False
+            if not _is_readable(connection.fileno()):
+                return True
+            connection.pgconn.consume_input()
+    except psycopg.Error:
+        return False
+    return not _is_readable(connection.fileno())
+
+
+def _is_readable(file: int) -> bool:
+    if not hasattr(select, "poll"):
+        return bool(select.select([file], [], [], 0)[0])
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+async def copy_in(connection: Connection, table: str, columns: str, types: Sequence[str], rows: Iterable[Row]) -> None:
+    """Many rows, the fastest way."""
+    statement = f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)"
+    async with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types(types)
+        for row in rows:
+            await copy.write_row(row)

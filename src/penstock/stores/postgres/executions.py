@@ -1,0 +1,155 @@
+"""Intents, and what the database has of executions: where Redis is, it is asked first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.engine.commands import ExecutionRecord, Transition
+from penstock.engine.events import TaskError
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.stores import codec
+from penstock.stores.base import NewExecution, Stored, Wish, check_steerable, check_triggerable
+from penstock.stores.cold import NO_LINES
+from penstock.stores.idempotency import Made
+from penstock.stores.partial import history_of
+from penstock.stores.postgres import creating, searching
+from penstock.stores.postgres.creating import SHOULD_START, WAITS, Rest
+from penstock.stores.postgres.database import Connection, Database, Row
+from penstock.stores.postgres.texts import unescaped
+from penstock.stores.records import AuditLine, ExecutionRow, Search
+
+SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
+SELECT_INTENTS = "SELECT id, state, intent, rest, retry_of FROM executions WHERE id = ANY(%s)"
+SELECT_EXECUTION = """
+    SELECT intent, changes, state, started_at, ended_at, error, error_node
+    FROM executions LEFT JOIN archives USING (n) WHERE id = %s
+"""
+
+_rest_decoder = msgspec.msgpack.Decoder(Rest)
+_error_decoder = msgspec.msgpack.Decoder(TaskError)
+_changes_decoder = msgspec.msgpack.Decoder(list[bytes])
+
+
+class PostgresExecutions:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.partitions = 0
+        """Known once the store has been opened."""
+
+    async def create(self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
+        return await creating.create(self._database, self.partitions, executions, audit)
+
+    async def made_by(self, scope: str, key: str) -> Made | None:
+        statement = "SELECT execution_id, request_hash, created_at FROM idempotency WHERE key = %s"
+        try:
+            rows = await self._database.rows(statement, (creating.key_digest(scope, key),))
+        except UnicodeEncodeError:
+            return None
+        return Made(*rows[0]) if rows else None
+
+    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
+        async with self._database.transaction() as connection:
+            columns = "n, state, intent"
+            n, state, intent = await _locked(connection, columns, execution_id) or (0, None, b"")
+            check_triggerable(execution_id, state, waits=state == WAITS)
+            record = codec.decode_record(intent)
+            record.input = record.input if given is None else given
+            record.overrides.update(overrides)
+            statement = "UPDATE executions SET state = %s, intent = %s WHERE n = %s"
+            await connection.execute(statement, (SHOULD_START, codec.encode(record), n))
+
+    async def steer(self, execution_id: str, wish: Wish) -> None:
+        async with self._database.transaction() as connection:
+            found = await _locked(connection, "n, state, wish", execution_id)
+            n, state, wished = found or (0, None, None)
+            check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)
+            begun = SHOULD_START if state == WAITS else state
+            await connection.execute("UPDATE executions SET wish = %s, state = %s WHERE n = %s", (wish, begun, n))
+
+    async def wishes(self, partition: int) -> dict[str, Wish]:
+        statement = f"SELECT id, wish FROM executions WHERE partition = %s AND {SHOULD_RUN} AND wish IS NOT NULL"  # noqa: S608
+        return dict(await self._database.rows(statement, (partition,)))
+
+    async def started(self, partition: int) -> list[str]:
+        statement = f"SELECT id FROM executions WHERE partition = %s AND {SHOULD_RUN} ORDER BY n"  # noqa: S608
+        return [row[0] for row in await self._database.rows(statement, (partition,))]
+
+    async def execution(self, execution_id: str) -> Stored | None:
+        rows = await self._database.rows(SELECT_EXECUTION, (execution_id,))
+        if not rows:
+            return None
+        intent, changes, *row = rows[0]
+        stored = codec.fold(
+            codec.decode_record(intent), [codec.decode_change(change) for change in decode_changes(changes)]
+        )
+        _keep_end(stored.record, tuple(row))
+        return stored
+
+    async def intent(self, execution_id: str) -> NewExecution | None:
+        rows = await self._database.rows(SELECT_INTENTS, ([execution_id],))
+        return _intent(*rows[0][1:]) if rows else None
+
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+        names = [name for name in execution_ids if _may_be_there(name)]
+        rows = await self._database.rows(SELECT_INTENTS, (names,)) if names else []
+        found = {row[0]: _intent(*row[1:]) for row in rows}
+        for name, state, *_ in rows:
+            if state in EXECUTION_ENDS:  # or somebody might begin it again
+                found[name].record.state = ExecutionState(state)
+        return found
+
+    async def search(self, search: Search) -> list[ExecutionRow]:
+        try:
+            statement, values = searching.statement_of(search)
+        except UnicodeEncodeError:  # in a label
+            return []
+        return [searching.row_of(row) for row in await self._database.rows(statement, values, prepare=False)]
+
+    async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
+        statement = "SELECT changes FROM executions LEFT JOIN archives USING (n) WHERE id = %s"
+        rows = await self._database.rows(statement, (execution_id,))
+        if not rows:
+            return None
+        lines = (line for change in decode_changes(rows[0][0]) for line in history_of(change))
+        return [line for line in lines if line.seq > after]
+
+
+def decode_changes(changes: bytes | None) -> list[bytes]:
+    return [] if changes is None else _changes_decoder.decode(changes)
+
+
+async def _locked(connection: Connection, columns: str, execution_id: str) -> Row | None:
+    if not _may_be_there(execution_id):
+        return None
+    statement = f"SELECT {columns} FROM executions WHERE id = %s FOR UPDATE"  # noqa: S608 -- our own words
+    return await (await connection.execute(statement, (execution_id,), binary=True)).fetchone()
+
+
+def _may_be_there(execution_id: str) -> bool:
+    try:
+        return b"\x00" not in execution_id.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _intent(state: str, intent: bytes, rest: bytes | None, retry_of: str | None) -> NewExecution:
+    new = NewExecution(codec.decode_record(intent), retry_of=retry_of, waits=state == WAITS)
+    if rest is not None:
+        more = _rest_decoder.decode(rest)
+        new.idempotency_key, new.request_hash = more.idempotency_key, more.request_hash
+        new.key_scope, new.kept = more.key_scope, more.kept
+    return new
+
+
+def _keep_end(record: ExecutionRecord, row: Row) -> None:
+    """The row says how it ended, also where the changes that are stored don't reach so far."""
+    state, started_at, ended_at, error, error_node = row
+    if state not in EXECUTION_ENDS or record.state == state:
+        return
+    record.state = ExecutionState(state)
+    record.started_at, record.finished_at = started_at, ended_at
+    record.error = None if error is None else _error_decoder.decode(error)
+    record.error_node = None if error_node is None else unescaped(error_node)

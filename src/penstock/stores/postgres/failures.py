@@ -1,0 +1,28 @@
+"""What psycopg's errors mean to callers: try again later, or don't."""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import errors
+
+from penstock.errors import SchemaMismatch, StoreError, StoreUnavailable
+from penstock.stores.postgres.schema import MIGRATE
+
+
+class Unknowable(StoreError):
+    """A value that no row can have: text with U+0000 or half a character, a number out of reach."""
+
+
+def explained(error: Exception, where: str) -> StoreError:
+    # without an SQL state it is psycopg itself that refused the value
+    refused = isinstance(error, psycopg.DataError) and error.sqlstate is None
+    if refused or isinstance(error, (UnicodeEncodeError, errors.NumericValueOutOfRange)):
+        return Unknowable(f"{where} can't hold this value: {error}")
+    text = " ".join(str(error).split())
+    if isinstance(error, (errors.UndefinedTable, errors.UndefinedColumn)):
+        return SchemaMismatch(f"{where} doesn't have the schema of this version of Penstock ({text}); {MIGRATE}")
+    if isinstance(error, errors.ProgramLimitExceeded):
+        return StoreError(f"{where}: {text}")
+    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)):
+        return StoreUnavailable(f"{where} is not available: {text}")
+    return StoreError(f"{where}: {text}")

@@ -1,0 +1,65 @@
+"""Dead letters. They come with copies from the hot store (`copying.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from penstock.stores import codec
+from penstock.stores.postgres.books import MOST
+from penstock.stores.postgres.database import Database
+from penstock.stores.postgres.texts import escaped
+from penstock.stores.records import Closed, LetterRow, LetterSearch
+
+SELECT_LETTER = """
+    SELECT letters.id, letter, workflow, version, closed, closed_at, retried_as
+    FROM letters JOIN executions USING (n)
+"""
+
+
+class PostgresLetters:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def letters(self, search: LetterSearch) -> list[LetterRow]:
+        conditions = list(_conditions(search))
+        where = " AND ".join(text for text, _ in conditions) or "true"
+        values = [value for _, some in conditions for value in some]
+        statement = f"{SELECT_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT %s"
+        rows = await self._database.rows(statement, (*values, search.limit), prepare=False)
+        return [_letter(*row) for row in rows]
+
+    async def letter(self, letter_id: int) -> LetterRow | None:
+        rows = await self._database.rows(f"{SELECT_LETTER} WHERE letters.id = %s", (letter_id,))
+        return _letter(*rows[0]) if rows else None
+
+    async def close_letters(self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None) -> int:
+        known = [each for each in ids if 0 < each <= MOST]
+        statement = (
+            "UPDATE letters SET closed = %s, closed_at = %s, retried_as = %s "
+            "WHERE id = ANY(%s::bigint[]) AND closed IS NULL"
+        )
+        return await self._database.change(statement, (how, now, retried_as, known))
+
+
+def _conditions(search: LetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
+    wanted = {
+        "workflow = %s": search.workflow, "handler = %s": _escaped(search.handler),
+        "category = %s": _escaped(search.category),
+        "letters.n = (SELECT n FROM executions WHERE id = %s)": search.execution_id,
+    }  # fmt: skip
+    for text, value in wanted.items():
+        if value is not None:
+            yield text, (value,)
+    if search.before is not None:
+        yield "letters.id < %s", (min(search.before, MOST),)
+    if not search.closed:
+        yield "closed IS NULL", ()
+
+
+def _escaped(text: str | None) -> str | None:
+    return None if text is None else escaped(text)
+
+
+def _letter(number: int, letter: bytes, *others: Any) -> LetterRow:
+    return LetterRow(number, codec.decode_letter(letter), *others)

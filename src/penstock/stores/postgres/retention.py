@@ -1,0 +1,151 @@
+"""Forgetting what has ended long ago, a batch at a time, so that nobody waits long for a lock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.stores.base import KEY_SECONDS
+from penstock.stores.postgres.blobs import TOUCH_SECONDS
+from penstock.stores.postgres.cold import PostgresColdStore
+from penstock.stores.postgres.database import Connection, Database, Row
+from penstock.stores.postgres.searching import label_digest
+
+BATCH = 1000
+ENDED = "state IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+# Those that ended before, unless a retry of it hasn't.
+MAY_GO = f"""
+    old.{ENDED} AND coalesce(old.ended_at, old.created_at) < %(before)s AND NOT EXISTS (
+      SELECT 1 FROM executions AS retry WHERE retry.retry_of = old.id
+        AND NOT (retry.{ENDED} AND coalesce(retry.ended_at, retry.created_at) < %(before)s)
+    )
+"""  # noqa: S608 -- our own words
+SELECT_OLD = f"""
+    SELECT n, labels, created_at, {MAY_GO} FROM executions AS old WHERE n > %(after)s ORDER BY n LIMIT %(batch)s
+"""  # noqa: S608
+COUNT_OLD = f"SELECT count(*) FROM executions AS old WHERE {MAY_GO}"  # noqa: S608
+COUNT_BLOBS = f"""
+    SELECT count(*), coalesce(sum(octet_length(data)), 0)::bigint FROM blobs
+    WHERE used_at < %(limit)s AND NOT EXISTS (
+      SELECT 1 FROM blob_uses JOIN executions AS old USING (n) WHERE blob_uses.key = blobs.key AND NOT ({MAY_GO})
+    ) AND (used_at < %(strays)s OR EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key))
+"""  # noqa: S608
+DELETE_LABELS = """
+    DELETE FROM labels USING unnest(%b::bytea[], %b::int8[]) AS old (label, n)
+    WHERE labels.label = old.label AND labels.n = old.n
+"""
+UNUSED = "NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key)"
+OLDEST_RUNNING = "SELECT min(created_at) FROM executions WHERE state IN ('RUNNING', 'PAUSED')"
+DELETE_BLOBS = f"DELETE FROM blobs WHERE key = ANY(%b) AND used_at < %s AND {UNUSED} RETURNING octet_length(data)"  # noqa: S608
+SELECT_STRAYS = f"SELECT key FROM blobs WHERE used_at < %s AND {UNUSED} LIMIT %s"  # noqa: S608
+# the oldest stand first: when the first batch has none to delete, nor has the rest
+DELETE_LINES = """
+    DELETE FROM audit
+    WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT %s) AS first WHERE at < %s)
+"""
+DELETE_KEYS = """
+    DELETE FROM idempotency WHERE key IN (SELECT key FROM idempotency WHERE created_at < %s LIMIT %s)
+"""
+
+
+class Purged(NamedTuple):
+    """How many of each are gone."""
+
+    executions: int = 0
+    blobs: int = 0
+    blob_bytes: int = 0
+    letters: int = 0
+    keys: int = 0
+    lines: int = 0
+    """Of the audit log."""
+
+
+async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> Purged:
+    """Delete executions that ended before this time, with all that belongs to them, and what else is as old.
+
+    An execution stays as long as a retry of it does, and a blob as long as anything names it. Idempotency keys are
+    known for a day: they go when they are a day older than the rest.
+    """
+    database, gone = store.database, Counter[str]()
+    after = 0
+    while True:
+        rows = await database.rows(SELECT_OLD, {"before": before, "after": after, "batch": batch})
+        # the oldest come first: behind a batch that is younger there is nothing to look for
+        if not any(created_at < before for _, _, created_at, _ in rows):
+            break
+        after = rows[-1][0]
+        gone.update(await _delete(database, [(n, labels) for n, labels, _, may_go in rows if may_go], before))
+    gone.update(await _delete_strays(database, before, batch))
+    gone["lines"] = await _repeat(database, DELETE_LINES, (batch, before))
+    gone["keys"] = await _repeat(database, DELETE_KEYS, (before - KEY_SECONDS, batch))
+    return Purged(**gone)
+
+
+async def would_go(store: PostgresColdStore, before: float) -> Purged:
+    """Executions and blobs that `purge` would delete."""
+    limits = {"before": before, "limit": before - TOUCH_SECONDS, "strays": await _strays_before(store.database, before)}
+    executions = await store.database.rows(COUNT_OLD, limits)
+    blobs = await store.database.rows(COUNT_BLOBS, limits)
+    return Purged(executions[0][0], *blobs[0])
+
+
+async def _delete(database: Database, rows: list[Row], before: float) -> Counter[str]:
+    gone = Counter[str]()
+    if not rows:
+        return gone
+    numbers = [n for n, _ in rows]
+    async with database.transaction() as connection:
+        await _delete_labels(connection, rows)
+        await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
+        letters = await connection.execute("DELETE FROM letters WHERE n = ANY(%b)", (numbers,))
+        used = await connection.execute("DELETE FROM blob_uses WHERE n = ANY(%b) RETURNING key", (numbers,))
+        keys = sorted({key for (key,) in await used.fetchall()})
+        gone = await _delete_blobs(connection, keys, before - TOUCH_SECONDS)
+        done = await connection.execute("DELETE FROM executions WHERE n = ANY(%b)", (numbers,))
+        gone.update(executions=done.rowcount, letters=letters.rowcount)
+    return gone
+
+
+async def _delete_labels(connection: Connection, rows: list[Row]) -> None:
+    labels = [
+        (label_digest(*label), n) for n, text in rows if text is not None for label in msgspec.json.decode(text).items()
+    ]
+    if labels:
+        await connection.execute(DELETE_LABELS, ([label for label, _ in labels], [n for _, n in labels]))
+
+
+async def _delete_blobs(connection: Connection, keys: list[str], before: float) -> Counter[str]:
+    """Those that nothing names and nobody has put again."""
+    if not keys:
+        return Counter()
+    cursor = await connection.execute(DELETE_BLOBS, (keys, before))
+    sizes = [size for (size,) in await cursor.fetchall()]
+    return Counter(blobs=len(sizes), blob_bytes=sum(sizes))
+
+
+async def _delete_strays(database: Database, before: float, batch: int) -> Counter[str]:
+    gone, limit = Counter[str](), await _strays_before(database, before)
+    while rows := await database.rows(SELECT_STRAYS, (limit, batch)):
+        async with database.connection() as connection:
+            gone.update(await _delete_blobs(connection, [key for (key,) in rows], limit))
+        if len(rows) < batch:
+            break
+    return gone
+
+
+async def _strays_before(database: Database, before: float) -> float:
+    """For blobs that nothing names: inputs of tasks, and what attempts left that were never recorded.
+
+    A task that waits or runs may have one of them, so those stay that are younger than the oldest execution that runs.
+    """
+    oldest = (await database.rows(OLDEST_RUNNING))[0][0]
+    return float((before if oldest is None else min(before, oldest)) - TOUCH_SECONDS)
+
+
+async def _repeat(database: Database, statement: str, values: tuple[Any, ...]) -> int:
+    total = 0
+    while done := await database.change(statement, values):
+        total += done
+    return total

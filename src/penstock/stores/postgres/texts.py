@@ -1,0 +1,36 @@
+"""Any text in columns that can't hold U+0000, and digests of text that an index can't hold."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Any
+
+from penstock.stores import codec
+
+DIGEST_BYTES = 16
+_MARK = "\ue000"
+_ESCAPED = {"0": "\x00", "1": _MARK}
+_PAIR = re.compile(f"{_MARK}([01])")
+_BLOB = re.compile(rb"\xa4blob\xd9@([0-9a-f]{64})")
+"""How `events.Blob` looks in msgpack: a tag and the hexadecimal digits of a SHA-256."""
+
+
+def escaped(text: str) -> str:
+    """Nearly always the text as it is. Comparing two escaped texts is comparing the texts."""
+    if _MARK not in text and "\x00" not in text:
+        return text
+    return text.replace(_MARK, f"{_MARK}1").replace("\x00", f"{_MARK}0")
+
+
+def unescaped(text: str) -> str:
+    return _PAIR.sub(lambda pair: _ESCAPED[pair[1]], text) if _MARK in text else text
+
+
+def digest(*parts: Any) -> bytes:
+    return blake2b(codec.encode(parts), digest_size=DIGEST_BYTES).digest()
+
+
+def blob_keys(data: bytes) -> set[str]:
+    """Of all blobs that encoded data names. Data that only looks so keeps a blob a while longer: no harm."""
+    return {key.decode() for key in _BLOB.findall(data)} if b"\xa4blob" in data else set()

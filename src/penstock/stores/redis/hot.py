@@ -1,0 +1,225 @@
+"""The hot store on Redis: active executions, inboxes, timers and leases of every partition."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.engine.commands import ExecutionRecord
+from penstock.engine.events import AnyEvent, TaskFailed, TaskLost, TaskReturned, TaskSucceeded
+from penstock.engine.states import ExecutionState
+from penstock.errors import SchemaMismatch
+from penstock.stores import codec
+from penstock.stores.base import Commit, Lease, Stored, partition_of
+from penstock.stores.partial import record_of
+from penstock.stores.redis import keys
+from penstock.stores.redis.commits import arguments_of
+from penstock.stores.redis.entries import Entries
+from penstock.stores.redis.inbox import MOST_EVENTS, SCHEMA, events_of, read_after
+from penstock.stores.redis.scripts import script
+from penstock.stores.redis.server import Server
+from penstock.stores.redis.wire import Link
+
+BLOCK_MARGIN_SECONDS = 5.0
+LOAD_PORTION = 200
+READ_ENTRIES = 128
+"""At most so many at once; each may hold hundreds of events."""
+SETTLING = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
+
+
+class RedisHotStore:
+    keeps_tasks = True
+
+    def __init__(self, server: Server, partitions: int) -> None:
+        self._server = server
+        self.partitions = server.partitions = partitions
+        self.entries = {partition: Entries(server, partition) for partition in range(partitions)}
+        self._idle: dict[int, list[Link]] = {}
+        """By partition, connections to wait on."""
+        self._ahead: dict[int, tuple[int, list[tuple[int, AnyEvent]]]] = {}
+        """By partition, what was read and not yet asked for, and the position that it follows."""
+        self._next_due: dict[int, float | None] = {}
+        """By partition, as its last commit here left it: there is no other writer."""
+        self._handled: dict[int, int] = {}
+        """By partition, the position of the last commit here: half of an entry may be done, and can't be trimmed."""
+
+    def now(self) -> float:
+        return self._server.now()
+
+    def check_open(self) -> None:
+        self._server.check_open()
+
+    async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
+        token = secrets.token_hex(8)
+        found = await self._run("acquire", partition, owner, token, _milliseconds(seconds))
+        if found is None:
+            return None
+        self.entries[partition].forget()
+        self._ahead.pop(partition, None)
+        self._next_due.pop(partition, None)
+        self._handled[partition] = position = int(found[1])
+        return Lease(partition, owner, token, int(found[0]), position)
+
+    async def renew(self, lease: Lease, seconds: float) -> bool:
+        return bool(await self._run("lease", lease.partition, lease.token, "renew", _milliseconds(seconds)))
+
+    async def release(self, lease: Lease) -> None:
+        await self._run("lease", lease.partition, lease.token, "release")
+        for link in self._idle.pop(lease.partition, ()):
+            await self._server.drop(link)
+
+    async def append(self, events: Sequence[AnyEvent]) -> None:
+        groups: dict[int, list[bytes]] = {}
+        for event in events:
+            partition = partition_of(event.execution_id, self.partitions)
+            groups.setdefault(partition, []).extend((SCHEMA, codec.encode(event)))
+        for partition, fields in groups.items():
+            for first in range(0, len(fields), 2 * MOST_EVENTS):
+                some = fields[first : first + 2 * MOST_EVENTS]
+                await self._server.of(partition).call("XADD", keys.inbox(partition), "1-*", *some)
+
+    async def receive(
+        self, partition: int, after: int, limit: int, timeout_seconds: float
+    ) -> list[tuple[int, AnyEvent]]:
+        after = max(after, self._handled.get(partition, 0))
+        follows, events = self._ahead.pop(partition, (after, []))
+        if not events or follows != after:
+            events = await self._read(partition, after, limit, timeout_seconds)
+        if len(events) > limit:
+            self._ahead[partition] = events[limit - 1][0], events[limit:]
+        self.entries[partition].settled([event for _, event in events[:limit] if isinstance(event, SETTLING)])
+        return events[:limit]
+
+    async def _read(self, partition: int, after: int, limit: int, timeout_seconds: float) -> list[tuple[int, AnyEvent]]:
+        count = ("XREAD", "COUNT", min(limit, READ_ENTRIES))
+        streams = ("STREAMS", keys.inbox(partition), read_after(after))
+        if timeout_seconds <= 0:
+            found = await self._server.of(partition).call(*count, *streams)
+        else:
+            block = ("BLOCK", max(1, _milliseconds(timeout_seconds)))
+            found = await self._wait(partition, (*count, *block, *streams), timeout_seconds + BLOCK_MARGIN_SECONDS)
+        return list(events_of(found[0][1], after)) if found else []
+
+    async def _wait(self, partition: int, call: tuple[Any, ...], seconds: float) -> Any:
+        """On a connection of its own; one on which a wait was given up isn't used again."""
+        idle = self._idle.setdefault(partition, [])
+        link = idle.pop() if idle else self._server.blocking(partition)
+        try:
+            found = await link.call(*call, seconds=seconds)
+        except BaseException:
+            await self._server.drop(link)
+            raise
+        idle.append(link)
+        return found
+
+    async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
+        found = await self.changes(execution_ids)
+        return {name: stored_of(name, changes) for name, changes in found.items()}
+
+    async def changes(self, execution_ids: Collection[str]) -> dict[str, list[bytes]]:
+        """All changes of each, encoded; unknown ones are missing."""
+        found: dict[str, list[bytes]] = {}
+        for link, names in self._by_link(execution_ids):
+            for first in range(0, len(names), LOAD_PORTION):
+                some = names[first : first + LOAD_PORTION]
+                lists = await link.pipeline([("LRANGE", self._key(name), 0, -1) for name in some])
+                found.update((name, changes) for name, changes in zip(some, lists, strict=True) if changes)
+        return found
+
+    async def known(self, execution_ids: Collection[str]) -> set[str]:
+        return {name for name, there in await self._each("EXISTS", execution_ids) if there}
+
+    async def beginnings(self, execution_ids: Collection[str]) -> dict[str, ExecutionRecord]:
+        """As its first commit left each: with when it started."""
+        found = [(name, record_of(change)) for name, change in await self._each("LINDEX", execution_ids, 0) if change]
+        return {name: record for name, record in found if record is not None}
+
+    async def _each(self, command: str, execution_ids: Collection[str], *more: Any) -> list[tuple[str, Any]]:
+        found: list[tuple[str, Any]] = []
+        for link, names in self._by_link(execution_ids):
+            for first in range(0, len(names), 5 * LOAD_PORTION):
+                some = names[first : first + 5 * LOAD_PORTION]
+                replies = await link.pipeline([(command, self._key(name), *more) for name in some])
+                found += zip(some, replies, strict=True)
+        return found
+
+    async def commit(self, commit: Commit) -> None:
+        entries = self.entries[commit.partition]
+        await entries.find([stop for commands in commit.changes for stop in commands.stops])
+        arguments, tasks = arguments_of(commit, entries)
+        answer = await self._run("commit", commit.partition, *arguments)
+        self._handled[commit.partition] = commit.position
+        entries.added(tasks, answer[1:])
+        for commands in commit.changes:
+            if commands.stops:
+                entries.settled(commands.stops)
+            if commands.finished:
+                entries.drop(commands.execution_id)
+        self._next_due[commit.partition] = float(answer[0]) if answer[0] else None
+
+    async def due(self, partition: int, now: float, limit: int) -> list[str]:
+        call = ("ZRANGE", keys.prefix(partition) + "timers", "-inf", now, "BYSCORE", "LIMIT", 0, limit)
+        return [name.decode() for name in await self._server.of(partition).call(*call)]
+
+    async def next_due(self, partition: int) -> float | None:
+        if partition not in self._next_due:
+            call = ("ZRANGE", keys.prefix(partition) + "timers", 0, 0, "WITHSCORES")
+            found = await self._server.of(partition).call(*call)
+            self._next_due[partition] = float(found[1]) if found else None
+        return self._next_due[partition]
+
+    async def active(self, partition: int) -> list[str]:
+        names = await self._server.of(partition).call("SMEMBERS", keys.prefix(partition) + "active")
+        return sorted(name.decode() for name in names)
+
+    async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
+        found = await self._attending(name, _milliseconds(seconds), msgspec.json.encode(about))
+        return sorted(found)
+
+    async def orchestrator_details(self) -> list[dict[str, Any]]:
+        found = await self._attending("", 0, b"")
+        return [{"name": name, **msgspec.json.decode(about)} for name, about in sorted(found.items())]
+
+    async def _attending(self, *arguments: Any) -> dict[str, bytes]:
+        found = await script("attend").run(self._server.fleet, keys.ORCHESTRATORS, *arguments)
+        return {name.decode(): about for name, about in zip(found[::2], found[1::2], strict=True)}
+
+    async def depart(self, name: str) -> None:
+        await self._server.fleet.call("HDEL", keys.ORCHESTRATORS, name)
+
+    async def _run(self, name: str, partition: int, *arguments: Any) -> Any:
+        return await script(name).run(self._server.of(partition), keys.lease(partition), *arguments)
+
+    def _key(self, execution_id: str) -> str:
+        return keys.execution(partition_of(execution_id, self.partitions), execution_id)
+
+    def _by_link(self, execution_ids: Collection[str]) -> list[tuple[Link, list[str]]]:
+        groups: dict[Link, list[str]] = {}
+        for name in filter(_can_be, execution_ids):
+            groups.setdefault(self._server.of(partition_of(name, self.partitions)), []).append(name)
+        return list(groups.items())
+
+
+def stored_of(execution_id: str, changes: list[bytes]) -> Stored:
+    """Raises `SchemaMismatch` for changes that aren't ours, or without a beginning."""
+    nothing = ExecutionRecord(execution_id, "", 0, ExecutionState.PENDING, b"{}", 0.0)
+    stored = codec.fold(nothing, [codec.decode_change(data) for data in changes])
+    if stored.record is nothing:
+        raise SchemaMismatch(f"what Redis has of execution {execution_id} has no beginning")
+    return stored
+
+
+def _can_be(execution_id: str) -> bool:
+    """Half a character isn't part of any id."""
+    try:
+        execution_id.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,84 @@
+"""Positions in an inbox, and what its entries hold.
+
+An entry has an id `1-<sequence>` and holds several events, each under the number of its schema. The position of an
+event is `(sequence + 1) × 1024 + index`, so that 0 is before all of them; that of an entry's last event is rounded up,
+so that a position says when an entry is done.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from penstock.engine.events import AnyEvent, TaskError, TaskFailed
+from penstock.errors import SchemaMismatch
+from penstock.stores import codec
+
+log = logging.getLogger("penstock.stores")
+
+SLOTS = 1024
+LAST = SLOTS - 1
+MOST_EVENTS = 500
+"""In one entry."""
+SCHEMA = b"1"
+Entries = Sequence[tuple[bytes, Sequence[bytes]]]
+
+
+class Envelope(msgspec.Struct, array_like=True):
+    """The beginning of any message about a task, whatever follows in a later version."""
+
+    tag: str
+    execution_id: str
+    node: str
+    generation: int
+    attempt: int
+    worker_id: str
+
+
+_envelope = msgspec.msgpack.Decoder(Envelope)
+
+
+def read_after(position: int) -> str:
+    """The entry behind which reading begins: the one of `position` again, unless it is done."""
+    number, index = divmod(position, SLOTS)
+    last = number - 1 if index == LAST else number - 2
+    return f"1-{last}" if last >= 0 else "0-0"
+
+
+def keep_from(position: int) -> str:
+    """The first entry that is still needed."""
+    number, index = divmod(position, SLOTS)
+    return f"1-{number if index == LAST else max(number - 1, 0)}"
+
+
+def events_of(entries: Entries, after: int) -> Iterator[tuple[int, AnyEvent]]:
+    for entry_id, fields in entries:
+        first = (int(entry_id.partition(b"-")[2]) + 1) * SLOTS
+        events = [(index, event) for index, event in enumerate(_decoded(fields)) if event is not None]
+        for index, event in events:
+            position = first + (LAST if index == events[-1][0] else index)
+            if position > after:
+                yield position, event
+
+
+def _decoded(fields: Sequence[bytes]) -> Iterator[AnyEvent | None]:
+    for schema, data in zip(fields[::2], fields[1::2], strict=False):
+        try:
+            if schema != SCHEMA:
+                raise SchemaMismatch(f"a message has schema {schema!r}; this version of Penstock reads 1")  # noqa: TRY301
+            yield codec.decode_event(data)
+        except SchemaMismatch as error:
+            yield _unreadable(data, error)
+
+
+def _unreadable(data: bytes, error: SchemaMismatch) -> TaskFailed | None:
+    """A result that can't be read fails its attempt, with the reason; anything else is dropped."""
+    try:
+        it = _envelope.decode(data)
+    except msgspec.DecodeError:
+        log.error("a message in an inbox can't be read and is dropped: %s", error)  # noqa: TRY400
+        return None
+    reason = TaskError("schema", f"the worker {it.worker_id} reported what can't be read: {error}")
+    return TaskFailed(it.execution_id, it.node, it.generation, it.attempt, it.worker_id, 0.0, reason)

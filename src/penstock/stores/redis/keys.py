@@ -1,0 +1,44 @@
+"""Names of keys. Everything of a partition carries its number as hash tag, so that a cluster keeps it together."""
+
+from __future__ import annotations
+
+LAYOUT = 1
+"""Raised when what is kept in Redis changes its shape."""
+STORE = "penstock:{fleet}:store"
+BEATS = "penstock:{fleet}:beats"
+WORKERS = "penstock:{fleet}:workers"
+ORCHESTRATORS = "penstock:{fleet}:orchestrators"
+
+
+def mark(store_id: str) -> str:
+    """What `STORE` holds."""
+    return f"{store_id} {LAYOUT}"
+
+
+def prefix(partition: int) -> str:
+    return f"penstock:{{{partition}}}:"
+
+
+def lease(partition: int) -> str:
+    return f"penstock:{{{partition}}}:lease"
+
+
+def inbox(partition: int) -> str:
+    return f"penstock:{{{partition}}}:inbox"
+
+
+def wake(partition: int) -> str:
+    return f"penstock:{{{partition}}}:wake"
+
+
+def events(partition: int) -> str:
+    return f"penstock:{{{partition}}}:events"
+
+
+def execution(partition: int, execution_id: str) -> str:
+    return f"penstock:{{{partition}}}:execution:{execution_id}"
+
+
+def stream(queue: str, priority: int) -> str:
+    """What a task stream is called behind `tasks:`."""
+    return f"{priority}:{queue}"

@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- A lease on a partition, unless somebody else's still runs.
+--
+-- KEYS 1  penstock:{p}:lease
+-- ARGV    owner, new token, milliseconds
+-- Answers commit number, position, store that it was built for ('' if none); nothing if somebody else has it
+-- Refuses with WRONGTYPE if a key of the partition belongs to something else
+local base = string.sub(KEYS[1], 1, -6)
+local types = {inbox = 'stream', wake = 'stream', events = 'stream', queues = 'set', ranks = 'set', held = 'set',
+               active = 'set', timers = 'zset', outbox = 'list', lease = 'hash'}
+for name, wanted in pairs(types) do
+  local found = redis.call('TYPE', base .. name).ok
+  if found ~= 'none' and found ~= wanted then
+    return redis.error_reply('WRONGTYPE ' .. base .. name .. ' is a ' .. found .. ': this Redis is used by something else')
+  end
+end
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local lease = redis.call('HMGET', KEYS[1], 'owner', 'token', 'expires', 'n', 'position', 'built')
+if lease[2] and lease[1] ~= ARGV[1] and tonumber(lease[3]) > now then
+  return false
+end
+redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'token', ARGV[2], 'expires', now + ARGV[3])
+return {lease[4] or '0', lease[5] or '0', lease[6] or ''}

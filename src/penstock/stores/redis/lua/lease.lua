@@ -1,0 +1,44 @@
+#!lua flags=allow-oom
+-- What the holder of a lease does with it.
+--
+-- KEYS 1  penstock:{p}:lease
+-- ARGV    token, then one of
+--         renew, milliseconds
+--         release
+--         taken, entries to take off the outbox, execution ids that may leave…
+--         wipe, keys to remove…
+--         restore, then execution id, change…
+--         built, store id, commit number
+-- Answers 1; 0 if the lease belongs to another owner and it was renew or release
+-- Refuses with FENCED what else is asked by somebody who doesn't hold the lease
+local lease, base = KEYS[1], string.sub(KEYS[1], 1, -6)
+local what = ARGV[2]
+if redis.call('HGET', lease, 'token') ~= ARGV[1] then
+  if what == 'renew' or what == 'release' then
+    return 0
+  end
+  return redis.error_reply('FENCED the partition belongs to another owner now')
+end
+if what == 'renew' then
+  local clock = redis.call('TIME')
+  redis.call('HSET', lease, 'expires', clock[1] * 1000 + math.floor(clock[2] / 1000) + ARGV[3])
+elseif what == 'release' then
+  redis.call('HDEL', lease, 'owner', 'token', 'expires')
+elseif what == 'taken' then
+  redis.call('LTRIM', base .. 'outbox', ARGV[3], -1)
+  for i = 4, #ARGV do
+    redis.call('UNLINK', base .. 'execution:' .. ARGV[i])
+  end
+elseif what == 'wipe' then
+  for i = 3, #ARGV do
+    redis.call('UNLINK', ARGV[i])
+  end
+elseif what == 'restore' then
+  for i = 3, #ARGV, 2 do
+    redis.call('RPUSH', base .. 'execution:' .. ARGV[i], ARGV[i + 1])
+    redis.call('SADD', base .. 'active', ARGV[i])
+  end
+elseif what == 'built' then
+  redis.call('HSET', lease, 'built', ARGV[3], 'n', ARGV[4])
+end
+return 1

@@ -1,0 +1,105 @@
+#!lua flags=allow-oom
+-- What is on workers' lists in a partition.
+--
+-- KEYS 1  penstock:{p}:lease, which is only there to name the partition
+-- ARGV    one of
+--         gone, worker, then stream, entry id…   answers the numbers (from 1) of those that aren't its any more
+--         pending, worker, most                  answers stream, entry id, task…
+--         back, worker, then stream, entry id…   puts them where all can fetch them; answers how many
+--         holders                                answers worker, how many; again and again, without those that have none
+--         forget, worker                         removes it from the groups where it has nothing; answers 1
+--         depths                                 answers stream, how many wait, how many are held…
+local base = string.sub(KEYS[1], 1, -6)
+local what, worker = ARGV[1], ARGV[2]
+
+local function key_of(stream)
+  return base .. 'tasks:' .. stream
+end
+
+local function is_mine(stream, id)
+  local mine = redis.pcall('XPENDING', key_of(stream), 'workers', id, id, 1, worker)
+  return not mine.err and #mine > 0
+end
+
+local function streams()
+  return redis.call('SMEMBERS', base .. 'queues')
+end
+
+local actions = {}
+
+function actions.gone()
+  local answer = {}
+  for i = 3, #ARGV, 2 do
+    if not is_mine(ARGV[i], ARGV[i + 1]) then
+      answer[#answer + 1] = (i - 1) / 2
+    end
+  end
+  return answer
+end
+
+function actions.pending()
+  local answer, left = {}, tonumber(ARGV[3])
+  for _, stream in ipairs(streams()) do
+    if left > 0 then
+      for _, item in ipairs(redis.call('XPENDING', key_of(stream), 'workers', '-', '+', left, worker)) do
+        local entry = redis.call('XRANGE', key_of(stream), item[1], item[1])[1]
+        local size = #answer
+        answer[size + 1], answer[size + 2], answer[size + 3] = stream, item[1], entry and entry[2][2] or ''
+        left = left - 1
+      end
+    end
+  end
+  return answer
+end
+
+function actions.back()
+  local count = 0
+  for i = 3, #ARGV, 2 do
+    local stream, id = ARGV[i], ARGV[i + 1]
+    local entry = is_mine(stream, id) and redis.call('XRANGE', key_of(stream), id, id)[1]
+    if entry then
+      local new = redis.call('XADD', key_of(stream), '*', '1', entry[2][2])
+      redis.call('SET', base .. 'moved:' .. stream .. ':' .. id, new, 'EX', 86400)
+      redis.call('XACK', key_of(stream), 'workers', id)
+      redis.call('XDEL', key_of(stream), id)
+      count = count + 1
+    end
+  end
+  if count > 0 then
+    redis.call('XADD', base .. 'wake', 'MAXLEN', '1', '*', '1', '')
+  end
+  return count
+end
+
+function actions.holders()
+  local answer = {}
+  for _, stream in ipairs(streams()) do
+    local summary = redis.call('XPENDING', key_of(stream), 'workers')
+    for _, holder in ipairs(summary[4] or {}) do
+      answer[#answer + 1] = holder[1]
+      answer[#answer + 1] = holder[2]
+    end
+  end
+  return answer
+end
+
+function actions.forget()
+  for _, stream in ipairs(streams()) do
+    if #redis.call('XPENDING', key_of(stream), 'workers', '-', '+', 1, worker) == 0 then
+      redis.call('XGROUP', 'DELCONSUMER', key_of(stream), 'workers', worker)
+    end
+  end
+  return 1
+end
+
+function actions.depths()
+  local answer = {}
+  for _, stream in ipairs(streams()) do
+    local held = redis.call('XPENDING', key_of(stream), 'workers')[1]
+    local size = #answer
+    answer[size + 1], answer[size + 2], answer[size + 3] = stream, redis.call('XLEN', key_of(stream)) - held, held
+  end
+  return answer
+end
+
+return actions[what]()

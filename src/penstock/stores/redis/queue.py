@@ -1,0 +1,289 @@
+"""The task queue on Redis: streams read by the group `workers`; its pending entries are the truth about who runs what.
+
+A worker learns of new tasks by a blocking read of a stream that only says that there are some; what it then takes is
+exactly as much as it has room for. The entry of a task that it holds is remembered here: a report names it, and counts
+only if the entry is still on this worker's list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.engine.commands import Stop, Task
+from penstock.engine.events import AnyEvent, TaskError, TaskEvent, TaskFailed, TaskLost
+from penstock.stores import codec
+from penstock.stores.redis import keys
+from penstock.stores.redis.entries import task_key
+from penstock.stores.redis.scripts import script
+from penstock.stores.redis.server import Server
+from penstock.stores.redis.waking import Waker
+from penstock.stores.task_queue import Key, key_of
+
+PORTION = 400
+"""Outcomes in one call: Lua's stack is limited."""
+MOST_PENDING = 2000
+Place = tuple[int, bytes, bytes]
+"""Partition, stream, entry id."""
+Held = tuple[str, Key]
+_task = msgspec.msgpack.Decoder(Task)
+
+
+class RedisTaskQueue:
+    def __init__(self, server: Server, partitions: int) -> None:
+        self._server, self._partitions = server, partitions
+        self._held: dict[Held, Place] = {}
+        self._wakers: dict[str, Waker] = {}
+        self._background: set[asyncio.Task[Any]] = set()
+
+    async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
+        if worker_id not in self._wakers:
+            self._wakers[worker_id] = Waker(self._server)
+        waker = self._wakers[worker_id]
+        while True:
+            tasks: list[Task] = []
+            for partition, news in waker.hopeful():
+                if len(tasks) == limit:
+                    break
+                more, is_empty = await self._take(partition, worker_id, queues, limit - len(tasks))
+                tasks += more
+                if is_empty:
+                    waker.found_empty(partition, news)
+            if tasks:
+                return tasks
+            await waker.wait()
+
+    async def _take(
+        self, partition: int, worker_id: str, queues: Collection[str], limit: int
+    ) -> tuple[list[Task], bool]:
+        taking = asyncio.ensure_future(self._run("fetch", partition, worker_id, limit, *queues))
+        try:
+            found = await asyncio.shield(taking)
+        except asyncio.CancelledError:  # it happens all the same: what was taken must not be lost
+            taking.add_done_callback(lambda done: self._give_back(partition, worker_id, done))
+            raise
+        tasks = await self._decoded(partition, worker_id, found)
+        return tasks, len(found) // 3 < limit
+
+    async def _decoded(self, partition: int, worker_id: str, found: list[bytes]) -> list[Task]:
+        tasks: list[Task] = []
+        bad: list[Any] = []
+        for stream, entry_id, data in zip(found[::3], found[1::3], found[2::3], strict=True):
+            try:
+                task = _task.decode(data)
+            except msgspec.DecodeError as error:
+                bad += (stream, entry_id, _undecodable(data, worker_id, error))
+                continue
+            self._held[worker_id, key_of(task)] = (partition, stream, entry_id)
+            tasks.append(task)
+        if bad:
+            await self._run("report", partition, "", worker_id, "over", *bad)
+        return tasks
+
+    def _give_back(self, partition: int, worker_id: str, done: asyncio.Future[list[bytes]]) -> None:
+        if done.cancelled() or done.exception() is not None or not done.result():
+            return
+        found = done.result()
+        places = [item for pair in zip(found[::3], found[1::3], strict=True) for item in pair]
+        task = asyncio.ensure_future(self._run("list", partition, "back", worker_id, *places))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def begin(self, key: Key) -> None:
+        """Nothing to note: the pending entry says it."""
+
+    async def held(self, worker_id: str) -> list[Task]:
+        tasks: list[Task] = []
+        for partition in range(self._partitions):
+            found = await self._run("list", partition, "pending", worker_id, MOST_PENDING)
+            tasks += await self._decoded(partition, worker_id, found)
+        return tasks
+
+    async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
+        await self._tell(worker_id, events, "over")
+        for event in events:
+            self._held.pop((worker_id, key_of(event)), None)
+
+    async def started(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
+        await self._tell(worker_id, events, "started")
+
+    async def _tell(self, worker_id: str, events: Sequence[TaskEvent], how: str) -> None:
+        groups: dict[int, list[Any]] = {}
+        for event in events:
+            place = self._place(worker_id, event)
+            if place is not None:
+                groups.setdefault(place[0], []).extend((place[1], place[2], codec.encode(event)))
+        calls = [
+            self._run("report", partition, "", worker_id, how, *items[first : first + 3 * PORTION])
+            for partition, items in groups.items()
+            for first in range(0, len(items), 3 * PORTION)
+        ]
+        if len(calls) == 1:
+            await calls[0]
+        elif calls:
+            await _all(calls)
+
+    def _place(self, worker_id: str, item: TaskEvent | Stop | Task) -> Place | None:
+        return self._held.get((worker_id, key_of(item)))
+
+    async def heartbeat(self, worker_id: str, queues: Collection[str], held: Collection[Stop]) -> list[Stop]:
+        about = {"queues": sorted(queues), "running": len(held), "at": self._server.now()}
+        await script("beat").run(self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about))
+        groups: dict[int, list[tuple[Stop, Place]]] = {}
+        gone: list[Stop] = []
+        for stop in held:
+            place = self._place(worker_id, stop)
+            if place is None:
+                gone.append(stop)
+            else:
+                groups.setdefault(place[0], []).append((stop, place))
+        for partition, items in groups.items():
+            gone += await self._gone(partition, worker_id, items)
+        for stop in gone:
+            self._held.pop((worker_id, key_of(stop)), None)
+        return gone
+
+    async def _gone(self, partition: int, worker_id: str, items: list[tuple[Stop, Place]]) -> list[Stop]:
+        gone: list[Stop] = []
+        for first in range(0, len(items), PORTION):
+            some = items[first : first + PORTION]
+            places = [part for _, (_, stream, entry_id) in some for part in (stream, entry_id)]
+            found = await self._run("list", partition, "gone", worker_id, *places)
+            gone += [some[int(number) - 1][0] for number in found]
+        return gone
+
+    async def workers(self) -> Mapping[str, int]:
+        """Also those that hold tasks and never said that they live."""
+        beats = await self._server.fleet.call("HGETALL", keys.BEATS)
+        known = dict.fromkeys(await self._holders(), 0)
+        known.update((name.decode(), int(count)) for name, count in zip(beats[::2], beats[1::2], strict=True))
+        return known
+
+    async def _holders(self) -> set[str]:
+        found = await _all([self._run("list", each, "holders") for each in range(self._partitions)])
+        return {name.decode() for names in found for name in names[::2]}
+
+    async def worker_details(self) -> list[dict[str, Any]]:
+        beats, about = await self._server.fleet.pipeline([("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)])
+        counts = {name.decode(): int(count) for name, count in zip(beats[::2], beats[1::2], strict=True)}
+        now, shown = self._server.now(), []
+        for name, data in zip(about[::2], about[1::2], strict=True):
+            worker_id, it = name.decode(), msgspec.json.decode(data)
+            if worker_id in counts:
+                shown.append(
+                    {"worker_id": worker_id, "queues": it["queues"], "running": it["running"],
+                     "heartbeats": counts[worker_id], "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3))}
+                )  # fmt: skip
+        return sorted(shown, key=lambda worker: str(worker["worker_id"]))
+
+    async def reap(self, partition: int, token: str, worker_id: str) -> int:
+        lost = 0
+        while True:
+            found = await self._run("list", partition, "pending", worker_id, PORTION)
+            count: int = await self._run("report", partition, token, worker_id, "over", *_lost(found, worker_id))
+            lost += count
+            if not found or not count:
+                break
+        if worker_id not in await self._holders():
+            # everywhere: once it is forgotten, the owners of other partitions don't hear of it any more
+            await _all([self._run("list", each, "forget", worker_id) for each in range(self._partitions)])
+            await self._forget(worker_id)
+        return lost
+
+    async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
+        if self._background:
+            await asyncio.wait(self._background)
+        back = {key_of(task) for task in unstarted}
+        for partition in range(self._partitions):
+            found = await self._run("list", partition, "pending", worker_id, MOST_PENDING)
+            mine, others = _divide(found, back)
+            if mine:
+                await self._run("list", partition, "back", worker_id, *mine)
+            for first in range(0, len(others), 3 * PORTION):
+                some = others[first : first + 3 * PORTION]  # what it stopped in the middle
+                await self._run("report", partition, "", worker_id, "over", *_lost(some, worker_id))
+            await self._run("list", partition, "forget", worker_id)
+        await self._forget(worker_id)
+        waker = self._wakers.pop(worker_id, None)
+        if waker is not None:
+            await waker.close()
+        self._held = {held: place for held, place in self._held.items() if held[0] != worker_id}
+
+    async def _forget(self, worker_id: str) -> None:
+        await script("beat").run(self._server.fleet, keys.BEATS, worker_id)
+
+    async def depths(self) -> Mapping[str, tuple[int, int]]:
+        depths: dict[str, tuple[int, int]] = {}
+        for found in await _all([self._run("list", each, "depths") for each in range(self._partitions)]):
+            for stream, waiting, running in zip(found[::3], found[1::3], found[2::3], strict=True):
+                queue = stream.decode().partition(":")[2]
+                before = depths.get(queue, (0, 0))
+                depths[queue] = (before[0] + waiting, before[1] + running)
+        return depths
+
+    def knows(self, key: Key) -> bool:
+        return any(held == key for _, held in self._held)
+
+    def orphans(self) -> Collection[Key]:
+        return ()
+
+    def disown(self, keys: Iterable[Key]) -> None:
+        """There are none."""
+
+    async def close(self) -> None:
+        for waker in self._wakers.values():
+            await waker.close()
+        if self._background:
+            await asyncio.wait(self._background)
+
+    async def _run(self, name: str, partition: int, *arguments: Any) -> Any:
+        return await script(name).run(self._server.of(partition), keys.lease(partition), *arguments)
+
+
+async def _all(calls: Iterable[Any]) -> list[Any]:
+    """Every one of them is done when this returns or raises."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return results
+
+
+def _lost(found: Sequence[bytes], worker_id: str) -> list[Any]:
+    items: list[Any] = []
+    for stream, entry_id, data in zip(found[::3], found[1::3], found[2::3], strict=True):
+        items += (stream, entry_id, codec.encode(_about(data, worker_id)))
+    return items
+
+
+def _about(data: bytes, worker_id: str) -> AnyEvent:
+    it = _key(data)
+    return TaskLost(*it, worker_id)
+
+
+def _key(data: bytes) -> Key:
+    try:
+        it = task_key.decode(data)
+    except msgspec.DecodeError:
+        return ("", "", 0, 0)  # nobody's: the entry goes, and the event finds no execution
+    return (it.execution_id, it.node, it.generation, it.attempt)
+
+
+def _undecodable(data: bytes, worker_id: str, error: Exception) -> bytes:
+    reason = TaskError("schema", f"the task can't be read by the worker {worker_id}: {error}")
+    return codec.encode(TaskFailed(*_key(data), worker_id, 0.0, reason, retryable=False))
+
+
+def _divide(found: Sequence[bytes], back: set[Key]) -> tuple[list[bytes], list[bytes]]:
+    """Streams and entry ids of what goes back; everything about the others."""
+    mine: list[bytes] = []
+    others: list[bytes] = []
+    for stream, entry_id, data in zip(found[::3], found[1::3], found[2::3], strict=True):
+        if _key(data) in back:
+            mine += (stream, entry_id)
+        else:
+            others += (stream, entry_id, data)
+    return mine, others

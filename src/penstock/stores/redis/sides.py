@@ -1,0 +1,65 @@
+"""What the hot store offers to whoever moves executions between it and the cold store. See `stores.split`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.stores.base import Lease
+from penstock.stores.redis import keys
+from penstock.stores.redis.hot import RedisHotStore
+from penstock.stores.redis.scripts import script
+from penstock.stores.redis.server import Server
+from penstock.stores.split import Outgoing
+
+PORTION = 200
+SCAN_KEYS = 1000
+_outgoing = msgspec.msgpack.Decoder(Outgoing)
+
+
+class RedisSide:
+    def __init__(self, server: Server, hot: RedisHotStore) -> None:
+        self._server, self._hot = server, hot
+
+    async def built(self, lease: Lease) -> str:
+        found = await self._server.of(lease.partition).call("HGET", keys.lease(lease.partition), "built")
+        return found.decode() if found else ""
+
+    async def outbox(self, partition: int, limit: int) -> list[Outgoing]:
+        key = keys.prefix(partition) + "outbox"
+        return [_outgoing.decode(data) for data in await self._server.of(partition).call("LRANGE", key, 0, limit - 1)]
+
+    async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
+        return await self._hot.changes(execution_ids)
+
+    async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
+        await self._run(lease, "taken", count, *gone)
+
+    async def wipe(self, lease: Lease) -> None:
+        link, prefix = self._server.of(lease.partition), keys.prefix(lease.partition)
+        pattern = prefix.replace("[", "\\[") + "*"
+        kept = {prefix + "lease", prefix + "inbox"}
+        cursor: Any = 0
+        while True:
+            cursor, found = await link.call("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_KEYS)
+            doomed = [key for key in found if key.decode() not in kept]
+            for first in range(0, len(doomed), PORTION):
+                await self._run(lease, "wipe", *doomed[first : first + PORTION])
+            if int(cursor) == 0:
+                return
+
+    async def restore(self, lease: Lease, executions: Mapping[str, bytes]) -> None:
+        items = [part for pair in executions.items() for part in pair]
+        for first in range(0, len(items), 2 * PORTION):
+            await self._run(lease, "restore", *items[first : first + 2 * PORTION])
+
+    async def mark_built(self, lease: Lease, store_id: str, commit_number: int) -> None:
+        await self._run(lease, "built", store_id, commit_number)
+        lease.commit_number = commit_number
+        await self._server.fleet.call("SET", keys.STORE, keys.mark(store_id), "NX")
+
+    async def _run(self, lease: Lease, what: str, *arguments: Any) -> None:
+        link = self._server.of(lease.partition)
+        await script("lease").run(link, keys.lease(lease.partition), lease.token, what, *arguments)

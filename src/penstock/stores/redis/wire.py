@@ -1,0 +1,192 @@
+"""A connection to Redis: calls go out as they come, replies come back in the same order.
+
+redis-py's client spends more time on a call than Redis does; here a call is one packed write and one future. A call
+that nobody waits for any more (its caller was cancelled) still takes its own reply, so replies never go astray.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any
+
+import hiredis
+
+from penstock.errors import Fenced, StoreError, StoreUnavailable
+from penstock.stores.redis.address import Address
+
+CALL_SECONDS = 10.0
+"""A server that takes longer for an answer counts as away."""
+CONNECT_SECONDS = 5.0
+WATCH_SECONDS = 1.0
+AWAY = (
+    "LOADING", "READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED",
+    "ASK", "UNBLOCKED",
+)  # fmt: skip
+"""Replies that say: not now. Everything else is about what was asked."""
+_NOTHING = object()
+
+
+class Refused(StoreError):
+    """Redis answered with an error; `code` is its first word."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"Redis refuses: {text}")
+        self.code = text.partition(" ")[0]
+
+
+class NotNow(StoreUnavailable):
+    """Redis is there and can't do it at the moment; `text` is what it says."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"Redis can't now: {text}")
+        self.code, self.text = text.partition(" ")[0], text
+
+
+def error_of(text: str) -> StoreError:
+    code = text.partition(" ")[0]
+    if code == "FENCED":
+        return Fenced(text.partition(" ")[2])
+    if code in AWAY:
+        return NotNow(text)
+    return Refused(text)
+
+
+class Wire(asyncio.Protocol):
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._reader = hiredis.Reader(replyError=error_of, notEnoughData=_NOTHING)
+        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
+        self._transport: asyncio.Transport | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._closed = self._loop.create_future()
+        self.is_open = False
+
+    def connection_made(self, transport: Any) -> None:
+        self._transport, self.is_open = transport, True
+        self._watch = self._loop.call_later(WATCH_SECONDS, self._look)
+
+    def call(self, *arguments: Any, seconds: float = CALL_SECONDS) -> asyncio.Future[Any]:
+        future = self._loop.create_future()
+        if not self.is_open or self._transport is None:
+            future.set_exception(StoreUnavailable("the connection to Redis is closed"))
+            return future
+        self._waiting.append((future, self._loop.time() + seconds))
+        self._transport.write(hiredis.pack_command(arguments))
+        return future
+
+    def data_received(self, data: bytes) -> None:
+        self._reader.feed(data)
+        while (reply := self._reader.gets()) is not _NOTHING:
+            future, _ = self._waiting.popleft()
+            if future.done():
+                continue
+            if isinstance(reply, StoreError):
+                future.set_exception(reply)
+            else:
+                future.set_result(reply)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_open = False
+        if self._watch is not None:
+            self._watch.cancel()
+        for future, _ in self._waiting:
+            if not future.done():
+                future.set_exception(StoreUnavailable(f"the connection to Redis broke: {error or 'it was closed'}"))
+        self._waiting.clear()
+        if not self._closed.done():
+            self._closed.set_result(None)
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    async def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+            await self._closed
+
+    def _look(self) -> None:
+        """A server that doesn't answer is as good as gone; whoever waits must hear of it."""
+        if self._waiting and self._waiting[0][1] < self._loop.time():
+            self.abort()
+        else:
+            self._watch = self._loop.call_later(WATCH_SECONDS, self._look)
+
+
+class Link:
+    """A connection that is made again after it broke."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._wire: Wire | None = None
+        self._connecting: asyncio.Task[Wire] | None = None
+        self.failed: StoreUnavailable | None = None
+        """Why the last attempt to connect failed, until one succeeds."""
+
+    @property
+    def is_open(self) -> bool:
+        return self._wire is not None and self._wire.is_open
+
+    async def call(self, *arguments: Any, seconds: float = CALL_SECONDS) -> Any:
+        wire = self._wire
+        if wire is None or not wire.is_open:
+            wire = await self._connect()
+        try:
+            return await wire.call(*arguments, seconds=seconds)
+        except NotNow as error:
+            if error.code == "READONLY":  # a replica by now: the name may lead elsewhere
+                wire.abort()
+            raise
+
+    async def pipeline(self, calls: list[tuple[Any, ...]]) -> list[Any]:
+        """Many calls, one round trip; raises the first error."""
+        wire = self._wire if self.is_open else await self._connect()
+        assert wire is not None  # noqa: S101 -- for the type checker
+        # each is looked at, whatever became of the first or of the caller: asyncio complains of errors that nobody saw
+        replies = await asyncio.gather(*[wire.call(*arguments) for arguments in calls], return_exceptions=True)
+        for reply in replies:
+            if isinstance(reply, BaseException):
+                raise reply
+        return replies
+
+    async def _connect(self) -> Wire:
+        """One attempt for all who wait for it."""
+        if self._connecting is None or self._connecting.done():
+            self._connecting = asyncio.create_task(self._open())
+        return await asyncio.shield(self._connecting)
+
+    async def _open(self) -> Wire:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                wire = await _connected(self.address)
+        except (OSError, TimeoutError, StoreUnavailable) as error:
+            reason = str(error) or "it doesn't answer"
+            self.failed = StoreUnavailable(f"Redis at {self.address} can't be reached: {reason}")
+            raise self.failed from None
+        self._wire, self.failed = wire, None
+        return wire
+
+    async def close(self) -> None:
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.wait((self._connecting,))
+            if not self._connecting.cancelled():
+                self._connecting.exception()
+        if self._wire is not None:
+            await self._wire.close()
+
+
+async def _connected(address: Address) -> Wire:
+    loop = asyncio.get_running_loop()
+    if address.path:
+        _, wire = await loop.create_unix_connection(Wire, address.path)
+    else:
+        _, wire = await loop.create_connection(Wire, address.host, address.port, ssl=address.tls)
+    try:
+        for greeting in address.greetings():
+            await wire.call(*greeting)
+    except BaseException:
+        wire.abort()
+        raise
+    return wire

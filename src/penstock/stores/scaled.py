@@ -1,0 +1,138 @@
+"""Redis in front of PostgreSQL: what is active is read from the one, everything else from the other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import structs
+
+from penstock.config import Settings, hide_password
+from penstock.engine.commands import Transition
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.errors import SchemaMismatch, SettingsError, StoreUnavailable
+from penstock.stores.base import Stored
+from penstock.stores.partial import history_of
+from penstock.stores.postgres.blobs import PostgresBlobs
+from penstock.stores.postgres.cold import PostgresColdStore
+from penstock.stores.records import ExecutionRow, FeedPart, Place, Search
+from penstock.stores.redis import keys
+from penstock.stores.redis.events import RedisEvents
+from penstock.stores.redis.hot import RedisHotStore, stored_of
+from penstock.stores.redis.queue import RedisTaskQueue
+from penstock.stores.redis.server import Server
+from penstock.stores.redis.sides import RedisSide
+
+PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
+
+
+class Sides(NamedTuple):
+    hot: RedisSide
+    cold: ScaledColdStore
+
+
+class ScaledColdStore(PostgresColdStore):
+    """An execution that Redis has is read from there: PostgreSQL has only its intent or a checkpoint."""
+
+    hot: RedisHotStore
+    events: RedisEvents
+
+    async def execution(self, execution_id: str) -> Stored | None:
+        try:
+            found = await self.hot.changes([execution_id])
+        except StoreUnavailable:
+            stored = await super().execution(execution_id)
+            if stored is not None and stored.record.state in EXECUTION_ENDS:
+                return stored  # that doesn't change any more
+            raise
+        if execution_id in found:
+            return stored_of(execution_id, found[execution_id])
+        return await super().execution(execution_id)
+
+    async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
+        found = await self.hot.changes([execution_id])
+        if execution_id not in found:
+            return await super().history(execution_id, after)
+        lines = [line for change in found[execution_id] for line in history_of(change)]
+        return [line for line in lines if line.seq > after]
+
+    async def search(self, search: Search) -> list[ExecutionRow]:
+        """What has begun and was never copied is PENDING in PostgreSQL; Redis knows better."""
+        if search.states and not {PENDING, RUNNING} & set(search.states):
+            return await super().search(search)
+        wide = structs.replace(search, states=tuple({*search.states, PENDING, RUNNING}) if search.states else ())
+        found: list[ExecutionRow] = []
+        while len(found) < search.limit:
+            rows = await super().search(wide)
+            await self._look_closer([row for row in rows if row.state == PENDING])
+            found += [row for row in rows if not search.states or row.state in search.states]
+            if len(rows) < wide.limit:
+                break
+            wide.before = rows[-1].n
+        return found[: search.limit]
+
+    async def _look_closer(self, rows: list[ExecutionRow]) -> None:
+        try:
+            begun = await self.hot.beginnings([row.execution_id for row in rows]) if rows else {}
+        except StoreUnavailable:
+            return  # then as it was heard of last
+        for row in rows:
+            if row.execution_id in begun:
+                row.state, row.started_at = RUNNING, begun[row.execution_id].started_at
+
+    async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
+        return await self.events.feed(after, limit)
+
+    async def feed_end(self) -> Place:
+        return await self.events.feed_end()
+
+
+class ScaledStores:
+    hot: RedisHotStore
+    queue: RedisTaskQueue
+    events: RedisEvents
+    split: Sides
+
+    def __init__(self, store: str, settings: Settings) -> None:
+        if settings.database is None:
+            raise SettingsError(
+                f"the store {hide_password(store)} needs a PostgreSQL beside it: set PENSTOCK_DATABASE=postgresql://…"
+            )
+        self.server = Server(store)
+        self.cold = ScaledColdStore(settings.database, partitions=settings.partitions)
+        self.blobs = PostgresBlobs(self.cold.database)
+
+    async def open(self) -> None:
+        """Raises `StoreUnavailable`, `SettingsError` or `SchemaMismatch`, with what to do."""
+        try:
+            await self.cold.open()
+            await self.server.open()
+            await self._claim()
+        except BaseException:
+            await self.close()
+            raise
+        partitions = self.cold.partitions
+        self.hot, self.queue = RedisHotStore(self.server, partitions), RedisTaskQueue(self.server, partitions)
+        self.cold.hot = self.hot
+        self.cold.events = self.events = RedisEvents(self.server, partitions)
+        self.split = Sides(RedisSide(self.server, self.hot), self.cold)
+
+    async def _claim(self) -> None:
+        """This Redis belongs to one store, and says to which."""
+        await self.server.fleet.call("SET", keys.STORE, keys.mark(self.cold.store_id), "NX")
+        store_id, _, layout = (await self.server.fleet.call("GET", keys.STORE)).decode().partition(" ")
+        if store_id != self.cold.store_id:
+            raise SettingsError(
+                f"Redis at {self.server.address} belongs to another Penstock database ({store_id}, and this one is "
+                f"{self.cold.store_id}); use another database number (redis://…/1), or empty it if that store is gone"
+            )
+        if layout != str(keys.LAYOUT):
+            raise SchemaMismatch(
+                f"Redis at {self.server.address} is laid out by another version of Penstock "
+                f"({layout or 'unknown'}; this one uses {keys.LAYOUT})"
+            )
+
+    async def close(self) -> None:
+        if hasattr(self, "queue"):
+            await self.queue.close()
+        await self.server.close()
+        await self.cold.close()

@@ -1,0 +1,270 @@
+"""While a store is away: 503 and when to come back, never 500; and what was accepted stays accepted."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import msgspec
+import pytest
+from fastapi import FastAPI
+from fastapi.routing import iter_route_contexts
+
+from penstock import Engine
+from penstock.api import health
+from penstock.api.app import create_app
+from penstock.config import Settings
+from penstock.errors import StoreUnavailable
+from penstock.orchestrator.plans import Plans
+from penstock.service import Service
+from penstock.service.fleet import EmbeddedFleet, ScaledFleet
+from penstock.stores.memory import MemoryStores
+from tests.api.asgi import Answer, call
+from tests.waiting import until
+
+START = b'{"definition": {"name": "flow", "nodes": [{"id": "a", "handler": "noop"}]}}'
+NEVER = b'{"definition": {"name": "never", "nodes": [{"id": "a", "handler": "sleep", "config": {"seconds": 900}}]}}'
+JSON = {"Content-Type": "application/json"}
+OK_WITHOUT_STORES = {"/health/live", "/metrics", "/", "/docs", "/openapi.json", "/api/v1/workflows/validate"}
+
+
+class Away:
+    """A part of the stores that a test takes away: every call fails as one does that can't reach its server."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+        self.error: Exception | None = None
+        self.hangs: set[str] = set()
+        self.replaced: dict[str, Any] = {}
+        self.calls: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.replaced.get(name) or getattr(self._real, name)
+        if not callable(found) or name in {"now", "knows"}:
+            return found
+        if not asyncio.iscoroutinefunction(found):
+            return partial(self._call, found)
+
+        async def answer(*given: Any, **more: Any) -> Any:
+            self.calls.append(name)
+            if name in self.hangs:
+                await asyncio.Event().wait()
+            self._fail()
+            return await found(*given, **more)
+
+        return answer
+
+    def _call(self, found: Any, *given: Any) -> Any:
+        self._fail()
+        return found(*given)
+
+    def _fail(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+class Nobody:
+    """A fleet of which nobody is there."""
+
+    async def workers(self) -> list[dict[str, Any]]:
+        return []
+
+    orchestrators = queues = workers
+
+
+class Place:
+    def __init__(self, app: FastAPI, engine: Engine, stores: Any) -> None:
+        self.app, self.engine, self.hot, self.cold = app, engine, stores.hot, stores.cold
+        self.stores = stores
+
+    async def call(self, method: str, target: str, body: bytes = b"") -> Answer:
+        return await call(self.app, method, target, JSON if body else {}, body=body)
+
+
+@asynccontextmanager
+async def place(*, split: bool = False, attended: bool = True) -> AsyncIterator[Place]:
+    """The engine keeps its stores; only the API's are taken away."""
+    settings = Settings()
+    async with Engine("memory://", settings=settings) as engine:
+        stores: Any = MemoryStores(engine.stores.hot.now)
+        stores.queue, stores.blobs = engine.stores.queue, engine.stores.blobs
+        stores.hot, stores.cold = Away(engine.stores.hot), Away(engine.stores.cold)
+        stores.split = object() if split else None
+        service = engine.service = Service(
+            stores, Plans(stores.cold, engine.registry.defaults), settings, engine.registry.defaults
+        )
+        fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator) if attended else Nobody()
+        yield Place(create_app(service, fleet, settings, version="1"), engine, stores)
+        stores.hot.error = stores.cold.error = None
+
+
+def with_place(scenario: Callable[[Place], Awaitable[None]], **options: Any) -> None:
+    async def main() -> None:
+        async with place(**options) as it:
+            await scenario(it)
+
+    asyncio.run(main())
+
+
+def assert_away(answer: Answer) -> None:
+    assert answer.status == 503, answer
+    assert answer.code == "unavailable"
+    assert int(answer.headers["retry-after"]) >= 1
+
+
+def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_is_away() -> None:
+    async def scenario(it: Place) -> None:
+        kept = (await it.call("POST", "/api/v1/executions", NEVER)).json["execution_id"]
+        waits = (
+            await it.call("POST", "/api/v1/workflow", msgspec.json.encode(msgspec.json.decode(START)["definition"]))
+        ).json
+        it.hot.error = StoreUnavailable("Redis doesn't answer")
+        it.cold.calls.clear()
+        for target in (
+            "/api/v1/executions",
+            "/api/v1/executions?wait=1",
+            f"/api/v1/executions/{kept}/cancel",
+            f"/api/v1/executions/{kept}/pause",
+            f"/api/v1/workflow/trigger/{waits['execution_id']}",
+        ):
+            body = START.replace(b"flow", b"new") if target.partition("?")[0].endswith("executions") else b""
+            assert_away(await it.call("POST", target, body))
+        batch = await it.call("POST", "/api/v1/executions/batch", b'{"executions": [%b, %b]}' % (START, START))
+        assert [item["error"]["status"] for item in batch.json["items"]] == [503, 503]
+        assert not {"create", "put_workflow", "steer", "trigger"} & set(it.cold.calls)
+        assert (await it.call("GET", f"/api/v1/executions/{kept}")).status == 200
+
+    with_place(scenario)
+
+
+def test_what_was_stored_is_answered_positively_though_the_rest_fails() -> None:
+    async def scenario(it: Place) -> None:
+        real = it.engine.stores.cold.create
+
+        async def create_and_lose_both(*given: Any) -> Any:
+            made = await real(*given)
+            it.hot.error = it.cold.error = StoreUnavailable("gone")
+            return made
+
+        it.cold.replaced["create"] = create_and_lose_both
+        for target in ("/api/v1/executions", "/api/v1/executions?wait=5"):
+            it.hot.error = it.cold.error = None
+            answer = await it.call("POST", target, START)
+            assert (answer.status, answer.json["state"]) == (201, "PENDING")
+            assert answer.headers["location"].endswith(answer.json["execution_id"])
+
+    with_place(scenario)
+
+
+def test_a_retry_that_is_stored_is_answered_though_its_letters_could_not_be_closed() -> None:
+    async def scenario(it: Place) -> None:
+        bad = b'{"definition": {"nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}]}}'
+        failed = (await it.call("POST", "/api/v1/executions?wait=20", bad)).json
+        assert failed["state"] == "FAILED"
+        real = it.engine.stores.cold.create
+
+        async def create_and_go(*given: Any) -> Any:
+            made = await real(*given)
+            it.cold.error = StoreUnavailable("gone")
+            return made
+
+        it.cold.replaced["create"] = create_and_go
+        answer = await it.call("POST", f"/api/v1/executions/{failed['execution_id']}/retry")
+        assert (answer.status, answer.json["retry_of"]) == (201, failed["execution_id"])
+
+    with_place(scenario)
+
+
+@pytest.mark.parametrize("which", ["cold", "both"])
+def test_no_route_answers_500_while_the_stores_are_away(which: str) -> None:
+    async def scenario(it: Place) -> None:
+        it.cold.error = StoreUnavailable("PostgreSQL doesn't answer")
+        it.hot.error = it.cold.error if which == "both" else None
+        for route in iter_route_contexts(it.app.routes):
+            assert route.path is not None
+            target = re.sub(r"\{\w+(?::(\w+))?\}", lambda match: _value(match[1]), route.path)
+            for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
+                answer = await it.call(method, target, START if method in {"POST", "PUT"} else b"")
+                assert answer.status != 500, (method, target, answer)
+                if answer.status == 503 and "health" not in target:
+                    assert_away(answer)
+                assert answer.status >= 400 or target in OK_WITHOUT_STORES or "batch" in target or _is_live(target), (
+                    method, target, answer,
+                )  # fmt: skip
+
+    with_place(scenario)
+
+
+def _value(kind: str | None) -> str:
+    return {"int": "7", "uuid": "0192e3a4-0000-7000-8000-000000000000"}.get(kind or "", "some-id")
+
+
+def _is_live(target: str) -> bool:
+    """Of this process alone."""
+    return target in {"/api/v1/workers", "/api/v1/orchestrators", "/api/v1/queues"}
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_ready_says_whether_each_store_answers(split: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    monkeypatch.setattr(health, "READY_SECONDS", 0.05)
+
+    async def scenario(it: Place) -> None:
+        async def status() -> int:
+            return (await it.call("GET", "/health/ready")).status
+
+        async def is_ready() -> bool:
+            return await status() == 200
+
+        await until(is_ready, "it is ready")
+        names = {"redis", "database"} if split else {"store"}
+        shown = (await it.call("GET", "/health")).json
+        assert shown["checks"].keys() == {*names, "orchestrator", "workers"}
+        for part in (it.hot, it.cold):
+            part.error = StoreUnavailable("away")
+            assert await status() == 503
+            assert (await it.call("GET", "/v1/health")).status == 503
+            shown = await it.call("GET", "/health")
+            assert shown.status == 503
+            assert any("away" in check.get("detail", "") for check in shown.json["checks"].values())
+            part.error = None
+        it.cold.hangs |= {"feed_end", "get_workflow"}
+        assert await status() == 503
+        it.cold.hangs.clear()
+        assert await status() == 200
+
+    with_place(scenario, split=split)
+
+
+def test_an_api_alone_is_ready_without_orchestrators() -> None:
+    async def scenario(it: Place) -> None:
+        assert (await it.call("GET", "/health/ready")).status == 200
+        assert (await it.call("GET", "/health")).json["checks"]["orchestrator"] == {"ok": False}
+
+    with_place(scenario, split=True, attended=False)
+
+
+def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
+    async def scenario() -> None:
+        stores: Any = MemoryStores(lambda: 1000.0)
+
+        async def workers() -> list[dict[str, Any]]:
+            about = {"queues": ["echo"], "running": 1, "heartbeats": 7}
+            return [
+                {"worker_id": name, **about, "seconds_since_heartbeat": seconds}
+                for name, seconds in (("alive", 4.9), ("slow", 14.0), ("dead", 15.1))
+            ]
+
+        async def orchestrators() -> list[dict[str, Any]]:
+            return [{"name": "one", "partitions": [0, 3]}]
+
+        stores.queue.worker_details, stores.hot.orchestrator_details = workers, orchestrators
+        fleet = ScaledFleet(stores)
+        assert [worker["worker_id"] for worker in await fleet.workers()] == ["alive", "slow"]
+        assert await fleet.orchestrators() == [{"name": "one", "partitions": [0, 3]}]
+        assert await fleet.queues() == []
+
+    asyncio.run(scenario())

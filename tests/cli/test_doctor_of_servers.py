@@ -1,0 +1,76 @@
+"""`penstock doctor` on Redis and PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from tests.cli.commands import penstock
+from tests.servers import bare_database_url, database_url, redis_server, redis_url
+
+
+def checks(cwd: Path, store: str, database: str | None = None) -> tuple[int, dict[str, tuple[str, str]]]:
+    given = ["--store", store, *(["--database", database] if database else [])]
+    done = penstock("doctor", "--json", *given, cwd=cwd)
+    found: list[dict[str, Any]] = json.loads(done.stdout)["checks"]
+    return done.returncode, {it["check"]: (it["outcome"], it["text"]) for it in found}
+
+
+def test_everything_that_is_well_is_said_to_be(tmp_path):
+    with redis_server() as server:
+        code, found = checks(tmp_path, server.url, database_url(partitions=2))
+    assert code == 0
+    fine = {"PostgreSQL", "PostgreSQL clock", "schema", "partitions", "Redis", "Redis memory", "Redis persistence",
+            "Redis clock", "lag"}  # fmt: skip
+    assert {name for name in fine if found[name][0] != "ok"} == set()
+    assert found["partitions"][1].startswith("2,")
+    assert found["fleet"] == ("note", "0 orchestrators, 0 workers; start one with 'penstock orchestrator'")
+
+
+def test_lag_is_shown(tmp_path):
+    url, database = redis_url(), database_url(partitions=2)
+    with redis.Redis.from_url(url) as client:
+        client.xadd("penstock:{1}:inbox", {"a": "b"})
+        client.rpush("penstock:{0}:outbox", "a", "b")
+    _, found = checks(tmp_path, url, database)
+    assert found["lag"] == ("ok", "1 entries in the inboxes, 2 in the outboxes")
+
+
+def test_settings_that_lose_data_are_found(tmp_path):
+    with redis_server(append_only=None, extra=("--maxmemory-policy", "allkeys-lru")) as server:
+        code, found = checks(tmp_path, server.url, database_url())
+    assert code == 1
+    assert found["Redis memory"][0] == "failed"
+    assert found["Redis persistence"][0] == "note"
+
+
+def test_another_stores_redis_is_found(tmp_path):
+    url = redis_url()
+    with redis.Redis.from_url(url) as client:
+        client.set("penstock:{fleet}:store", "somebody 1")
+    code, found = checks(tmp_path, url, database_url())
+    assert code == 1
+    assert found["Redis store"][0] == "failed"
+
+
+def test_a_database_that_was_not_migrated_is_found(tmp_path):
+    code, found = checks(tmp_path, redis_url(), bare_database_url())
+    assert code == 1
+    assert found["schema"][0] == "failed"
+    assert "penstock migrate" in found["schema"][1]
+
+
+def test_servers_that_are_away_are_told_without_passwords(tmp_path):
+    code, found = checks(tmp_path, "redis://:secret@127.0.0.1:1", "postgresql://u:secret@127.0.0.1:1/d")
+    assert code == 1
+    assert found["PostgreSQL"][0] == found["Redis"][0] == "failed"
+    assert "secret" not in json.dumps(found)
+
+
+def test_redis_without_a_database_is_told(tmp_path):
+    code, found = checks(tmp_path, redis_url())
+    assert code == 1
+    assert "PENSTOCK_DATABASE" in found["PostgreSQL"][1]

@@ -1,0 +1,99 @@
+"""`penstock up`: servers and all roles as processes, from one command."""
+
+from __future__ import annotations
+
+import re
+import signal
+import stat
+
+import psutil
+
+from tests.cli.commands import penstock, write
+from tests.cli.fleet import Started, asked, servers, started
+from tests.servers import open_folder
+from tests.waiting import until_now
+
+HANDLERS = "import penstock\n@penstock.handler('greet')\ndef greet(config):\n    return {'text': 'hello'}\n"
+FLOW = {"definition": {"name": "flow", "nodes": [{"id": "a", "handler": "greet"}]}}
+SMALL = ("--port", "0", "--workers", "1", "--orchestrators", "1", "--handlers", "handlers.py")
+ALONE = {"REDIS_URL": "", "DATABASE_URL": ""}
+
+
+def address_of(up: Started) -> str:
+    return up.says("Penstock is ready at ").rpartition(" ")[2]
+
+
+def below(up: Started) -> list[psutil.Process]:
+    return psutil.Process(up.process.pid).children(recursive=True)
+
+
+def role(up: Started, name: str) -> psutil.Process:
+    return next(each for each in below(up) if each.cmdline()[1:4] == ["-m", "penstock", name])
+
+
+def test_a_workflow_runs_and_is_there_after_the_next_start():
+    with open_folder() as folder:
+        write(folder, {"handlers.py": HANDLERS})
+        with started("up", *SMALL, cwd=folder, env=ALONE) as up:
+            ended = asked(f"{address_of(up)}/api/v1/executions?wait=30", FLOW)
+            assert ended["state"] == "COMPLETED"
+            assert stat.S_IMODE((folder / ".penstock" / "env").stat().st_mode) == 0o600
+            processes = below(up)
+            assert up.terminate() == 0
+            assert "stopped; the data stay in .penstock" in up.output
+            assert not [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+        with started("up", *SMALL, cwd=folder, env=ALONE) as up:
+            again = asked(f"{address_of(up)}/api/v1/executions/{ended['execution_id']}")
+            assert again["nodes"]["a"]["output"] == {"text": "hello"}
+            assert up.terminate() == 0
+
+
+def test_what_ends_is_started_again(tmp_path):
+    write(tmp_path, {"handlers.py": HANDLERS})
+    with started("up", *SMALL, cwd=tmp_path, env=servers()) as up:
+        address = address_of(up)
+        first = role(up, "worker")
+        first.kill()
+        up.says("worker-1 ended with code 137; it is started again")
+        until_now(lambda: any(each["worker_id"].split("-")[1] != str(first.pid)
+                              for each in asked(f"{address}/api/v1/workers")["items"]))  # fmt: skip
+        assert asked(f"{address}/api/v1/executions?wait=30", FLOW)["state"] == "COMPLETED"
+        assert up.terminate() == 0
+
+
+def test_nothing_is_left_when_it_is_killed(tmp_path):
+    write(tmp_path, {"handlers.py": HANDLERS})
+    with started("up", *SMALL, cwd=tmp_path, env=servers()) as up:
+        address_of(up)
+        processes = below(up)
+        assert len(processes) > 3
+        up.process.send_signal(signal.SIGKILL)
+        up.ends()
+        until_now(lambda: not [it for it in processes if it.is_running() and it.status() != psutil.STATUS_ZOMBIE])
+
+
+def test_a_handler_that_cannot_be_imported_is_told(tmp_path):
+    write(tmp_path, {"handlers.py": "import not_there\n"})
+    env = servers()
+    done = penstock("up", *SMALL, cwd=tmp_path, env=env)
+    assert done.returncode == 2
+    assert re.search(r"penstock up: \S+-1 ended with code 2\..*No module named 'not_there'", done.stderr)
+
+
+def test_one_folder_is_for_one_of_them(tmp_path):
+    write(tmp_path, {"handlers.py": HANDLERS})
+    env = servers()
+    with started("up", *SMALL, cwd=tmp_path, env=env) as up:
+        address_of(up)
+        done = penstock("up", *SMALL, cwd=tmp_path, env=env)
+        assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+        assert "another 'penstock up' runs in .penstock" in done.stderr
+        assert up.terminate() == 0
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = penstock("up", "--folder", "file/here", cwd=tmp_path, env=servers())
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--folder" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

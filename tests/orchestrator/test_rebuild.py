@@ -1,0 +1,390 @@
+"""A hot store that has lost its data, or gone back in time, is built again from the cold one."""
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from penstock.engine.commands import Task
+from penstock.engine.events import CancelRequested, PauseRequested, ResumeRequested, TaskFailed, TaskStarted
+from penstock.engine.events import TaskError as Error
+from penstock.errors import Fenced, StoreUnavailable
+from penstock.orchestrator import rebuild
+from penstock.orchestrator.owner import PartitionOwner
+from penstock.orchestrator.recovery import recover
+from penstock.orchestrator.service import Orchestrator
+from penstock.stores.base import Kept as KeptNode
+from penstock.stores.base import NewExecution
+from penstock.stores.task_queue import key_of
+from penstock.telemetry.metrics import Metrics
+from tests.orchestrator.desk import SplitDesk, diamond, node
+from tests.waiting import until
+
+
+async def _owner(desk: SplitDesk, name: str = "owner-1") -> PartitionOwner:
+    """Of a partition that is built."""
+    owner = await desk.own(name)
+    await desk.build(owner)
+    return owner
+
+
+async def _lose(desk: SplitDesk) -> PartitionOwner:
+    """Everything, and a new owner builds it again and recovers."""
+    desk.stores.lose_everything()
+    owner = await _owner(desk, "owner-2")
+    await recover(desk.stores, 0, owner.lease.position)
+    await desk.drain(owner)
+    return owner
+
+
+def _keys(tasks: list[Task]) -> list[tuple[str, int, int]]:
+    return sorted((task.node, task.generation, task.attempt) for task in tasks)
+
+
+async def _say_it_runs(desk: SplitDesk, task: Task) -> None:
+    await desk.stores.queue.started("worker-1", [TaskStarted(*key_of(task), "worker-1", desk.now)])
+
+
+def test_a_new_store_is_marked_and_the_next_owner_finds_it_built() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        assert await desk.build(owner) == 0
+        assert desk.stores.hot.marks == ["the store"]
+        assert owner.lease.commit_number == rebuild.AHEAD
+        assert await desk.build(await desk.own("owner-1")) is None
+
+    asyncio.run(scenario())
+
+
+def test_what_runs_goes_on_from_its_checkpoint_in_a_new_generation_and_costs_no_attempt() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        name = await desk.start(diamond(), defaults={"retry": {"max_attempts": 1}})
+        await desk.drain(owner)
+        await desk.succeed(await desk.fetch(), b'{"x":1}')
+        await desk.drain(owner)
+        b, _c = await desk.fetch()
+        await _say_it_runs(desk, b)
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        owner = await _lose(desk)
+        assert await desk.states(name) == {"a": "COMPLETED", "b": "QUEUED", "c": "QUEUED"}
+        tasks = await desk.fetch()
+        generation = (await desk.stored(name)).record.generation
+        assert generation > 1
+        assert _keys(tasks) == [("b", generation, 1), ("c", generation, 1)]
+        assert tasks[0].inputs == [("a", b'{"x":1}')]
+        await desk.succeed(tasks)
+        await desk.work(owner)
+        assert await desk.state(name) == "COMPLETED"
+        stored = await desk.stored(name)
+        assert [line.seq for line in stored.history] == list(range(1, len(stored.history) + 1))
+
+    asyncio.run(scenario())
+
+
+def test_what_a_worker_of_the_lost_generation_reports_changes_nothing() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        name = await desk.start([node("a")])
+        await desk.drain(owner)
+        old = await desk.fetch()
+        await desk.checkpoint(owner)
+        owner = await _lose(desk)
+        await desk.succeed(old)
+        await desk.drain(owner)
+        assert await desk.states(name) == {"a": "QUEUED"}
+        assert _keys(await desk.fetch()) == [("a", 3, 1)]
+
+    asyncio.run(scenario())
+
+
+def test_what_was_never_checkpointed_begins_again_in_the_new_generation() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        name = await desk.start([node("a")])
+        await desk.drain(owner)
+        assert _keys(await desk.fetch()) == [("a", 1, 1)]
+        owner = await _lose(desk)
+        tasks = await desk.fetch()
+        assert _keys(tasks) == [("a", 3, 1)], "or two workers would have the same task"
+        await desk.succeed(tasks)
+        await desk.drain(owner)
+        assert await desk.state(name) == "COMPLETED"
+
+    asyncio.run(scenario())
+
+
+def test_what_has_ended_and_was_archived_does_not_come_back() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        name = await desk.start([node("a")])
+        await desk.work(owner)
+        await desk.archiver(owner).drain()
+        owner = await _lose(desk)
+        assert not desk.stores.hot.changes
+        assert await desk.fetch() == []
+        assert await desk.state(name) == "COMPLETED"
+
+    asyncio.run(scenario())
+
+
+def test_a_retry_is_due_when_it_was() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        await desk.start([node("a", retry={"initial_delay_seconds": 20, "jitter_seconds": 0})])
+        await desk.drain(owner)
+        (task,) = await desk.fetch()
+        await desk.report(TaskFailed(*key_of(task), "worker-1", desk.now, Error("handler", "no")))
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        owner = await _lose(desk)
+        assert await desk.stores.hot.next_due(0) == 1020.0
+        assert await desk.fetch() == []
+        desk.now = 1020.0
+        await desk.drain(owner)
+        assert _keys(await desk.fetch()) == [("a", 3, 2)]
+
+    asyncio.run(scenario())
+
+
+def test_a_paused_execution_is_paused_still_and_goes_on_with_the_resume() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        name = await desk.start([node("a")])
+        await desk.stores.hot.append([PauseRequested(name)])
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        owner = await _lose(desk)
+        assert await desk.state(name) == "PAUSED"
+        assert desk.stores.queue.depth() == 0
+        await desk.stores.hot.append([ResumeRequested(name)])
+        assert _keys(await desk.work(owner)) == [("a", 3, 1)]
+        assert await desk.state(name) == "COMPLETED"
+
+    asyncio.run(scenario())
+
+
+def test_a_wish_that_is_newer_than_the_checkpoint_is_asked_for_again() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        name = await desk.start([node("a")])
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        await desk.stores.cold.steer(name, "cancel")
+        await desk.stores.hot.append([CancelRequested(name)])
+        await desk.drain(owner)
+        await _lose(desk)
+        assert await desk.state(name) == "CANCELLED"
+
+    asyncio.run(scenario())
+
+
+def test_nodes_that_a_retry_keeps_are_kept_again() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        await _owner(desk)
+        plan = await desk.workflow([node("a"), node("b", "a")])
+        name = await desk.accept(plan)
+        intent = await desk.stores.cold.intent(name)
+        assert intent is not None
+        desk.stores.cold._write(NewExecution(intent.record, kept=[KeptNode("a", b"{}")]))
+        owner = await _lose(desk)
+        assert [task.node for task in await desk.work(owner)] == ["b"]
+
+    asyncio.run(scenario())
+
+
+def test_a_store_that_has_gone_back_in_time_is_built_again_also_if_only_its_owner_knows() -> None:
+    async def scenario(*, cold_knows: bool) -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        name = await desk.start(diamond())
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        image = desk.stores.hot.image()
+        await desk.succeed(await desk.fetch())
+        await desk.drain(owner)
+        if cold_knows:
+            await desk.checkpoint(owner)
+        desk.stores.hot.become(image)
+        later = await desk.own("owner-1")
+        assert later.lease.commit_number < owner.lease.commit_number
+        assert await desk.build(later, 0 if cold_knows else owner.lease.commit_number) == 1
+        await desk.drain(later)
+        expected = {"a": "COMPLETED", "b": "QUEUED", "c": "QUEUED"} if cold_knows else {"a": "QUEUED"}
+        assert await desk.states(name) == expected
+
+    asyncio.run(scenario(cold_knows=True))
+    asyncio.run(scenario(cold_knows=False))
+
+
+def test_a_hot_store_that_was_built_for_another_cold_store_is_not_taken_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        await desk.start(diamond())
+        await desk.drain(owner)
+        await desk.stores.rows.put_copies(0, 0, [])
+        monkeypatch.setattr(desk.stores.split.cold, "store_id", "another")
+        assert await desk.build(await desk.own("owner-1")) is not None
+        assert desk.stores.hot.marks == ["another"]
+
+    asyncio.run(scenario())
+
+
+def test_a_rebuild_that_was_broken_off_is_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store has its mark and a commit number that nobody else doubts: but it is wiped."""
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        name = await desk.start(diamond())
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        known = owner.lease.commit_number + 5
+        with pytest.MonkeyPatch.context() as outage:
+            outage.setattr(desk.stores.split.hot, "restore", _fails)
+            with pytest.raises(StoreUnavailable):
+                await desk.build(owner, known)
+        assert not desk.stores.hot.changes
+        later = await desk.own("owner-1")
+        assert await desk.build(later) == 1
+        await desk.drain(later)
+        assert await desk.states(name) == {"a": "QUEUED"}
+
+    asyncio.run(scenario())
+
+
+async def _fails(*_: object) -> None:
+    raise StoreUnavailable("no answer")
+
+
+def test_an_owner_that_is_none_any_more_rebuilds_nothing() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        zombie = await desk.own("owner-1", seconds=1.0)
+        desk.now += 5.0
+        owner = await _owner(desk, "owner-2")
+        name = await desk.start([node("a")])
+        await desk.drain(owner)
+        with pytest.raises(Fenced):
+            await desk.build(zombie)
+        assert await desk.states(name) == {"a": "QUEUED"}
+
+    asyncio.run(scenario())
+
+
+def test_many_come_back_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuild, "PORTION", 3)
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        names = [await desk.start([node("a")]) for _ in range(10)]
+        await desk.drain(owner)
+        checkpointer = desk.checkpointer(owner)
+        checkpointer.dirty.update(names[::2])
+        await checkpointer.copy()
+        owner = await _lose(desk)
+        assert len(await desk.work(owner)) == 10
+        assert {await desk.state(name) for name in names} == {"COMPLETED"}
+
+    asyncio.run(scenario())
+
+
+def test_an_execution_whose_checkpoint_cannot_be_read_begins_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        names = [await desk.start([node("a")]) for _ in range(2)]
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        desk.stores.rows.changes[names[0]] = [b"\xc1"]
+        owner = await _lose(desk)
+        await desk.work(owner)
+        assert {await desk.state(name) for name in names} == {"COMPLETED"}
+
+    with caplog.at_level(logging.CRITICAL, "penstock.orchestrator"):
+        asyncio.run(scenario())
+
+
+def test_an_orchestrator_builds_its_partition_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.orchestrator.service.LEASE_SECONDS", 0.1)
+    monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        desk, metrics = SplitDesk(), Metrics()
+        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
+        orchestrator.start()
+        name = await desk.start([node("a"), node("b", "a")])
+        await until(desk.stores.queue.depth)
+        old: Any = await desk.fetch()
+        desk.stores.lose_everything()
+        await until(desk.stores.queue.depth)
+        await desk.succeed(old)
+        await desk.succeed(await desk.fetch())
+        await until(desk.stores.queue.depth)
+        await desk.succeed(await desk.fetch())
+        await until(lambda: desk.row(name).record.state == "COMPLETED")
+        assert metrics.rebuilt
+        await orchestrator.stop()
+
+    asyncio.run(scenario())
+
+
+def test_an_owner_with_nothing_to_do_notices_that_its_store_has_gone_back_in_time() -> None:
+    """Without a broken connection, and with its lease: only a commit can tell."""
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        image = desk.stores.hot.image()
+        await desk.start([node("a")])
+        await desk.work(owner)
+        desk.stores.hot.become(image)
+        assert await desk.stores.hot.renew(owner.lease, 60.0)
+        desk.now += 60.0
+        with pytest.raises(Fenced):
+            await owner.step()
+
+    asyncio.run(scenario())
+
+
+def test_an_orchestrator_notices_that_its_store_has_gone_back_behind_what_it_has_seen_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.orchestrator.service.LEASE_SECONDS", 0.2)
+
+    async def scenario() -> None:
+        desk, metrics = SplitDesk(), Metrics()
+        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
+        orchestrator.start()
+        await orchestrator.recovered.wait()
+        await desk.start([node("a"), node("b", "a")])
+        await until(desk.stores.queue.depth)
+        image = desk.stores.hot.image()
+        await desk.succeed(await desk.fetch())
+        await until(desk.stores.queue.depth)
+        known = desk.stores.hot._partitions[0].commit_number
+        desk.stores.hot.become(image)
+        assert desk.stores.rows.numbers[0] < desk.stores.hot._partitions[0].commit_number < known
+        desk.now += 60.0  # and it has nothing to write, because it reads on from a position that isn't there yet
+        await until(lambda: metrics.rebuilt == 1)
+        await until(desk.stores.queue.depth)
+        assert _keys(await desk.fetch()) == [("a", 3, 1)]
+        assert metrics.fenced
+        await orchestrator.stop()
+
+    asyncio.run(scenario())

@@ -1,0 +1,381 @@
+"""What has finished goes to the cold store and leaves the hot one; what runs is copied there."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import pytest
+
+from penstock.engine.events import CancelRequested, ExecutionStarted, PauseRequested, TaskFailed, TaskStarted
+from penstock.engine.events import TaskError as Error
+from penstock.errors import Fenced, StoreUnavailable
+from penstock.orchestrator import archiver, transfer
+from penstock.orchestrator.service import Orchestrator
+from penstock.stores.records import LetterSearch
+from penstock.stores.split import Copy
+from penstock.stores.task_queue import key_of
+from penstock.telemetry.metrics import Metrics
+from tests.orchestrator.desk import SplitDesk, diamond, node
+from tests.waiting import until
+
+Put = Callable[[int, int, Sequence[Copy]], Any]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiver, "COLLECT_SECONDS", 0.0)
+    monkeypatch.setattr(transfer, "AWAY_SECONDS", 0.001)
+
+
+def _refuse(
+    desk: SplitDesk, monkeypatch: pytest.MonkeyPatch, why: Callable[[Sequence[Copy]], Exception | None]
+) -> None:
+    """The cold store fails with what `why` answers."""
+    put = desk.stores.rows.put_copies
+
+    async def refuse(partition: int, number: int, copies: Sequence[Copy]) -> None:
+        if (error := why(copies)) is not None:
+            raise error
+        await put(partition, number, copies)
+
+    monkeypatch.setattr(desk.stores.split.cold, "put_copies", refuse)
+
+
+def test_what_has_ended_is_in_the_cold_store_with_everything_and_in_the_hot_store_no_more() -> None:
+    async def scenario() -> None:
+        desk, metrics = SplitDesk(), Metrics()
+        owner = await desk.own()
+        name = await desk.start(diamond())
+        await desk.work(owner)
+        before = await desk.stored(name)
+        desk.now += 0.25
+        await desk.archiver(owner, metrics).drain()
+        assert not desk.stores.hot.changes
+        assert not desk.stores.hot.boxes[0]
+        assert await desk.stored(name) == desk.row(name) == before
+        assert desk.stores.rows.numbers == [owner.lease.commit_number]
+        assert metrics.archived == 1
+        assert metrics.archive_seconds.total == pytest.approx(0.25)
+
+    asyncio.run(scenario())
+
+
+def test_many_are_archived_until_the_outbox_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiver, "MOST_ENTRIES", 7)
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        names = [await desk.start([node("a")]) for _ in range(30)]
+        await desk.work(owner)
+        await desk.archiver(owner).drain()
+        assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
+        assert not desk.stores.hot.changes
+
+    asyncio.run(scenario())
+
+
+def test_an_execution_that_is_paused_says_so_in_the_cold_store_and_stays_in_the_hot_one() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        name = await desk.start(diamond())
+        await desk.stores.hot.append([PauseRequested(name)])
+        await desk.drain(owner)
+        await desk.archiver(owner).drain()
+        assert desk.row(name).record.state == "PAUSED"
+        assert name in desk.stores.hot.changes
+
+    asyncio.run(scenario())
+
+
+def test_dead_letters_are_brought_once_also_while_their_execution_runs() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        nodes = [node("bad", retry={"max_attempts": 1}), node("slow")]
+        await desk.start(nodes, on_failure="continue")
+        await desk.drain(owner)
+        bad, slow = sorted(await desk.fetch(), key=lambda task: task.node)
+        await desk.report(TaskFailed(*key_of(bad), "worker-1", desk.now, Error("handler", "no")))
+        await desk.drain(owner)
+        archive = desk.archiver(owner)
+        await archive.drain()
+        assert [row.letter.node for row in await desk.stores.cold.letters(LetterSearch())] == ["bad"]
+        await desk.succeed([slow])
+        await desk.drain(owner)
+        await archive.drain()
+        assert len(await desk.stores.cold.letters(LetterSearch())) == 1
+        assert not desk.stores.hot.changes
+
+    asyncio.run(scenario())
+
+
+def test_a_cold_store_that_is_away_is_waited_for_and_warned_of_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        name = await desk.start([node("a")])
+        await desk.work(owner)
+        left = iter(range(5))
+        _refuse(desk, monkeypatch, lambda _: StoreUnavailable("away") if next(left, None) is not None else None)
+        await desk.archiver(owner).drain()
+        assert desk.row(name).record.state == "COMPLETED"
+
+    with caplog.at_level(logging.WARNING, "penstock.orchestrator"):
+        asyncio.run(scenario())
+    assert [record.message for record in caplog.records] == ["partition 0 can't be archived, and waits: away"]
+
+
+def test_what_the_cold_store_refuses_for_its_content_stays_in_the_hot_store_and_stops_nobody_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        names = [await desk.start([node("a")]) for _ in range(9)]
+        bad = names[4]
+        await desk.work(owner)
+        _refuse(
+            desk, monkeypatch, lambda copies: ValueError("\\u0000") if bad in {c.execution_id for c in copies} else None
+        )
+        await desk.archiver(owner).drain()
+        assert not desk.stores.hot.boxes[0]
+        assert set(desk.stores.hot.changes) == {bad}
+        states = {name: str(desk.row(name).record.state) for name in names}
+        assert states.pop(bad) == "PENDING"
+        assert set(states.values()) == {"COMPLETED"}
+        assert await desk.state(bad) == "COMPLETED", "readers ask the hot store first"
+
+    with caplog.at_level(logging.ERROR, "penstock.orchestrator"):
+        asyncio.run(scenario())
+    assert len(caplog.records) == 1
+
+
+def test_a_cold_store_that_refuses_everything_is_away_and_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        names = [await desk.start([node("a")]) for _ in range(4)]
+        await desk.work(owner)
+        left = iter(range(9))
+        _refuse(desk, monkeypatch, lambda _: RuntimeError("a bug") if next(left, None) is not None else None)
+        await desk.archiver(owner).drain()
+        assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
+        assert not desk.stores.hot.changes
+
+    asyncio.run(scenario())
+
+
+def test_only_the_owner_takes_entries_off_the_outbox() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        zombie = await desk.own("owner-1", seconds=1.0)
+        name = await desk.start([node("a")])
+        await desk.work(zombie)
+        desk.now += 5.0
+        await desk.own("owner-2")
+        with pytest.raises(Fenced):
+            await desk.archiver(zombie).drain()
+        assert len(desk.stores.hot.boxes[0]) == 1
+        assert name in desk.stores.hot.changes
+
+    asyncio.run(scenario())
+
+
+def test_an_end_is_not_archived_when_what_led_to_it_was_lost_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A FLUSHALL after the outbox was read, and before the executions were."""
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        empty = desk.stores.hot.image()
+        owner = await desk.own()
+        name = await desk.start([node("a")])
+        await desk.work(owner)
+        changes = desk.stores.split.hot.changes
+
+        async def too_late(names: Collection[str]) -> Any:
+            desk.stores.hot.become(empty)
+            return await changes(names)
+
+        monkeypatch.setattr(desk.stores.split.hot, "changes", too_late)
+        with pytest.raises(Fenced):
+            await desk.archiver(owner).drain()
+        assert str(desk.row(name).record.state) == "PENDING"
+
+    asyncio.run(scenario())
+
+
+def test_a_call_that_takes_entries_off_is_never_made_twice_by_one_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its answer may be lost and the call still be done, later: it would take off what was never archived."""
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        await desk.start([node("a")])
+        await desk.work(owner)
+        calls = 0
+
+        async def lost(_lease: object, count: int, _gone: object) -> None:
+            nonlocal calls
+            if count:  # else it takes nothing, and only asks whether it may
+                calls += 1
+                raise StoreUnavailable("no answer")
+
+        monkeypatch.setattr(desk.stores.split.hot, "taken", lost)
+        with pytest.raises(StoreUnavailable):
+            await desk.archiver(owner).drain()
+        assert calls == 1
+
+    asyncio.run(scenario())
+
+
+def test_what_runs_is_copied_as_it_is_and_what_has_ended_is_left_to_the_archiver() -> None:
+    async def scenario() -> None:
+        desk, metrics = SplitDesk(), Metrics()
+        owner = await desk.own()
+        over = await desk.start([node("a")])
+        await desk.work(owner)
+        name = await desk.start(diamond())
+        await desk.drain(owner)
+        (task,) = await desk.fetch()
+        await desk.stores.queue.started("worker-1", [TaskStarted(*key_of(task), "worker-1", desk.now)])
+        await desk.drain(owner)
+        checkpointer = desk.checkpointer(owner, metrics)
+        checkpointer.dirty.update({name, over, "unknown"})
+        await checkpointer.copy()
+        assert desk.row(name) == await desk.stored(name)
+        assert desk.row(name).runs["a"].state == "RUNNING"
+        assert desk.row(over).record.state == "PENDING"
+        assert metrics.checkpointed == 1
+        assert not checkpointer.dirty
+
+    asyncio.run(scenario())
+
+
+def test_a_late_checkpoint_does_not_undo_an_archive() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        name = await desk.start(diamond())
+        await desk.drain(owner)
+        late = list(desk.stores.hot.changes[name])
+        await desk.work(owner)
+        await desk.archiver(owner).drain()
+        await desk.carrier(owner).put([Copy(name, transfer.summary_from(late), late)])
+        assert desk.row(name).record.state == "COMPLETED"
+        assert str((await desk.stored(name)).record.state) == "COMPLETED"
+
+    asyncio.run(scenario())
+
+
+def test_copies_come_with_a_commit_number_that_covers_what_is_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that the store has and the owner hasn't heard of yet may be part of them."""
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        name = await desk.start(diamond())
+        commit, heard = desk.stores.hot.commit, asyncio.Event()
+
+        async def done_but_not_heard(given: Any) -> None:
+            await commit(given)
+            await heard.wait()
+
+        monkeypatch.setattr(desk.stores.hot, "commit", done_but_not_heard)
+        stepping = asyncio.create_task(owner.step())
+        await until(lambda: name in desk.stores.hot.changes)
+        assert owner.lease.commit_number == 0
+        checkpointing = asyncio.create_task(desk.checkpoint(owner))
+        asyncio.get_running_loop().call_later(0.05, heard.set)
+        await checkpointing
+        await stepping
+        assert desk.stores.rows.numbers == [1]
+
+    asyncio.run(scenario())
+
+
+def test_a_start_of_an_execution_that_has_been_archived_runs_nothing() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        name = await desk.start([node("a")])
+        await desk.work(owner)
+        await desk.archiver(owner).drain()
+        await desk.stores.hot.append([ExecutionStarted(name), CancelRequested(name)])
+        assert await desk.work(owner) == []
+        assert desk.row(name).record.state == "COMPLETED"
+        assert not desk.stores.hot.changes
+
+    asyncio.run(scenario())
+
+
+def test_an_orchestrator_archives_and_checkpoints_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.orchestrator.checkpointer.CHECKPOINT_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        desk, metrics = SplitDesk(), Metrics()
+        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
+        orchestrator.start()
+        name = await desk.start([node("a"), node("b", "a")])
+        await until(desk.stores.queue.depth)
+        await until(lambda: desk.row(name).record.state == "RUNNING")
+        await desk.succeed(await desk.fetch())
+        await until(desk.stores.queue.depth)
+        await desk.succeed(await desk.fetch())
+        await until(lambda: desk.row(name).record.state == "COMPLETED")
+        await until(lambda: not desk.stores.hot.changes)
+        assert metrics.archived == 1
+        assert metrics.checkpointed
+        assert metrics.fenced == 0
+        await orchestrator.stop()
+
+    asyncio.run(scenario())
+
+
+def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_begins_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.orchestrator.service.RECONCILE_SECONDS", 0.05)
+
+    calls = 0
+
+    async def away(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+        raise StoreUnavailable("away")
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000)
+        orchestrator.start()
+        runs = await desk.start([node("a")])
+        await until(desk.stores.queue.depth)
+        owner = orchestrator.owned[0]
+        with pytest.MonkeyPatch.context() as outage:
+            for name in ("intents", "started", "wishes", "get_workflow"):
+                outage.setattr(desk.stores.cold, name, away)
+            outage.setattr(desk.stores.split.cold, "put_copies", _unavailable)
+            waits = await desk.accept(await desk.plans.need("flow", 1))
+            await desk.stores.hot.append([ExecutionStarted(waits)])
+            await desk.succeed(await desk.fetch())
+            await until(lambda: desk.stores.hot.boxes[0])
+            assert await desk.state(runs) == "COMPLETED"
+            assert desk.stores.queue.depth() == 0
+            asked = calls
+            await until(lambda: calls > asked + 3)
+            assert orchestrator.owned == {0: owner}, "it owns the partition all the while"
+        await until(lambda: desk.row(runs).record.state == "COMPLETED")
+        await until(desk.stores.queue.depth)
+        await desk.succeed(await desk.fetch())
+        await until(lambda: desk.row(waits).record.state == "COMPLETED")
+        await orchestrator.stop()
+
+    asyncio.run(scenario())
+
+
+async def _unavailable(*_: object) -> None:
+    raise StoreUnavailable("away")

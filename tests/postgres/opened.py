@@ -1,0 +1,74 @@
+"""A cold store on a database of its own, and copies to put into it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from penstock.engine.commands import DeadLetter, ExecutionRecord, Transition
+from penstock.engine.events import Value
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.stores import codec
+from penstock.stores.base import NewExecution
+from penstock.stores.postgres.cold import PostgresColdStore
+from penstock.stores.split import Copy, summary_of
+from tests.contract.facts import record
+from tests.servers import database_url
+
+
+def with_store(test: Callable[[PostgresColdStore], Awaitable[None]]) -> Callable[[], None]:
+    """Makes a test of a coroutine function that takes an opened store with one partition."""
+
+    def run() -> None:
+        asyncio.run(with_opened(database_url(1), test))
+
+    run.__name__, run.__doc__, run.__module__ = str(getattr(test, "__name__", "")), test.__doc__, test.__module__
+    return run
+
+
+async def with_opened(url: str, test: Callable[[PostgresColdStore], Awaitable[Any]]) -> Any:
+    store = PostgresColdStore(url)
+    try:
+        await store.open()
+        return await test(store)
+    finally:
+        await store.close()
+
+
+def new(name: str, **fields: Any) -> NewExecution:
+    made = record(name)
+    made.created_at = fields.pop("created_at", made.created_at)
+    made.labels = fields.pop("labels", {})
+    return NewExecution(made, **fields)
+
+
+def copy_of(
+    name: str,
+    state: ExecutionState,
+    revision: int,
+    *,
+    generation: int = 1,
+    changes: bool = True,
+    letters: Sequence[DeadLetter] = (),
+    outputs: Mapping[str, Value] | None = None,
+    finished_at: float = 1009.0,
+) -> Copy:
+    """What the owner sends; its history has one line for each revision."""
+    told = record(name, state, generation=generation, started_at=1001.0)
+    if state in EXECUTION_ENDS:
+        told.finished_at = finished_at
+    parts = [change_of(told, revision, dict(outputs or {}))] if changes else []
+    return Copy(name, summary_of(told, revision), parts, list(letters))
+
+
+def change_of(told: ExecutionRecord, revision: int, outputs: dict[str, Value]) -> bytes:
+    lines = [Transition(seq, 1000.0 + seq, "", "PENDING", str(told.state), 0) for seq in range(1, revision + 1)]
+    return codec.encode(codec.Change(codec.SCHEMA, told, [], outputs, lines))
+
+
+async def shown(store: PostgresColdStore, name: str) -> tuple[str, int, int]:
+    """State, generation and number of history lines of an execution."""
+    stored = await store.execution(name)
+    assert stored is not None
+    return str(stored.record.state), stored.record.generation, len(stored.history)

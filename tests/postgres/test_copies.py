@@ -1,0 +1,178 @@
+"""What comes from the hot store: late, twice, out of order. The row and the changes only go forward."""
+
+import pytest
+
+from penstock.engine.commands import AttemptFailure, DeadLetter
+from penstock.engine.events import TaskError
+from penstock.engine.states import ExecutionState
+from penstock.errors import Conflict
+from penstock.stores.postgres.cold import PostgresColdStore
+from penstock.stores.records import LetterSearch, Search
+from penstock.stores.split import Copy
+from tests.contract.facts import letter
+from tests.postgres.opened import copy_of, new, shown, with_store
+
+RUNNING, PAUSED = ExecutionState.RUNNING, ExecutionState.PAUSED
+COMPLETED, FAILED = ExecutionState.COMPLETED, ExecutionState.FAILED
+
+
+@with_store
+async def test_an_archive_ends_an_execution_and_has_its_history(store: PostgresColdStore) -> None:
+    await store.create([new("a"), new("b")])
+    await store.put_copies(0, 5, [copy_of("a", COMPLETED, 3)])
+    assert await shown(store, "a") == ("COMPLETED", 1, 3)
+    assert await shown(store, "b") == ("PENDING", 1, 0)
+    assert [line.seq for line in await store.history("a", 1) or []] == [2, 3]
+    assert await store.history("b") == []
+    assert await store.history("unknown") is None
+    assert await store.started(0) == ["b"]
+    intents = await store.intents(["a", "b", "unknown", "a\x00", "half \ud800"])
+    assert {name: str(intent.record.state) for name, intent in intents.items()} == {"a": "COMPLETED", "b": "PENDING"}
+    with pytest.raises(Conflict, match="COMPLETED"):
+        await store.steer("a", "cancel")
+
+
+@with_store
+async def test_a_late_checkpoint_does_not_undo_an_archive(store: PostgresColdStore) -> None:
+    await store.create([new("a")])
+    await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
+    assert await shown(store, "a") == ("RUNNING", 1, 2)
+    await store.put_copies(0, 2, [copy_of("a", FAILED, 4)])
+    for late in (copy_of("a", RUNNING, 3), copy_of("a", RUNNING, 9), copy_of("a", RUNNING, 1, generation=2)):
+        await store.put_copies(0, 3, [late])
+        assert await shown(store, "a") == ("FAILED", 1, 4)
+    await store.put_copies(0, 3, [copy_of("a", COMPLETED, 9, generation=2)])
+    assert await shown(store, "a") == ("FAILED", 1, 4)
+    assert await store.unfinished(0) == []
+
+
+@with_store
+async def test_copies_of_a_lower_generation_or_revision_change_nothing(store: PostgresColdStore) -> None:
+    await store.create([new("a")])
+    await store.put_copies(0, 1, [copy_of("a", RUNNING, 5, generation=2)])
+    for late in (
+        copy_of("a", COMPLETED, 9),
+        copy_of("a", PAUSED, 4, generation=2),
+        copy_of("a", PAUSED, 5, generation=2),
+    ):
+        await store.put_copies(0, 1, [late])
+        assert await shown(store, "a") == ("RUNNING", 2, 5)
+    (kept,) = await store.unfinished(0)
+    assert (kept.execution_id, kept.generation, len(kept.changes)) == ("a", 2, 1)
+    await store.put_copies(0, 1, [copy_of("a", COMPLETED, 6, generation=2)])
+    assert await shown(store, "a") == ("COMPLETED", 2, 6)
+
+
+@with_store
+async def test_a_summary_without_changes_leaves_those_that_are_stored_and_they_may_follow(
+    store: PostgresColdStore,
+) -> None:
+    await store.create([new("a"), new("b")])
+    await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
+    await store.put_copies(0, 1, [copy_of("a", PAUSED, 3, changes=False)])
+    assert await shown(store, "a") == ("RUNNING", 1, 2)
+    assert [row.execution_id for row in await store.search(Search(states=("PAUSED",)))] == ["a"]
+    await store.put_copies(0, 1, [copy_of("a", PAUSED, 3)])
+    assert await shown(store, "a") == ("PAUSED", 1, 3)
+    await store.put_copies(0, 1, [copy_of("b", FAILED, 4, changes=False)])
+    assert await shown(store, "b") == ("FAILED", 1, 0)
+    await store.put_copies(0, 1, [copy_of("b", FAILED, 4)])
+    assert await shown(store, "b") == ("FAILED", 1, 4)
+
+
+@with_store
+async def test_changes_of_an_earlier_generation_do_not_follow_a_summary(store: PostgresColdStore) -> None:
+    await store.create([new("a"), new("b")])
+    summaries = [copy_of("a", RUNNING, 2, generation=2, changes=False)]
+    summaries.append(copy_of("b", FAILED, 4, generation=2, changes=False))
+    await store.put_copies(0, 1, summaries)
+    await store.put_copies(0, 1, [copy_of("a", RUNNING, 5), copy_of("b", RUNNING, 4)])
+    assert [await store.history(name) for name in ("a", "b")] == [[], []]
+
+
+@with_store
+async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_another(store: PostgresColdStore) -> None:
+    await store.create([new("a"), new("b")])
+    copies = [copy_of("a", PAUSED, 2), copy_of("a", RUNNING, 3, changes=False), copy_of("b", COMPLETED, 2)]
+    await store.put_copies(0, 1, [*copies, copy_of("b", RUNNING, 9), copy_of("b", RUNNING, 1)])
+    rows = {row.execution_id: row.state for row in await store.search(Search())}
+    assert rows == {"a": "RUNNING", "b": "COMPLETED"}
+    assert [len(kept.changes) for kept in await store.unfinished(0)] == [1]
+
+
+@with_store
+async def test_what_has_begun_no_longer_waits_whatever_its_record_says(store: PostgresColdStore) -> None:
+    await store.create([new("a")])
+    await store.put_copies(0, 1, [copy_of("a", ExecutionState.PENDING, 1)])
+    with pytest.raises(Conflict, match="can be triggered"):
+        await store.trigger("a", None, {})
+    assert await store.started(0) == ["a"]
+
+
+@with_store
+async def test_copies_of_the_unknown_are_dropped(store: PostgresColdStore) -> None:
+    await store.put_copies(0, 7, [copy_of("unknown", COMPLETED, 3, letters=[letter("unknown")])])
+    assert await store.execution("unknown") is None
+    assert await store.letters(LetterSearch(closed=True)) == []
+    assert await store.commit_number(0) == 7
+
+
+@with_store
+async def test_the_commit_number_never_goes_down(store: PostgresColdStore) -> None:
+    assert await store.commit_number(0) == 0
+    for given, expected in ((5, 5), (3, 5), (5, 5), (2**40, 2**40)):
+        await store.put_copies(0, given, [])
+        assert await store.commit_number(0) == expected
+
+
+@with_store
+async def test_each_generation_is_greater_than_the_last(store: PostgresColdStore) -> None:
+    assert [await store.raise_generation(0) for _ in range(3)] == [2, 3, 4]
+
+
+@with_store
+async def test_a_letter_is_stored_once_and_closed_ones_stay_closed(store: PostgresColdStore) -> None:
+    await store.create([new("a")])
+    only_letters = Copy("a", None, [], [letter("a", "p"), letter("a", "q")])
+    for _ in range(2):
+        await store.put_copies(0, 1, [only_letters])
+    rows = await store.letters(LetterSearch())
+    assert [(row.id, row.letter.node) for row in rows] == [(2, "q"), (1, "p")]
+    await store.close_letters([1], "dropped", 5.0)
+    await store.put_copies(0, 1, [copy_of("a", FAILED, 3, letters=[*only_letters.letters, letter("a", "r")])])
+    assert [row.letter.node for row in await store.letters(LetterSearch())] == ["r", "q"]
+    assert await store.execution("a") is not None
+
+
+@with_store
+async def test_texts_that_handlers_choose_do_not_stop_an_archive(store: PostgresColdStore) -> None:
+    error = TaskError("odd\x00category", "boom \x00", detail={"\x00": "\x00"})
+    await store.create([new("a")])
+    copy = copy_of("a", FAILED, 3, letters=[DeadLetter("a", "n\x00", "h\x00", 1.0, [AttemptFailure(1, 1.0, error)])])
+    assert copy.summary is not None
+    copy.summary.error, copy.summary.error_node = error, "n\x00"
+    await store.put_copies(0, 1, [copy])
+    (row,) = await store.search(Search())
+    assert (row.error, row.error_node) == (error, "n\x00")
+    for search in (LetterSearch(category="odd\x00category"), LetterSearch(handler="h\x00")):
+        (found,) = await store.letters(search)
+        assert found.letter == copy.letters[0]
+    assert await store.letters(LetterSearch(category="odd")) == []
+
+
+@with_store
+async def test_what_is_unfinished_comes_in_pages_by_id_without_what_waits_or_has_ended(
+    store: PostgresColdStore,
+) -> None:
+    names = [f"e{number:03}" for number in range(250)]
+    await store.create([new(name, waits=name == "e007") for name in reversed(names)])
+    await store.put_copies(
+        0, 1, [copy_of("e008", COMPLETED, 2), copy_of("e009", RUNNING, 2), copy_of("e010", PAUSED, 3)]
+    )
+    seen: list[str] = []
+    while page := await store.unfinished(0, seen[-1] if seen else "", 100):
+        seen += [kept.execution_id for kept in page]
+    assert seen == [name for name in names if name not in ("e007", "e008")]
+    first = {kept.execution_id: kept for kept in await store.unfinished(0, "e008", 3)}
+    assert [len(first[name].changes) for name in ("e009", "e010", "e011")] == [1, 1, 0]
+    assert first["e011"].generation == 1

@@ -1,0 +1,145 @@
+"""A server that is away, stops in between, refuses to write or doesn't answer: a clear error, and no hang."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import psycopg
+import pytest
+
+from penstock.errors import StoreError, StoreUnavailable
+from penstock.local import PostgresServer
+from penstock.stores.postgres import database
+from penstock.stores.postgres.blobs import PostgresBlobs
+from penstock.stores.postgres.cold import PostgresColdStore
+from penstock.stores.postgres.migrating import migrate
+from tests.postgres.opened import new, with_opened, with_store
+from tests.servers import bare_database_url, database_url, postgres_server
+
+Scenario = Callable[[PostgresColdStore, PostgresServer], Awaitable[None]]
+
+
+def _on_own_server(scenario: Scenario) -> None:
+    with postgres_server(fsync=True) as server:
+        migrate(server.url, 1)
+        asyncio.run(with_opened(server.url, lambda store: scenario(store, server)))
+
+
+def test_a_server_that_is_down_is_unavailable_and_works_again_after_a_restart() -> None:
+    async def scenario(store: PostgresColdStore, server: PostgresServer) -> None:
+        for stop in (server.stop, server.kill):
+            name = stop.__name__
+            await store.create([new(name)])
+            await asyncio.gather(*(store.started(0) for _ in range(6)))  # connections that are idle when it goes
+            await asyncio.to_thread(stop)
+            for call in (store.create([new("refused")]), store.started(0), store.put_copies(0, 1, []), store.keys()):
+                with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
+                    await call
+            await asyncio.to_thread(server.start)
+            assert name in await store.started(0)
+        assert sorted(await store.started(0)) == ["kill", "stop"]
+
+    _on_own_server(scenario)
+
+
+def test_a_restart_between_two_calls_is_not_noticed() -> None:
+    async def scenario(store: PostgresColdStore, server: PostgresServer) -> None:
+        await asyncio.gather(*(store.started(0) for _ in range(6)))
+        await asyncio.to_thread(server.stop)
+        await asyncio.to_thread(server.start)
+        for number in range(10):
+            await store.create([new(f"after-{number}")])
+        assert len(await store.started(0)) == 10
+
+    _on_own_server(scenario)
+
+
+@with_store
+async def test_a_connection_that_an_administrator_ends_between_two_calls_is_not_noticed(
+    store: PostgresColdStore,
+) -> None:
+    await store.started(0)
+    async with store.database.connection() as connection:
+        ended = connection.info.backend_pid
+        await connection.execute("SELECT 1")
+    with psycopg.connect(_url(store), autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", (ended,))
+    await store.create([new("a")])
+    assert await store.started(0) == ["a"]
+
+
+def test_a_read_only_server_is_unavailable_for_writes_and_answers_reads() -> None:
+    url = bare_database_url()
+    migrate(url, 1)
+    name = url.rpartition("/")[2]
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
+
+    async def scenario(store: PostgresColdStore) -> None:
+        assert await store.started(0) == []
+        for call in (store.create([new("a")]), store.put_copies(0, 1, []), PostgresBlobs(store.database).put(b"x")):
+            with pytest.raises(StoreUnavailable, match="read-only"):
+                await call
+
+    asyncio.run(with_opened(url, scenario))
+
+
+def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "CALL_SECONDS", 0.3)
+    url = database_url(1)
+
+    async def scenario(store: PostgresColdStore) -> None:
+        await store.create([new("a"), new("b")])
+        with psycopg.connect(url) as other:
+            other.execute("SELECT 1 FROM executions WHERE id = 'a' FOR UPDATE")
+            for _ in range(database.CONNECTIONS + 2):  # each must give its place back
+                with pytest.raises(StoreUnavailable, match="hasn't answered"):
+                    await store.steer("a", "cancel")
+            await store.steer("b", "cancel")
+        await store.steer("a", "cancel")
+        assert set(await store.wishes(0)) == {"a", "b"}
+
+    asyncio.run(with_opened(url, scenario))
+
+
+@with_store
+async def test_a_call_that_is_cancelled_leaves_nothing_behind(store: PostgresColdStore) -> None:
+    for _ in range(database.CONNECTIONS * 2):
+        task = asyncio.ensure_future(store.create([new("never", idempotency_key="k")]))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await store.create([new("a")])
+    assert "a" in await store.started(0)
+
+
+@with_store
+async def test_more_calls_than_connections_wait_for_their_turn(store: PostgresColdStore) -> None:
+    names = [f"e{number}" for number in range(database.CONNECTIONS * 5)]
+    await asyncio.gather(*(store.create([new(name)]) for name in names))
+    assert sorted(await store.started(0)) == sorted(names)
+
+
+@with_store
+async def test_a_refused_call_stores_nothing_and_harms_no_other(store: PostgresColdStore) -> None:
+    await store.create([new("a")])
+    with pytest.raises(StoreError, match="by_id"):
+        await store.create([new("b"), new("a")])
+    with pytest.raises(StoreError, match="0x00"):
+        await store.create([new("c"), new("nul \x00")])
+    assert await store.started(0) == ["a"]
+
+
+def test_a_closed_store_says_so() -> None:
+    async def scenario() -> None:
+        store = PostgresColdStore(database_url(1))
+        await store.open()
+        await store.close()
+        with pytest.raises(StoreUnavailable, match="closed"):
+            await store.started(0)
+
+    asyncio.run(scenario())
+
+
+def _url(store: PostgresColdStore) -> str:
+    return store.database._conninfo

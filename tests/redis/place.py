@@ -1,0 +1,68 @@
+"""A hot store and a task queue on a real Redis, without a cold store beside them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from penstock.engine.commands import Commands, Task
+from penstock.stores import codec
+from penstock.stores.base import Lease
+from penstock.stores.redis.hot import RedisHotStore
+from penstock.stores.redis.queue import RedisTaskQueue
+from penstock.stores.redis.server import Server
+from penstock.stores.redis.sides import RedisSide
+from tests.contract.facts import HOUR, queued, started, task
+from tests.servers import redis_url
+
+NAME = "execution-1"
+
+
+class Place:
+    """One partition, and what an owner does in it."""
+
+    def __init__(self, url: str) -> None:
+        self.server = Server(url)
+        self.hot, self.queue = RedisHotStore(self.server, 1), RedisTaskQueue(self.server, 1)
+        self.side = RedisSide(self.server, self.hot)
+        self.lease = Lease(0, "", "", 0, 0)
+
+    async def call(self, *arguments: Any) -> Any:
+        return await self.server.main.call(*arguments)
+
+    async def own(self, name: str = "owner-1") -> None:
+        lease = await self.hot.acquire(0, name, HOUR)
+        assert lease is not None
+        self.lease = lease
+
+    async def commit(self, *changes: Commands, position: int | None = None) -> None:
+        at = self.lease.position if position is None else position
+        await self.hot.commit(codec.new_commit(self.lease, at, changes))
+        self.lease.commit_number += 1
+        self.lease.position = at
+
+    async def hand_out(self, *nodes: str) -> list[Task]:
+        """Of an execution that begins with it."""
+        tasks = [task(NAME, node) for node in nodes]
+        await self.commit(started(NAME))
+        await self.commit(queued(*tasks))
+        return tasks
+
+    async def inbox(self) -> list[Any]:
+        return [event for _, event in await self.hot.receive(0, self.lease.position, 1000, 0.0)]
+
+
+@asynccontextmanager
+async def place(url: str | None = None) -> AsyncIterator[Place]:
+    it = Place(url or redis_url())
+    try:
+        await it.server.open()
+        await it.own()
+        yield it
+    finally:
+        await it.queue.close()
+        await it.server.close()
+
+
+Scenario = Callable[[Place], Coroutine[Any, Any, None]]

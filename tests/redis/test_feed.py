@@ -1,0 +1,81 @@
+"""Each partition's commits as a lane of the feed."""
+
+import asyncio
+
+import pytest
+
+from penstock.engine.commands import Commands, Transition
+from penstock.stores.records import FeedGap
+from penstock.stores.redis.commits import FEED_SLOTS as SLOTS
+from penstock.stores.redis.events import RedisEvents
+from tests.contract.facts import started
+from tests.redis.place import place
+
+
+def _line(name: str, seq: int) -> Commands:
+    return Commands(name, history=[Transition(seq, 1.0, "a", "PENDING", "QUEUED", 1)])
+
+
+def test_a_commits_lines_can_be_read_on_from_anywhere_in_it() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            events = RedisEvents(it.server, 1)
+            assert await events.feed_end() == (0,)
+            await it.commit(*(started(f"execution-{number}") for number in range(3)))
+            await it.commit()
+            await it.commit(_line("execution-1", 2))
+            parts = await events.feed((0,))
+            assert [part.position for part in parts] == [SLOTS, SLOTS + 1, SLOTS + 2, 3 * SLOTS]
+            assert await events.feed((SLOTS + 1,)) == parts[2:]
+            assert await events.feed(await events.feed_end()) == []
+            assert parts[-1].lines == [Transition(2, 1.0, "a", "PENDING", "QUEUED", 1)]
+
+    asyncio.run(scenario())
+
+
+def test_a_place_behind_which_something_was_trimmed_is_refused() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            events = RedisEvents(it.server, 1)
+            for seq in range(1, 5):
+                await it.commit(_line("execution-1", seq))
+            await it.call("XTRIM", "penstock:{0}:events", "MAXLEN", "2")
+            assert len(await events.feed((2 * SLOTS + SLOTS - 1,))) == 2  # everything behind it is there
+            with pytest.raises(FeedGap):
+                await events.feed((SLOTS + SLOTS - 1,))
+
+    asyncio.run(scenario())
+
+
+def test_a_place_in_the_middle_of_a_commit_that_was_trimmed_is_refused() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            events = RedisEvents(it.server, 1)
+            await it.commit(_line("execution-1", 1), _line("execution-2", 1))
+            await it.commit(_line("execution-1", 2))
+            await it.call("XTRIM", "penstock:{0}:events", "MAXLEN", "1")
+            assert len(await events.feed((SLOTS + 1,))) == 1
+            with pytest.raises(FeedGap):
+                await events.feed((SLOTS,))
+
+    asyncio.run(scenario())
+
+
+def test_news_begin_with_what_is_committed_next() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            events = RedisEvents(it.server, 1)
+            await it.commit(_line("execution-1", 1))
+            news = events.news()
+            assert await anext(news) == []
+            await it.commit(_line("execution-1", 2))
+            async with asyncio.timeout(10):
+                assert [part.lines[0].seq for part in await anext(news)] == [2]
+            for seq in range(3, 6):
+                await it.commit(_line("execution-1", seq))
+            await it.call("XTRIM", "penstock:{0}:events", "MAXLEN", "1")
+            with pytest.raises(FeedGap):
+                await anext(news)
+            await news.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(scenario())

@@ -1,0 +1,78 @@
+"""What a dead worker leaves in Redis goes with it."""
+
+import asyncio
+from typing import Any, Self
+
+from penstock.stores import codec
+from penstock.stores.base import Lease, partition_of
+from penstock.stores.redis.hot import RedisHotStore
+from penstock.stores.redis.queue import RedisTaskQueue
+from penstock.stores.redis.server import Server
+from tests.contract.facts import HOUR, queued, started, success, task
+from tests.servers import redis_url
+
+PARTITIONS = 3
+WORKER = "worker-1"
+QUEUES = {"echo"}
+NAMES = {partition_of(name, PARTITIONS): name for name in map("execution-{}".format, range(20))}
+"""One of each partition."""
+
+
+class Shop:
+    """A task in each of several partitions, and who looks after them."""
+
+    def __init__(self) -> None:
+        self.server = Server(redis_url())
+        self.hot, self.queue = RedisHotStore(self.server, PARTITIONS), RedisTaskQueue(self.server, PARTITIONS)
+        self.leases: list[Lease] = []
+
+    async def __aenter__(self) -> Self:
+        await self.server.open()
+        self.leases = [await _hand_out(self.hot, partition) for partition in range(PARTITIONS)]
+        await self.queue.heartbeat(WORKER, QUEUES, [])
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.queue.close()
+        await self.server.close()
+
+    async def consumers(self) -> list[int]:
+        streams = [f"penstock:{{{partition}}}:tasks:0:echo" for partition in range(PARTITIONS)]
+        groups: list[list[Any]] = [await self.server.main.call("XINFO", "CONSUMERS", key, "workers") for key in streams]
+        return list(map(len, groups))
+
+
+async def _hand_out(hot: RedisHotStore, partition: int) -> Lease:
+    lease = await hot.acquire(partition, "owner", HOUR)
+    assert lease is not None
+    name = NAMES[partition]
+    for change in (started(name), queued(task(name, "a"))):
+        await hot.commit(codec.new_commit(lease, 0, [change]))
+        lease.commit_number += 1
+    return lease
+
+
+def test_a_worker_that_died_idle_is_a_consumer_nowhere_once_one_owner_has_reaped_it() -> None:
+    async def scenario() -> None:
+        async with Shop() as it:
+            taken = await it.queue.fetch(WORKER, QUEUES, 10)
+            await it.queue.report(WORKER, [success(each, WORKER) for each in taken])
+            assert await it.consumers() == [1] * PARTITIONS
+            assert await it.queue.reap(0, it.leases[0].token, WORKER) == 0
+            assert await it.consumers() == [0] * PARTITIONS
+            assert await it.queue.workers() == {}
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_died_with_tasks_is_known_until_all_of_them_are_taken_back() -> None:
+    async def scenario() -> None:
+        async with Shop() as it:
+            assert len(await it.queue.fetch(WORKER, QUEUES, 10)) == PARTITIONS
+            for lease in it.leases:
+                assert list(await it.queue.workers()) == [WORKER]
+                assert await it.queue.reap(lease.partition, lease.token, WORKER) == 1
+            assert await it.consumers() == [0] * PARTITIONS
+            assert await it.queue.workers() == {}
+
+    asyncio.run(scenario())

@@ -1,0 +1,63 @@
+"""Positions of events that share an entry."""
+
+import asyncio
+import logging
+
+import pytest
+
+from penstock.engine.events import ExecutionStarted, TaskFailed
+from penstock.stores import codec
+from penstock.stores.redis.inbox import LAST, SLOTS, events_of, keep_from, read_after
+from tests.contract.facts import started, success, task
+from tests.redis.place import NAME, place
+
+START = codec.encode(ExecutionStarted(NAME))
+
+
+def test_a_position_says_where_to_read_on_and_what_may_go() -> None:
+    assert (read_after(0), keep_from(0)) == ("0-0", "1-0")
+    half = SLOTS + 3  # the fourth event of the first entry: the entry is read again, and stays
+    assert (read_after(half), keep_from(half)) == ("0-0", "1-0")
+    done = SLOTS + LAST
+    assert (read_after(done), keep_from(done)) == ("1-0", "1-1")
+    later = 8 * SLOTS + 3
+    assert (read_after(later), keep_from(later)) == ("1-6", "1-7")
+
+
+def test_the_last_event_of_an_entry_closes_it() -> None:
+    entries = [(b"1-0", [b"1", START] * 3), (b"1-1", [b"1", START])]
+    positions = [position for position, _ in events_of(entries, 0)]
+    assert positions == [SLOTS, SLOTS + 1, SLOTS + LAST, 2 * SLOTS + LAST]
+    assert [position for position, _ in events_of(entries, SLOTS)] == positions[1:]
+
+
+def test_garbage_in_an_inbox_is_dropped_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.call("XADD", "penstock:{0}:inbox", "1-*", "1", b"\xc1garbage", "1", START, "1", b"{}")
+            await it.call("XADD", "penstock:{0}:inbox", "1-*", "1", b"garbage alone")
+            await it.hot.append([ExecutionStarted(NAME)])
+            received = await it.hot.receive(0, 0, 10, 0.0)
+            assert [event for _, event in received] == [ExecutionStarted(NAME)] * 2
+            await it.commit(started(NAME), position=received[-1][0])
+            assert await it.call("XLEN", "penstock:{0}:inbox") == 0
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(scenario())
+    assert "can't be read and is dropped" in caplog.text
+
+
+def test_a_result_of_a_newer_schema_fails_its_attempt_with_the_reason() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            result = codec.encode(success(task(NAME), "worker-1"))
+            unknown = codec.encode(["TaskSucceededTwice", NAME, "fetch", 1, 1, "worker-1", {"new": True}])
+            await it.call("XADD", "penstock:{0}:inbox", "1-*", "2", result, "1", unknown)
+            for event in await it.inbox():
+                assert isinstance(event, TaskFailed)
+                assert event.retryable
+                assert event.error.category == "schema"
+                assert (event.execution_id, event.node, event.attempt) == (NAME, "fetch", 1)
+            assert len(await it.inbox()) == 2
+
+    asyncio.run(scenario())

@@ -1,0 +1,190 @@
+"""Servers that can't be used are refused with the reason; ones that go away come back."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from penstock.engine.events import ExecutionStarted
+from penstock.errors import Fenced, SettingsError, StoreError, StoreUnavailable
+from penstock.stores.redis.address import parse
+from penstock.stores.redis.server import Server, check_version
+from penstock.stores.redis.wire import error_of
+from tests.contract.facts import started
+from tests.redis.place import NAME, Place, place
+from tests.servers import redis_server, redis_url
+from tests.waiting import until
+
+
+@pytest.mark.parametrize(
+    ("info", "fine"),
+    [
+        ({"redis_version": "7.0.15"}, True),
+        ({"redis_version": "8.2.0"}, True),
+        ({"redis_version": "6.2.14"}, False),
+        ({"redis_version": "7.2.4", "valkey_version": "8.0.1"}, True),
+        ({"redis_version": "7.2.4", "valkey_version": "7.2.5"}, False),
+        ({}, False),
+    ],
+)
+def test_redis_7_and_valkey_8_are_the_oldest(info: dict[str, str], *, fine: bool) -> None:
+    if fine:
+        check_version(info)
+    else:
+        with pytest.raises(SettingsError, match=r"or newer is needed"):
+            check_version(info)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("FENCED somebody else", Fenced),
+        ("OOM command not allowed", StoreUnavailable),
+        ("READONLY You can't write against a read only replica.", StoreUnavailable),
+        ("LOADING Redis is loading the dataset in memory", StoreUnavailable),
+        ("MISCONF Redis is configured to save RDB snapshots", StoreUnavailable),
+        ("WRONGTYPE Operation against a key", StoreError),
+        ("NOPERM this user has no permissions", StoreError),
+    ],
+)
+def test_an_error_of_redis_is_not_now_or_not_at_all(text: str, kind: type[StoreError]) -> None:
+    error = error_of(text)
+    assert type(error) is kind or (kind is not Fenced and isinstance(error, kind))
+    assert isinstance(error, StoreUnavailable) == issubclass(kind, StoreUnavailable)
+
+
+def test_a_url_that_makes_no_sense_is_refused_without_its_password() -> None:
+    with pytest.raises(SettingsError) as refused:
+        parse("redis://:hunter2@localhost:port/0")
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_server_that_throws_data_away_is_refused() -> None:
+    with redis_server(append_only=None, extra=("--maxmemory-policy", "allkeys-lru")) as server:
+
+        async def scenario() -> None:
+            it = Server(server.url)
+            with pytest.raises(SettingsError, match="noeviction"):
+                await it.open()
+            await it.close()
+
+        asyncio.run(scenario())
+
+
+def test_a_server_that_is_not_there_says_so() -> None:
+    async def scenario() -> None:
+        it = Server("redis://127.0.0.1:1/0")
+        with pytest.raises(StoreUnavailable, match="can't be reached"):
+            await it.open()
+        with pytest.raises(StoreUnavailable):
+            it.check_open()
+        await it.close()
+
+    asyncio.run(scenario())
+
+
+def test_keys_of_something_else_are_refused_before_anything_is_written() -> None:
+    async def scenario() -> None:
+        it = Place(redis_url())
+        await it.server.open()
+        await it.call("SET", "penstock:{0}:timers", "mine")
+        with pytest.raises(StoreError, match="used by something else"):
+            await it.own()
+        assert await it.call("KEYS", "*") == [b"penstock:{0}:timers"]
+        await it.server.close()
+
+    asyncio.run(scenario())
+
+
+def test_out_of_memory_nothing_new_is_accepted_but_what_frees_memory_is() -> None:
+    async def body(it: Place) -> None:
+        await it.commit(started(NAME))
+        await it.call("CONFIG", "SET", "maxmemory", "1")
+        with pytest.raises(StoreUnavailable, match="OOM"):
+            await it.hot.append([ExecutionStarted("execution-2")])
+        await it.commit()
+        await it.queue.heartbeat("worker-1", {"echo"}, [])
+
+        async def is_closed() -> bool:
+            try:
+                it.hot.check_open()
+            except StoreUnavailable as error:
+                return "out of memory" in str(error)
+            return False
+
+        await until(is_closed, "the store to say that it is full")
+
+    _alone(body)
+
+
+def test_what_goes_away_comes_back() -> None:
+    """A connection that broke is made again by the next call, and what was asked meanwhile failed."""
+    with redis_server(append_only="always") as server:
+
+        async def scenario() -> None:
+            async with place(server.url) as it:
+                await it.commit(started(NAME))
+                waiting = asyncio.create_task(it.hot.receive(0, 0, 10, 60.0))
+                await asyncio.sleep(0)
+                await asyncio.to_thread(server.kill)
+                with pytest.raises(StoreUnavailable):
+                    await waiting
+                with pytest.raises(StoreUnavailable):
+                    await it.commit(started(NAME))
+                await asyncio.to_thread(server.start)
+
+                async def is_back() -> bool:
+                    try:
+                        it.hot.check_open()
+                        return await it.hot.known([NAME]) == {NAME}
+                    except StoreUnavailable:
+                        return False
+
+                await until(is_back, "the store to be back")
+                await it.hot.append([ExecutionStarted(NAME)])
+                assert await it.inbox() == [ExecutionStarted(NAME)]
+
+        asyncio.run(scenario())
+
+
+def test_a_server_that_stands_still_counts_as_away() -> None:
+    with redis_server(append_only=None) as server:
+
+        async def scenario() -> None:
+            async with place(server.url) as it:
+                info = (await it.call("INFO", "server")).decode()
+                pid = int(info.partition("process_id:")[2].split()[0])
+                os.kill(pid, signal.SIGSTOP)
+                try:
+                    waiting = asyncio.ensure_future(it.server.main._wire.call("PING", seconds=0.01))  # type: ignore[union-attr]
+                    with pytest.raises(StoreUnavailable):
+                        await waiting
+                finally:
+                    os.kill(pid, signal.SIGCONT)
+
+        asyncio.run(scenario())
+
+
+def test_a_call_that_was_given_up_takes_its_own_reply() -> None:
+    async def body(it: Place) -> None:
+        calls = [asyncio.create_task(it.call("ECHO", f"{number}")) for number in range(100)]
+        await asyncio.sleep(0)
+        for call in calls[::2]:
+            call.cancel()
+        rest = await asyncio.gather(*calls[1::2])
+        assert rest == [f"{number}".encode() for number in range(1, 100, 2)]
+
+    _alone(body)
+
+
+def _alone(body: Callable[[Place], Coroutine[Any, Any, None]]) -> None:
+    with redis_server(append_only=None) as server:
+
+        async def scenario() -> None:
+            async with place(server.url) as it:
+                await body(it)
+
+        asyncio.run(scenario())

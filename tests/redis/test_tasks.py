@@ -1,0 +1,123 @@
+"""Where a task is, whoever moved it: a stop must find it."""
+
+import asyncio
+
+from penstock.engine.commands import Commands
+from penstock.engine.events import TaskFailed
+from penstock.stores import codec
+from penstock.stores.redis.entries import TaskKey
+from tests.contract.facts import queued, stop, success, task
+from tests.redis.place import NAME, Place, place
+from tests.waiting import until
+
+ECHO = {"echo"}
+STREAM = "penstock:{0}:tasks:0:echo"
+
+
+async def _entries(it: Place) -> int:
+    return int(await it.call("XLEN", STREAM))
+
+
+def test_a_new_owner_stops_a_task_that_the_last_one_handed_out() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            waiting, held = await it.hand_out("a", "b")
+            await it.own("owner-1")
+            assert [each.node for each in await it.queue.fetch("worker-1", ECHO, 1)] == ["a"]
+            await it.commit(Commands(NAME, stops=[stop(waiting), stop(held)]))
+            assert await _entries(it) == 0
+            assert await it.queue.heartbeat("worker-1", ECHO, [stop(waiting)]) == [stop(waiting)]
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_was_handed_back_can_still_be_stopped() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            given = await it.hand_out("a", "b")
+            for worker in ("worker-1", "worker-2"):  # twice, so that it has moved twice
+                await it.queue.leave(worker, await it.queue.fetch(worker, ECHO, 10))
+            assert await _entries(it) == 2
+            await it.commit(Commands(NAME, stops=[stop(given[0])]))
+            assert await it.queue.fetch("worker-3", ECHO, 10) == [given[1]]
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_was_set_aside_and_released_can_still_be_stopped() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            await it.commit(Commands(NAME, held=True))
+            waiting = asyncio.create_task(it.queue.fetch("worker-1", ECHO, 10))
+
+            async def is_aside() -> bool:
+                return bool(await it.call("EXISTS", f"penstock:{{0}}:onhold:{NAME}"))
+
+            await until(is_aside, "the task to be set aside")
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await it.commit(Commands(NAME, held=False))
+            assert await _entries(it) == 1
+            await it.commit(Commands(NAME, stops=[stop(given)]))
+            assert await _entries(it) == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_task_with_a_long_name_and_large_numbers_is_set_aside_too() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.hand_out("first")
+            await it.commit(Commands(NAME, held=True))
+            long = [
+                task(NAME, "n" * size, attempt=attempt, generation=attempt)
+                for size, attempt in ((31, 1), (32, 127), (300, 128), (255, 70_000), (256, 300))
+            ]
+            await it.commit(queued(*long))
+            assert await it.call("HLEN", f"penstock:{{0}}:onhold:{NAME}") == len(long)
+            await it.commit(Commands(NAME, stops=[stop(each) for each in long[1:]]))
+            await it.commit(Commands(NAME, held=False))
+            fetched = await it.queue.fetch("worker-1", ECHO, 10)
+            assert [each.node for each in fetched] == ["first", "n" * 31]
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_cannot_be_read_fails_its_node_and_leaves_the_worker_alone() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            newer = codec.encode([NAME, "b", 1, 1, {"this": "is another shape"}])
+            await it.call("XADD", STREAM, "*", "1", newer)
+            await it.call("XADD", STREAM, "*", "1", b"\xc1 not even that")
+            assert await it.queue.fetch("worker-1", ECHO, 10) == [given]
+            events = await it.inbox()
+            assert {event.node for event in events} == {"b", ""}
+            assert all(isinstance(event, TaskFailed) and not event.retryable for event in events)
+            await it.queue.report("worker-1", [success(given, "worker-1")])
+            assert await _entries(it) == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_task_fetched_by_a_call_that_was_given_up_is_there_for_others() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            for turns in range(20):  # wherever in its way the fetch is when it is cancelled
+                fetching = asyncio.create_task(it.queue.fetch("worker-1", ECHO, 1))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                fetching.cancel()
+                (result,) = await asyncio.gather(fetching, return_exceptions=True)
+                if isinstance(result, list):
+                    await it.queue.leave("worker-1", result)
+            async with asyncio.timeout(5):
+                assert await it.queue.fetch("worker-2", ECHO, 1) == [given]
+
+    asyncio.run(scenario())
+
+
+def test_the_beginning_of_a_task_is_its_key() -> None:
+    assert TaskKey.__struct_fields__ == tuple(type(task(NAME)).__struct_fields__[:4])

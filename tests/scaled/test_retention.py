@@ -1,0 +1,43 @@
+"""What ended long ago leaves PostgreSQL by itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+
+from penstock.scaled import retention
+from penstock.stores.postgres.cold import PostgresColdStore
+from tests.servers import database_url
+from tests.waiting import let_others_run, until
+
+OLD = """
+    INSERT INTO executions (created_at, ended_at, revision, generation, partition, version, id, workflow, state, intent)
+    VALUES (1, 2, 1, 1, 0, 1, 'old', 'flow', 'COMPLETED', ''), (1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')
+"""
+
+
+def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended(monkeypatch):
+    monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(retention, "EVERY_SECONDS", 0.0)
+    url = database_url()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(OLD)
+        owns: list[bool] = []
+
+        def names() -> set[str]:
+            return {name for (name,) in connection.execute("SELECT id FROM executions").fetchall()}
+
+        async def main() -> None:
+            store = PostgresColdStore(url)
+            await store.open()
+            purging = asyncio.create_task(retention.keep_purging(store, 7.0, lambda: bool(owns)))
+            await let_others_run()
+            assert names() == {"old", "active"}
+            owns.append(True)
+            await until(lambda: names() == {"active"})
+            purging.cancel()
+            await asyncio.gather(purging, return_exceptions=True)
+            await store.close()
+
+        asyncio.run(main())

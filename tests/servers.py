@@ -1,0 +1,205 @@
+"""A real Redis (or Valkey) and a real PostgreSQL for the tests of one process, started when the first test asks.
+
+`TEST_REDIS_URL` and `TEST_DATABASE_URL` name servers to use instead; what is in their databases is lost.
+"""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import shutil
+import tempfile
+import uuid
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psutil
+import psycopg
+import redis
+
+from penstock.local import PostgresServer, RedisServer
+from penstock.stores.postgres.migrating import migrate
+
+PARTITIONS = 4
+"""Of the databases that `database_url` gives, unless asked for others."""
+FOLDERS = "penstock-test-"
+REDIS_DATABASES = 512
+KEPT_DATABASES = 8
+"""Of each kind. After these the oldest is emptied and given again: that is ten times faster than making one."""
+
+_redis_numbers, _database_numbers = itertools.count(), itertools.count(1)
+_migrated: dict[int, deque[str]] = {}
+"""By number of partitions: names of databases that tests were given, the oldest first."""
+_bare: deque[str] = deque()
+_made: set[str] = set()
+
+
+def redis_url() -> str:
+    """An empty logical database. After the last one comes the first again."""
+    base, first, step, count = _redis()
+    number = (first + step * next(_redis_numbers)) % count
+    url = urlunsplit(urlsplit(base)._replace(path=f"/{number}"))
+    with redis.Redis.from_url(url) as client:
+        client.flushdb()
+    return url
+
+
+def database_url(partitions: int = PARTITIONS) -> str:
+    """A database of its own, with a current schema, empty, and a `store_id` that no other has."""
+    given = _migrated.setdefault(partitions, deque())
+    name = given.popleft() if len(given) >= KEPT_DATABASES else ""
+    if not name or not _emptied(name, partitions):
+        _drop(name)
+        name = _new_database(_template(partitions))
+    given.append(name)
+    with psycopg.connect(_url(name)) as connection:
+        connection.execute("UPDATE meta SET value = %s WHERE key = 'store_id'", (uuid.uuid4().hex,))
+    return _url(name)
+
+
+def bare_database_url() -> str:
+    """A new database without a schema."""
+    if len(_bare) >= KEPT_DATABASES:
+        _drop(_bare.popleft())
+    _bare.append(_new_database())
+    return _url(_bare[-1])
+
+
+@contextmanager
+def redis_server(**options: Any) -> Iterator[RedisServer]:
+    """One for a test alone, which may kill it. Options are those of `RedisServer`."""
+    with open_folder() as folder, RedisServer(folder / "redis", **options) as server:
+        yield server
+
+
+@contextmanager
+def postgres_server(**options: Any) -> Iterator[PostgresServer]:
+    """As `redis_server`. Its database has no schema."""
+    with open_folder() as folder, PostgresServer(folder / "postgres", **{"fsync": False, **options}) as server:
+        yield server
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """Unlike pytest's, one that everybody may pass through."""
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDERS}{os.getpid()}-"))
+    folder.chmod(0o711)  # PostgreSQL may run as somebody else
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@cache
+def _sweep() -> None:
+    """What test processes left behind that were killed; their servers have ended with them."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDERS}*-*"):
+        pid = folder.name.removeprefix(FOLDERS).partition("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@cache
+def _redis() -> tuple[str, int, int, int]:
+    """Its URL, and which databases are ours: the first, how many others use it too, how many there are."""
+    given = os.environ.get("TEST_REDIS_URL")
+    if not given:
+        server = redis_server(append_only=None, extra=("--databases", str(REDIS_DATABASES)))
+        return _until_exit(server).url, 0, 1, REDIS_DATABASES
+    with redis.Redis.from_url(given) as client:
+        count = int(client.config_get("databases")["databases"])
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    return given, int(worker.removeprefix("gw")), int(workers), count
+
+
+@cache
+def _database() -> str:
+    given = os.environ.get("TEST_DATABASE_URL")
+    if given:
+        return given
+    server: PostgresServer = _until_exit(postgres_server())
+    return server.url
+
+
+@cache
+def _admin() -> psycopg.Connection:
+    connection = psycopg.connect(_database(), autocommit=True)
+    atexit.register(connection.close)
+    if os.environ.get("TEST_DATABASE_URL"):
+        atexit.register(_drop_all)
+    return connection
+
+
+def _until_exit(server: Any) -> Any:
+    """The process of the tests is the server's scope: starting one takes a second."""
+    running = server.__enter__()
+    atexit.register(server.__exit__, None, None, None)
+    return running
+
+
+def _url(name: str) -> str:
+    return urlunsplit(urlsplit(_database())._replace(path=f"/{name}"))
+
+
+def _new_database(template: str = "") -> str:
+    name = f"test_{os.getpid()}_{next(_database_numbers)}"
+    how = f"TEMPLATE {template}" if template else ""
+    if _admin().info.server_version >= 150000:  # before, there was no other way
+        how += " STRATEGY FILE_COPY"
+    _admin().execute(f"CREATE DATABASE {name} {how}".encode())
+    _made.add(name)
+    return name
+
+
+def _drop(name: str) -> None:
+    if name:
+        _admin().execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+        _made.discard(name)
+
+
+def _drop_all() -> None:
+    for name in sorted(_made):
+        _drop(name)
+
+
+@cache
+def _template(partitions: int) -> str:
+    """Migrated once, for all the others to be copied from."""
+    name = _new_database()
+    migrate(_url(name), partitions)
+    return name
+
+
+@cache
+def _columns_of_template(partitions: int) -> list[Any]:
+    with psycopg.connect(_url(_template(partitions))) as connection:
+        return _columns(connection)
+
+
+def _columns(connection: psycopg.Connection) -> list[Any]:
+    return connection.execute(
+        "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public' "
+        "ORDER BY 1, 2"
+    ).fetchall()
+
+
+def _emptied(name: str, partitions: int) -> bool:
+    """As it was when it was new; False if somebody has changed its tables."""
+    # whoever still uses it is too late
+    _admin().execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+    with psycopg.connect(_url(name)) as connection:
+        columns = _columns(connection)
+        if columns != _columns_of_template(partitions):
+            return False
+        tables = {table for table, *_ in columns} - {"penstock_version", "meta", "partitions"}
+        connection.execute(f"TRUNCATE {', '.join(sorted(tables))} RESTART IDENTITY".encode())
+        connection.execute("UPDATE partitions SET commit_number = 0, generation = 1")
+        kept = connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchall()
+        return kept == [(str(partitions),)]

@@ -1,0 +1,223 @@
+"""Starting executions over stores that are slow, refuse, or are away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+
+from penstock.config import Settings
+from penstock.definition.model import HandlerDefaults
+from penstock.errors import InvalidWorkflow, KeyReused, NotFound, StoreUnavailable
+from penstock.orchestrator.plans import Plans
+from penstock.service import Service
+from penstock.service.submissions import MOST_STARTS, MOST_TRANSACTIONS, Order
+from penstock.stores.memory import MemoryStores
+from penstock.stores.records import AuditSearch, Search
+from tests.waiting import let_others_run, until
+
+DOCUMENT = {"name": "flow", "nodes": [{"id": "a", "handler": "work"}]}
+
+
+class Slow:
+    """Stores whose writing a test holds up; it counts what each transaction has."""
+
+    def __init__(self) -> None:
+        self.stores = cast("Any", MemoryStores(lambda: 1000.0))
+        self._create, self._append = self.stores.cold.create, self.stores.hot.append
+        self.stores.cold.create, self.stores.hot.append = self.create, self.append
+        self.stores.hot.check_open = self.check_open
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.created: list[int] = []
+        self.appended: list[int] = []
+        self.under_way = self.most_under_way = 0
+        self.cold_error: Exception | None = None
+        self.append_error: Exception | None = None
+        self.closed = False
+        handlers = {"work": HandlerDefaults()}
+        self.service = Service(self.stores, Plans(self.stores.cold, lambda: handlers), Settings(), lambda: handlers)
+
+    def check_open(self) -> None:
+        if self.closed:
+            raise StoreUnavailable("Redis is away")
+
+    async def create(self, executions: Any, *audit: Any) -> Any:
+        self.created.append(len(executions))
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await self.go_on.wait()
+            if self.cold_error is not None:
+                raise self.cold_error
+            return await self._create(executions, *audit)
+        finally:
+            self.under_way -= 1
+
+    async def append(self, events: Any) -> None:
+        self.appended.append(len(events))
+        if self.append_error is not None:
+            raise self.append_error
+        await self._append(events)
+
+    def submit(self, **fields: Any) -> asyncio.Task[Any]:
+        return asyncio.create_task(self.service.submissions.submit(Order(**{"workflow": DOCUMENT, **fields})))
+
+    async def count(self) -> int:
+        return len(await self.stores.cold.search(Search(limit=10_000)))
+
+
+def over_slow_stores(scenario: Callable[[Slow], Awaitable[None]]) -> None:
+    async def main() -> None:
+        slow = Slow()
+        await slow.service.workflows.plan(DOCUMENT)
+        await scenario(slow)
+        assert not slow.service.submissions._starting
+        assert not slow.service.submissions._storing
+
+    asyncio.run(main())
+
+
+def test_what_comes_while_others_are_stored_goes_together_into_the_next_transaction() -> None:
+    async def scenario(slow: Slow) -> None:
+        slow.go_on.clear()
+        tasks = []
+        for turn in range(40):
+            tasks.append(slow.submit())
+            await until(lambda turn=turn: len(slow.created) == min(turn + 1, MOST_TRANSACTIONS), "it is taken")  # type: ignore[misc]
+            await let_others_run(3)
+        assert slow.created == [1] * MOST_TRANSACTIONS
+        slow.go_on.set()
+        made = await asyncio.gather(*tasks)
+        assert len({each.execution_id for each in made}) == await slow.count() == 40
+        assert slow.created == [*[1] * MOST_TRANSACTIONS, 40 - MOST_TRANSACTIONS]
+        assert slow.appended == slow.created
+        assert slow.most_under_way == MOST_TRANSACTIONS
+
+    over_slow_stores(scenario)
+
+
+def test_starts_of_one_turn_are_stored_in_portions_one_after_another() -> None:
+    async def scenario(slow: Slow) -> None:
+        await asyncio.gather(*(slow.submit() for _ in range(2 * MOST_STARTS + 7)))
+        assert slow.created == [MOST_STARTS, MOST_STARTS, 7]
+        assert slow.most_under_way == 1
+
+    over_slow_stores(scenario)
+
+
+def test_one_that_is_refused_takes_no_others_with_it() -> None:
+    async def scenario(slow: Slow) -> None:
+        await slow.submit(idempotency_key="used")
+        orders = [slow.submit(idempotency_key=f"key {number}") for number in range(60)]
+        # its key was free when it was looked up, as with two that come at the same time
+        bad = slow.service.submissions.store(await _prepared(slow, {"n": 1}))
+        results = await asyncio.gather(*orders, bad, return_exceptions=True)
+        assert isinstance(results[-1], KeyReused)
+        assert not any(isinstance(each, BaseException) for each in results[:-1])
+        assert await slow.count() == 61
+        assert len(slow.created) < 20
+
+    over_slow_stores(scenario)
+
+
+async def _prepared(slow: Slow, given: dict[str, Any]) -> Any:
+    return await slow.service.submissions.prepare(Order(workflow=DOCUMENT, input=given, idempotency_key="used"))
+
+
+def test_a_store_that_is_away_is_asked_once_for_all_of_them() -> None:
+    async def scenario(slow: Slow) -> None:
+        slow.cold_error = StoreUnavailable("no database")
+        tasks = [slow.submit() for _ in range(50)]
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
+            assert isinstance(result, StoreUnavailable)
+        assert slow.created == [50]
+        slow.cold_error = None
+        await slow.submit()
+        assert await slow.count() == 1
+
+    over_slow_stores(scenario)
+
+
+def test_a_client_that_goes_while_its_start_is_stored_harms_nobody() -> None:
+    async def scenario(slow: Slow) -> None:
+        slow.go_on.clear()
+        gone, stays = slow.submit(), slow.submit()
+        await until(lambda: slow.created, "they are being stored")
+        gone.cancel()
+        slow.go_on.set()
+        assert (await stays).record is not None
+        assert await slow.count() == 2
+
+    over_slow_stores(scenario)
+
+
+def test_once_it_is_stored_the_answer_is_positive_though_nobody_could_be_told() -> None:
+    async def scenario(slow: Slow) -> None:
+        waits = await slow.submit(waits=True)
+        slow.append_error = StoreUnavailable("Redis went away just now")
+        started = await slow.submit()
+        await slow.service.submissions.trigger(waits.execution_id, None, {})
+        await slow.service.executions.steer(started.execution_id, "cancel")
+        assert len(slow.appended) == 3
+        running = await slow.stores.cold.started(0)
+        assert set(running) == {started.execution_id, waits.execution_id}
+        assert await slow.stores.cold.wishes(0) == {started.execution_id: "cancel"}
+
+    over_slow_stores(scenario)
+
+
+def test_what_waits_for_its_trigger_is_no_news_for_the_hot_store() -> None:
+    async def scenario(slow: Slow) -> None:
+        await slow.submit(waits=True)
+        assert slow.appended == []
+
+    over_slow_stores(scenario)
+
+
+def test_nothing_is_written_while_it_is_known_that_nothing_can_be_appended() -> None:
+    async def scenario(slow: Slow) -> None:
+        waits, runs = await slow.submit(waits=True), await slow.submit()
+        written = len(slow.created)
+        slow.closed = True
+        service, unknown = slow.service, {"name": "unknown", "nodes": DOCUMENT["nodes"]}
+        attempts: list[Callable[[], Awaitable[Any]]] = [
+            lambda: slow.submit(workflow=unknown),
+            lambda: slow.submit(waits=True),
+            lambda: service.submissions.submit_many(service.plans.known("flow", 1), [None], {}),  # type: ignore[arg-type]
+            lambda: service.submissions.trigger(waits.execution_id, None, {}),
+            lambda: service.executions.steer(runs.execution_id, "pause"),
+        ]
+        for attempt in attempts:
+            with pytest.raises(StoreUnavailable, match="Redis is away"):
+                await attempt()
+        assert len(slow.created) == written
+        assert await slow.stores.cold.get_workflow("unknown") is None
+        assert await slow.stores.cold.wishes(0) == {}
+        slow.closed = False
+        await service.submissions.trigger(waits.execution_id, None, {})
+
+    over_slow_stores(scenario)
+
+
+def test_a_replay_is_answered_also_while_nothing_can_be_appended() -> None:
+    async def scenario(slow: Slow) -> None:
+        first = await slow.submit(idempotency_key="k")
+        slow.closed = True
+        again = await slow.submit(idempotency_key="k")
+        assert (again.execution_id, again.replayed) == (first.execution_id, True)
+
+    over_slow_stores(scenario)
+
+
+def test_mistakes_are_told_as_before() -> None:
+    async def scenario(slow: Slow) -> None:
+        with pytest.raises(NotFound):
+            await slow.submit(workflow="ghost")
+        with pytest.raises(InvalidWorkflow):
+            await slow.submit(workflow={"nodes": [{"id": "a", "handler": "nothing"}]})
+        assert await slow.stores.cold.audit(AuditSearch()) == []
+
+    over_slow_stores(scenario)

@@ -1,0 +1,248 @@
+"""Hot and cold as two stores, in memory: what `stores.split` says, as plainly as it can be written.
+
+The hot one is `MemoryHotStore` with an outbox and a mark; the cold one has rows of its own, which hear only what is
+brought to them. `Image` is all that the hot one has, so that it can be lost or put back to how it was.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from penstock.engine.commands import Transition
+from penstock.errors import StoreUnavailable
+from penstock.stores import codec
+from penstock.stores.base import Commit, Lease, NewExecution, Stored, partition_of
+from penstock.stores.blobs import MemoryBlobs
+from penstock.stores.memory import MemoryHotStore
+from penstock.stores.memory_cold import MemoryColdStore
+from penstock.stores.partial import record_of
+from penstock.stores.split import Copy, Kept, Outgoing, Summary, outgoing_of
+from penstock.stores.task_queue import key_of
+
+Image = dict[str, Any]
+OF_THE_STORE = ("changes", "records", "boxes", "marks", "_attending")
+OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
+OF_THE_QUEUE = ("_waiting", "_ranked", "_held", "_beats", "_on_hold", "_stopped", "_queued")
+
+
+class SplitHot(MemoryHotStore):
+    def __init__(self, clock: Callable[[], float], partitions: int) -> None:
+        super().__init__(clock, partitions)
+        self.boxes: list[list[Outgoing]] = [[] for _ in range(partitions)]
+        self.marks = [""] * partitions
+        self.restarts = 0
+        self.dispatched: Counter[tuple[str, str, int, int]] = Counter()
+
+    async def commit(self, commit: Commit) -> None:
+        await super().commit(commit)
+        told = (outgoing_of(commands) for commands in commit.changes)
+        self.boxes[commit.partition] += [copy.deepcopy(outgoing) for outgoing in told if outgoing is not None]
+        self.dispatched.update(key_of(task) for commands in commit.changes for task in commands.tasks)
+
+    def image(self) -> Image:
+        """All data, as a server writes it to its disk."""
+        places = [{name: getattr(place, name) for name in OF_A_PARTITION} for place in self._partitions]
+        return copy.deepcopy(
+            {
+                "store": {name: getattr(self, name) for name in OF_THE_STORE},
+                "places": places,
+                "inboxes": [(place.inbox._events, place.inbox._last) for place in self._partitions],
+                "queue": {name: getattr(self.queue, name) for name in OF_THE_QUEUE},
+            }
+        )
+
+    def become(self, image: Image) -> None:
+        """The server comes back with this, and every connection is broken."""
+        self.restarts += 1
+        image = copy.deepcopy(image)
+        vars(self).update(image["store"])
+        vars(self.queue).update(image["queue"])
+        for place, fields, inbox in zip(self._partitions, image["places"], image["inboxes"], strict=True):
+            vars(place).update(fields)
+            place.inbox._events, place.inbox._last = inbox
+        for waiter, _ in self.queue._waiters.values():
+            if not waiter.done():
+                waiter.set_exception(StoreUnavailable("simulated: connection lost"))
+
+    def names_in(self, partition: int) -> list[str]:
+        return [name for name in self.changes if partition_of(name, self.partitions) == partition]
+
+
+class HotHalf:
+    def __init__(self, hot: SplitHot) -> None:
+        self._hot = hot
+
+    async def built(self, lease: Lease) -> str:
+        return self._hot.marks[lease.partition]
+
+    async def outbox(self, partition: int, limit: int) -> list[Outgoing]:
+        return copy.deepcopy(self._hot.boxes[partition][:limit])
+
+    async def changes(self, execution_ids: Collection[str]) -> dict[str, list[bytes]]:
+        return {name: list(self._hot.changes[name]) for name in execution_ids if name in self._hot.changes}
+
+    async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
+        self._hot.check(lease.partition, lease.token)
+        del self._hot.boxes[lease.partition][:count]
+        self._forget(gone)
+
+    async def wipe(self, lease: Lease) -> None:
+        hot, partition = self._hot, lease.partition
+        hot.check(partition, lease.token)
+        place = hot._partitions[partition]
+        place.timers, place.active, hot.boxes[partition] = {}, set(), []
+        self._forget(hot.names_in(partition))
+        queue = hot.queue
+        tasks = [key for key in (*queue._queued, *queue._held) if partition_of(key[0], hot.partitions) == partition]
+        for key in tasks:
+            queue._held.pop(key, None)
+            queue._queued.discard(key)
+            queue._stopped.discard(key)
+        for waiting in (
+            *queue._waiting.values(),
+            *(line for lines in queue._ranked.values() for line in lines.values()),
+        ):
+            left = [item for item in waiting if item[0] not in set(tasks)]
+            waiting.clear()
+            waiting.extend(left)
+        for name in [name for name in queue._on_hold if partition_of(name, hot.partitions) == partition]:
+            del queue._on_hold[name]
+
+    async def restore(self, lease: Lease, executions: Mapping[str, bytes]) -> None:
+        self._hot.check(lease.partition, lease.token)
+        for name, change in executions.items():
+            self._hot.changes[name] = [change]
+            self._hot.records[name] = codec.encode(record_of(change))
+            self._hot._partitions[lease.partition].active.add(name)
+
+    async def mark_built(self, lease: Lease, store_id: str, commit_number: int) -> None:
+        self._hot.check(lease.partition, lease.token)
+        self._hot.marks[lease.partition] = store_id
+        self._hot._partitions[lease.partition].commit_number = commit_number
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._hot.changes.pop(name, None)
+            self._hot.records.pop(name, None)
+
+
+class Rows:
+    """What the cold store's tables hold of executions."""
+
+    store_id = "the store"
+
+    def __init__(self, partitions: int) -> None:
+        self.partitions = partitions
+        self.records: dict[str, bytes] = {}
+        self.changes: dict[str, list[bytes]] = {}
+        self.letters: list[bytes] = []
+        self.feed: list[tuple[str, bytes]] = []
+        self.numbers = [0] * partitions
+        self._generations = [1] * partitions
+        self._places: dict[str, tuple[int, int]] = {}
+
+    def stored(self, execution_id: str) -> Stored:
+        record = codec.decode_record(self.records[execution_id])
+        return codec.fold(record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())])
+
+    async def put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
+        for each in copies:
+            if each.summary is not None:
+                self._put(each, each.summary)
+            letters = [codec.encode(letter) for letter in each.letters]
+            self.letters += [letter for letter in letters if letter not in self.letters]
+        self.numbers[partition] = max(self.numbers[partition], commit_number)
+
+    def _put(self, each: Copy, summary: Summary) -> None:
+        record = codec.decode_record(self.records[each.execution_id])
+        place = (summary.generation, summary.revision)
+        if str(record.state) in ("COMPLETED", "FAILED", "CANCELLED") or place <= self._places.get(
+            each.execution_id, (0, 0)
+        ):
+            return
+        self._places[each.execution_id] = place
+        record.state = type(record.state)(summary.state)
+        record.started_at, record.finished_at = summary.started_at, summary.finished_at
+        record.error, record.error_node = summary.error, summary.error_node
+        self.records[each.execution_id] = codec.encode(record)
+        if each.changes:
+            self.changes[each.execution_id] = each.changes
+
+    async def commit_number(self, partition: int) -> int:
+        return self.numbers[partition]
+
+    async def raise_generation(self, partition: int) -> int:
+        self._generations[partition] += 1
+        return self._generations[partition]
+
+
+class SplitCold(MemoryColdStore):
+    """Reads ask the hot store first."""
+
+    def __init__(self, rows: Rows, hot: SplitHot) -> None:
+        super().__init__(rows)
+        self._rows, self._active = rows, hot
+
+    async def execution(self, execution_id: str) -> Stored | None:
+        if execution_id in self._active.changes:
+            return self._active.stored(execution_id)
+        return await super().execution(execution_id)
+
+    async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
+        stored = await self.execution(execution_id)
+        return None if stored is None else [line for line in stored.history if line.seq > after]
+
+    async def intent(self, execution_id: str) -> NewExecution | None:
+        intent = await super().intent(execution_id)
+        if intent is not None:
+            intent.record.state = codec.decode_record(self._rows.records[execution_id]).state
+            if intent.record.state not in ("COMPLETED", "FAILED", "CANCELLED"):
+                intent.record.state = type(intent.record.state).PENDING
+        return intent
+
+
+class ColdHalf:
+    def __init__(self, rows: Rows, cold: SplitCold) -> None:
+        self._rows, self._cold = rows, cold
+        self.store_id = rows.store_id
+        self.put_copies, self.commit_number = rows.put_copies, rows.commit_number
+        self.raise_generation = rows.raise_generation
+
+    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Kept]:
+        names = sorted(name for name in await self._cold.started(partition) if name > after)[:limit]
+        return [Kept(name, self._rows._places.get(name, (1, 0))[0], self._rows.changes.get(name, [])) for name in names]
+
+
+class Halves:
+    def __init__(self, hot: Any, cold: Any) -> None:
+        self.hot, self.cold = hot, cold
+
+
+class SplitStores:
+    events = None
+
+    def __init__(self, clock: Callable[[], float], partitions: int) -> None:
+        self.hot = SplitHot(clock, partitions)
+        self.queue = self.hot.queue
+        self.rows = Rows(partitions)
+        self.cold = SplitCold(self.rows, self.hot)
+        self.blobs = MemoryBlobs()
+        self.split = Halves(HotHalf(self.hot), ColdHalf(self.rows, self.cold))
+        self.cold_is_away = False
+        self.empty = self.hot.image()
+
+    def bring_cold_back(self) -> None:
+        self.cold_is_away = False
+
+    def lose_everything(self) -> None:
+        """As FLUSHALL, or a disk that is gone."""
+        self.hot.become(self.empty)
+
+    async def open(self) -> None:
+        """Nothing to open."""
+
+    async def close(self) -> None:
+        """Nothing to close; the protocol asks."""
