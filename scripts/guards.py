@@ -411,6 +411,101 @@ GUARDS = [
         "            if False:\n                self._too_large()",
         "tests/api/test_documents.py",
     ),
+    Guard(
+        "a commit to Redis needs the lease's token", "stores/redis/lua/commit.lua",
+        "if now[1] ~= ARGV[1] then", "if false then",
+        "tests/contract/test_leases.py -k redis",
+    ),
+    Guard(
+        "a commit to Redis expects the current commit number", "stores/redis/lua/commit.lua",
+        "if (now[2] or '0') ~= ARGV[2] then", "if false then",
+        "tests/contract/test_leases.py -k redis",
+    ),
+    Guard(
+        "a live owner's partition in Redis is refused to others", "stores/redis/lua/acquire.lua",
+        "if lease[2] and lease[1] ~= ARGV[1] and tonumber(lease[3]) > now then", "if false then",
+        "tests/contract/test_leases.py -k redis",
+    ),
+    Guard(
+        "keys of something else in Redis are refused", "stores/redis/lua/acquire.lua",
+        "if found ~= 'none' and found ~= wanted then", "if false then",
+        "tests/redis/test_server.py",
+    ),
+    Guard(
+        "only the holder of a lease in Redis renews, releases, archives or rebuilds", "stores/redis/lua/lease.lua",
+        "if redis.call('HGET', lease, 'token') ~= ARGV[1] then", "if false then",
+        "tests/contract/test_leases.py tests/redis/test_sides.py",
+    ),
+    Guard(
+        "a reaper in Redis whose lease has moved on takes nothing", "stores/redis/lua/report.lua",
+        "if ARGV[1] ~= '' and redis.call('HGET', lease, 'token') ~= ARGV[1] then", "if false then",
+        "tests/contract/test_task_queue.py -k redis",
+    ),
+    Guard(
+        "only the worker on whose list in Redis a task is reports it", "stores/redis/lua/report.lua",
+        "if not mine.err and #mine > 0 and not (is_over and seen[stream .. id]) then", "if not (is_over and seen[stream .. id]) then",
+        "tests/contract/test_task_queue.py -k redis",
+    ),
+    Guard(
+        "a task is reported once, also twice in one call", "stores/redis/lua/report.lua",
+        " and not (is_over and seen[stream .. id])", "",
+        "tests/contract/test_task_queue.py -k redis",
+    ),
+    Guard(
+        "a worker is told which of its tasks in Redis are gone", "stores/redis/lua/list.lua",
+        "    if not is_mine(ARGV[i], ARGV[i + 1]) then\n      answer", "    if false then\n      answer",
+        "tests/contract/test_task_queue.py -k redis",
+    ),
+    Guard(
+        "only what a worker has in Redis does it hand back", "stores/redis/lua/list.lua",
+        "local entry = is_mine(stream, id) and redis.call", "local entry = redis.call",
+        "tests/redis/test_tasks.py",
+    ),
+    Guard(
+        "a worker that holds tasks is not forgotten", "stores/redis/lua/list.lua",
+        "if #redis.call('XPENDING', key_of(stream), 'workers', '-', '+', 1, worker) == 0 then", "if true then",
+        "tests/redis/test_tasks.py",
+    ),
+    Guard(
+        "tasks of a paused execution are set aside", "stores/redis/lua/fetch.lua",
+        "if not (some_held and set_aside(key, stream, entry)) then", "if true then",
+        "tests/contract/test_task_queue.py -k redis",
+    ),
+    Guard(
+        "a stop follows a task that was handed back", "stores/redis/lua/commit.lua",
+        " and redis.call('GET', base .. 'moved:' .. ARGV[at] .. ':' .. id)", " and nil",
+        "tests/redis/test_tasks.py",
+    ),
+    Guard(
+        "a Redis of another store is refused", "stores/scaled.py",
+        "if store_id != self.cold.store_id:", "if False:",
+        "tests/redis/test_scaled.py",
+    ),
+    Guard(
+        "a Redis of another layout is refused", "stores/scaled.py",
+        "if layout != str(keys.LAYOUT):", "if False:",
+        "tests/redis/test_scaled.py",
+    ),
+    Guard(
+        "a Redis that throws data away is refused", "stores/redis/server.py",
+        'if found and found[1] != b"noeviction":', "if False:",
+        "tests/redis/test_server.py",
+    ),
+    Guard(
+        "news that cross an empty fetch are not lost", "stores/redis/waking.py",
+        " and self._news[partition] == news", "",
+        "tests/redis/test_waking.py",
+    ),
+    Guard(
+        "a place in the feed behind which something was trimmed is refused", "stores/redis/events.py",
+        "if after > 0 and entries and _before(entries[0]) > after:", "if False:",
+        "tests/redis/test_feed.py",
+    ),
+    Guard(
+        "a task that a fetch took and nobody waited for goes back", "stores/redis/queue.py",
+        "            taking.add_done_callback(lambda done: self._give_back(partition, worker_id, done))\n", "",
+        "tests/redis/test_tasks.py",
+    ),
 ]  # fmt: skip
 
 

@@ -121,3 +121,28 @@ def test_a_task_fetched_by_a_call_that_was_given_up_is_there_for_others() -> Non
 
 def test_the_beginning_of_a_task_is_its_key() -> None:
     assert TaskKey.__struct_fields__ == tuple(type(task(NAME)).__struct_fields__[:4])
+
+
+def test_a_worker_hands_back_only_what_is_on_its_own_list() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            assert await it.queue.fetch("worker-1", ECHO, 1) == [given]
+            ((_, stream, entry_id),) = it.queue._held.values()
+            assert await it.queue._run("list", 0, "back", "worker-2", stream, entry_id) == 0
+            assert await it.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_holds_a_task_stays_in_the_group() -> None:
+    """Its list would go with it, and the task would be nobody's."""
+
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            await it.queue.fetch("worker-1", ECHO, 1)
+            await it.queue._run("list", 0, "forget", "worker-1")
+            assert await it.queue.held("worker-1") == [given]
+
+    asyncio.run(scenario())

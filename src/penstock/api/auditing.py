@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Request
 
 from penstock.api.access import CALLER, ROUTE, Caller, Found
+from penstock.errors import StoreUnavailable
 from penstock.stores.cold import Audit as AuditStore
 from penstock.stores.records import AuditLine
 
@@ -84,9 +85,12 @@ class Trail:
     async def _store_batch(self, batch: _Batch) -> None:
         try:
             await self._store.write_audit(batch.lines)
-        except Exception:
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the log has the lines
+            trace = (
+                None if isinstance(error, StoreUnavailable) else error
+            )  # that one is no mistake, and comes in crowds
             for line in batch.lines:  # as JSON, in which no text can begin a new line
-                log.exception("not in the audit trail: %s", msgspec.json.encode(line).decode())
+                log.error("not in the audit trail: %s (%s)", msgspec.json.encode(line).decode(), error, exc_info=trace)
         finally:
             batch.patience.cancel()
             _resolve(batch.done)

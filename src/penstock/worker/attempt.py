@@ -14,7 +14,7 @@ from penstock.config import Settings
 from penstock.definition.config import SecretText
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, Value
-from penstock.errors import Retryable, StoreError, Terminal
+from penstock.errors import Retryable, StoreError, StoreUnavailable, Terminal
 from penstock.stores import codec
 from penstock.stores.base import BlobStore
 from penstock.stores.task_queue import Key
@@ -256,11 +256,21 @@ async def _fetched(task: Task, blobs: BlobStore) -> Task:
     """The same task with everything in it that is kept elsewhere."""
     config, inputs = task.config, task.inputs
     if isinstance(config, Blob):
-        config = await blobs.get(config)
+        config = await _get(config, blobs)
     if inputs and inputs[0][0] == "" and isinstance(inputs[0][1], Blob):
-        inputs = codec.decode_inputs(await blobs.get(inputs[0][1]))
-    inputs = [(name, await blobs.get(value) if isinstance(value, Blob) else value) for name, value in inputs]
+        inputs = codec.decode_inputs(await _get(inputs[0][1], blobs))
+    inputs = [(name, await _get(value, blobs) if isinstance(value, Blob) else value) for name, value in inputs]
     return structs.replace(task, config=config, inputs=inputs)
+
+
+async def _get(blob: Blob, blobs: BlobStore) -> bytes:
+    """A store that is away for a while is no fault of the task's; its time-out still counts."""
+    while True:
+        try:
+            return await blobs.get(blob)
+        except StoreUnavailable as error:
+            log.warning("can't fetch an input, trying again: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)
 
 
 def _fill_in(config: Any, texts: Iterable[SecretText], secrets: Secrets) -> list[str]:

@@ -69,7 +69,7 @@ class Wire(asyncio.Protocol):
     def call(self, *arguments: Any, seconds: float = CALL_SECONDS) -> asyncio.Future[Any]:
         future = self._loop.create_future()
         if not self.is_open or self._transport is None:
-            future.set_exception(StoreUnavailable("the connection to Redis is closed"))
+            _fail(future, StoreUnavailable("the connection to Redis is closed"))
             return future
         self._waiting.append((future, self._loop.time() + seconds))
         self._transport.write(hiredis.pack_command(arguments))
@@ -82,7 +82,7 @@ class Wire(asyncio.Protocol):
             if future.done():
                 continue
             if isinstance(reply, StoreError):
-                future.set_exception(reply)
+                _fail(future, reply)
             else:
                 future.set_result(reply)
 
@@ -92,7 +92,7 @@ class Wire(asyncio.Protocol):
             self._watch.cancel()
         for future, _ in self._waiting:
             if not future.done():
-                future.set_exception(StoreUnavailable(f"the connection to Redis broke: {error or 'it was closed'}"))
+                _fail(future, StoreUnavailable(f"the connection to Redis broke: {error or 'it was closed'}"))
         self._waiting.clear()
         if not self._closed.done():
             self._closed.set_result(None)
@@ -112,6 +112,11 @@ class Wire(asyncio.Protocol):
             self.abort()
         else:
             self._watch = self._loop.call_later(WATCH_SECONDS, self._look)
+
+
+def _fail(future: asyncio.Future[Any], error: StoreError) -> None:
+    future.set_exception(error)
+    future.exception()  # seen: whoever asked may have gone, and asyncio needn't complain about it
 
 
 class Link:

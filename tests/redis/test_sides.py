@@ -1,0 +1,60 @@
+"""What moves between hot and cold is moved by the holder of the lease only."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from msgspec import structs
+
+from penstock.errors import Fenced
+from penstock.stores import codec
+from penstock.stores.base import Lease
+from penstock.stores.redis.sides import RedisSide
+from tests.contract.facts import ended, record, started
+from tests.redis.place import NAME, place
+
+Move = Callable[[RedisSide, Lease], Awaitable[None]]
+CHANGE = codec.encode(codec.Change(codec.SCHEMA, record("execution-2"), [], {}, []))
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda side, lease: side.taken(lease, 1, [NAME]),
+        lambda side, lease: side.wipe(lease),
+        lambda side, lease: side.restore(lease, {"execution-2": CHANGE}),
+        lambda side, lease: side.mark_built(lease, "store", 9),
+    ],
+    ids=["taken", "wipe", "restore", "mark_built"],
+)
+def test_whoever_lost_the_lease_moves_nothing(move: Move) -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.commit(started(NAME))
+            await it.commit(ended(NAME))
+            old = structs.replace(it.lease)
+            await it.own("owner-1")
+            with pytest.raises(Fenced):
+                await move(it.side, old)
+            assert await it.hot.known([NAME, "execution-2"]) == {NAME}
+            assert [entry.execution_id for entry in await it.side.outbox(0, 10)] == [NAME]
+            assert await it.side.built(it.lease) == ""
+
+    asyncio.run(scenario())
+
+
+def test_what_is_wiped_is_everything_but_inbox_and_lease() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.hand_out("a", "b")
+            await it.queue.fetch("worker-1", {"echo"}, 1)
+            await it.call("SET", "penstock:{1}:execution:other", "another partition's")
+            await it.side.wipe(it.lease)
+            assert sorted(await it.call("KEYS", "*")) == [b"penstock:{0}:lease", b"penstock:{1}:execution:other"]
+            await it.side.restore(it.lease, {"execution-2": CHANGE})
+            await it.side.mark_built(it.lease, "the-store", 1000)
+            assert (await it.side.built(it.lease), it.lease.commit_number) == ("the-store", 1000)
+            assert await it.hot.active(0) == ["execution-2"]
+            await it.commit()
+
+    asyncio.run(scenario())
