@@ -61,3 +61,20 @@ def test_a_result_of_a_newer_schema_fails_its_attempt_with_the_reason() -> None:
             assert len(await it.inbox()) == 2
 
     asyncio.run(scenario())
+
+
+def test_entries_of_which_nothing_can_be_read_do_not_stand_in_the_way() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            for _ in range(300):  # more than are read at once
+                await it.call("XADD", "penstock:{0}:inbox", "1-*", "2", START)
+            assert await it.hot.receive(0, 0, 10, 0.0) == []
+            waiting = asyncio.create_task(it.hot.receive(0, 0, 10, 60.0))
+            await it.hot.append([ExecutionStarted(NAME)])
+            async with asyncio.timeout(10):
+                received = await waiting
+            assert [event for _, event in received] == [ExecutionStarted(NAME)]
+            await it.commit(started(NAME), position=received[-1][0])
+            assert await it.call("XLEN", "penstock:{0}:inbox") == 0
+
+    asyncio.run(scenario())

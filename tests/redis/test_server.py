@@ -11,6 +11,7 @@ import pytest
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced, SettingsError, StoreError, StoreUnavailable
 from penstock.stores.redis.address import parse
+from penstock.stores.redis.commits import FEED_BYTES, FEED_COMMITS, FeedSize
 from penstock.stores.redis.server import Server, check_version
 from penstock.stores.redis.wire import error_of
 from tests.contract.facts import started
@@ -106,6 +107,7 @@ def test_out_of_memory_nothing_new_is_accepted_but_what_frees_memory_is() -> Non
         with pytest.raises(StoreUnavailable, match="OOM"):
             await it.hot.append([ExecutionStarted("execution-2")])
         await it.commit()
+        await it.hot.append([ExecutionStarted(NAME)], own=True)
         await it.queue.heartbeat("worker-1", {"echo"}, [])
 
         async def is_closed() -> bool:
@@ -188,3 +190,42 @@ def _alone(body: Callable[[Place], Coroutine[Any, Any, None]]) -> None:
                 await body(it)
 
         asyncio.run(scenario())
+
+
+def test_a_call_that_cannot_be_written_leaves_the_others_their_replies() -> None:
+    async def body(it: Place) -> None:
+        with pytest.raises(UnicodeEncodeError):
+            await it.call("ECHO", "half a character: \ud800")
+        assert await it.call("ECHO", "whole") == b"whole"
+
+    _alone(body)
+
+
+def test_a_server_that_does_not_let_us_in_is_away_and_blames_nobody() -> None:
+    with redis_server(append_only=None) as server:
+
+        async def scenario() -> None:
+            it = Server(server.url.replace(server.password(), "wrong"))
+            with pytest.raises(StoreUnavailable, match="WRONGPASS"):
+                await it.open()
+            await it.close()
+
+        asyncio.run(scenario())
+
+
+def test_a_lease_that_was_given_before_the_clock_went_back_does_not_lock_the_partition() -> None:
+    async def body(it: Place) -> None:
+        assert await it.hot.acquire(0, "owner-2", 5.0) is None
+        seconds, _ = await it.call("TIME")
+        await it.call("HSET", "penstock:{0}:lease", "expires", (int(seconds) + 2 * 3600) * 1000)
+        assert await it.hot.acquire(0, "owner-2", 5.0) is not None
+
+    _alone(body)
+
+
+def test_the_feed_keeps_fewer_commits_the_larger_they_are() -> None:
+    small, large = FeedSize(), FeedSize()
+    assert {small.commits(200) for _ in range(1000)} == {FEED_COMMITS}
+    kept = [large.commits(100_000) for _ in range(1000)]
+    assert kept[-1] * 100_000 <= 1.1 * FEED_BYTES
+    assert max(kept) <= FEED_COMMITS

@@ -1,12 +1,14 @@
 """Where a task is, whoever moved it: a stop must find it."""
 
 import asyncio
+from typing import Any
 
 from penstock.engine.commands import Commands
 from penstock.engine.events import TaskFailed
 from penstock.stores import codec
 from penstock.stores.redis.entries import TaskKey
-from tests.contract.facts import queued, stop, success, task
+from penstock.stores.redis.queue import RedisTaskQueue
+from tests.contract.facts import queued, started, stop, success, task
 from tests.redis.place import NAME, Place, place
 from tests.waiting import until
 
@@ -144,5 +146,70 @@ def test_a_worker_that_holds_a_task_stays_in_the_group() -> None:
             await it.queue.fetch("worker-1", ECHO, 1)
             await it.queue._run("list", 0, "forget", "worker-1")
             assert await it.queue.held("worker-1") == [given]
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_was_released_under_a_new_owner_can_be_stopped() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            await it.commit(started("execution-2"))
+            await _set_aside(it)
+            await it.own("owner-1")
+            await it.commit(Commands("execution-2", stops=[stop(task("execution-2"))]))  # it reads the streams now
+            await it.commit(Commands(NAME, held=False))
+            await it.commit(Commands(NAME, stops=[stop(given)]))
+            assert await _entries(it) == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_task_that_is_stopped_by_the_commit_that_releases_it_does_not_come_back() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            kept, stopped = await it.hand_out("a", "b")
+            await _set_aside(it)
+            await it.commit(Commands(NAME, held=False, stops=[stop(stopped)]))
+            assert await it.queue.fetch("worker-2", ECHO, 10) == [kept]
+
+    asyncio.run(scenario())
+
+
+async def _set_aside(it: Place) -> None:
+    """Pause the execution, and let a fetch meet its tasks."""
+    await it.commit(Commands(NAME, held=True))
+    fetching = asyncio.create_task(it.queue.fetch("worker-1", ECHO, 10))
+
+    async def is_empty() -> bool:
+        return await _entries(it) == 0
+
+    await until(is_empty, "the tasks to be set aside")
+    fetching.cancel()
+    await asyncio.gather(fetching, return_exceptions=True)
+
+
+def test_what_one_partition_gave_goes_back_when_the_fetch_is_given_up_at_the_next() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            queue = RedisTaskQueue(it.server, 2)
+            it.server.partitions = 2
+            take, reached = queue._take, asyncio.Event()
+
+            async def slow(partition: int, *arguments: Any) -> Any:
+                if partition == 1:
+                    reached.set()
+                    await asyncio.Event().wait()
+                return await take(partition, *arguments)
+
+            queue._take = slow  # type: ignore[method-assign, assignment]
+            fetching = asyncio.create_task(queue.fetch("worker-1", ECHO, 10))
+            await reached.wait()
+            fetching.cancel()
+            await asyncio.gather(fetching, return_exceptions=True)
+            async with asyncio.timeout(5):
+                assert await it.queue.fetch("worker-2", ECHO, 10) == [given]
+            await queue.close()
 
     asyncio.run(scenario())

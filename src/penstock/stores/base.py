@@ -142,8 +142,11 @@ class HotStore(Protocol):
 
     async def release(self, lease: Lease) -> None: ...
 
-    async def append(self, events: Sequence[AnyEvent]) -> None:
-        """Put events in the inboxes of their executions' partitions, in order."""
+    async def append(self, events: Sequence[AnyEvent], *, own: bool = False) -> None:
+        """Put events in the inboxes of their executions' partitions, in order.
+
+        `own`: they are the owner's, which are taken also by a store that is full.
+        """
 
     async def receive(
         self, partition: int, after: int, limit: int, timeout_seconds: float

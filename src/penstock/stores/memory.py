@@ -64,7 +64,7 @@ class MemoryHotStore:
         if self._holds(lease.partition, lease.token):
             self._partitions[lease.partition].lease = None
 
-    async def append(self, events: Sequence[AnyEvent]) -> None:
+    async def append(self, events: Sequence[AnyEvent], *, own: bool = False) -> None:  # noqa: ARG002
         self.append_now(events)
 
     def append_now(self, events: Iterable[AnyEvent]) -> None:

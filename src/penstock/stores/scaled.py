@@ -22,6 +22,8 @@ from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.sides import RedisSide
 
+WIDE = 500
+"""Rows in a page that some may have to be left out of."""
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 
 
@@ -49,7 +51,11 @@ class ScaledColdStore(PostgresColdStore):
         return await super().execution(execution_id)
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
-        found = await self.hot.changes([execution_id])
+        try:
+            found = await self.hot.changes([execution_id])
+        except StoreUnavailable:
+            stored = await self.execution(execution_id)  # raises, unless it has ended
+            return None if stored is None else [line for line in stored.history if line.seq > after]
         if execution_id not in found:
             return await super().history(execution_id, after)
         lines = [line for change in found[execution_id] for line in history_of(change)]
@@ -59,7 +65,9 @@ class ScaledColdStore(PostgresColdStore):
         """What has begun and was never copied is PENDING in PostgreSQL; Redis knows better."""
         if search.states and not {PENDING, RUNNING} & set(search.states):
             return await super().search(search)
-        wide = structs.replace(search, states=tuple({*search.states, PENDING, RUNNING}) if search.states else ())
+        wide = structs.replace(search, limit=max(search.limit, WIDE))
+        if RUNNING in search.states:
+            wide.states = tuple({*search.states, PENDING})
         found: list[ExecutionRow] = []
         while len(found) < search.limit:
             rows = await super().search(wide)
@@ -118,8 +126,10 @@ class ScaledStores:
 
     async def _claim(self) -> None:
         """This Redis belongs to one store, and says to which."""
-        await self.server.fleet.call("SET", keys.STORE, keys.mark(self.cold.store_id), "NX")
-        store_id, _, layout = (await self.server.fleet.call("GET", keys.STORE)).decode().partition(" ")
+        fleet = self.server.fleet
+        if await fleet.call("GET", keys.STORE) is None:  # asked first: a Redis that is full refuses the other
+            await fleet.call("SET", keys.STORE, keys.mark(self.cold.store_id), "NX")
+        store_id, _, layout = (await fleet.call("GET", keys.STORE)).decode().partition(" ")
         if store_id != self.cold.store_id:
             raise SettingsError(
                 f"Redis at {self.server.address} belongs to another Penstock database ({store_id}, and this one is "

@@ -15,6 +15,7 @@ import secrets as random_tokens
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 HEARTBEAT_SECONDS = 5.0
+STRAY_BEATS = 6
+"""After so many heartbeats it compares what it holds with what the store says."""
 LONG_SECONDS = 0.1
 """A task that runs longer than this is reported as started; shorter ones report once."""
 BREATHER = 64
@@ -310,14 +313,30 @@ class Worker:
             self._complain(f"it can't report that {len(events)} tasks have started", error)
 
     async def _heartbeat(self) -> None:
-        while True:
+        strays: set[Key] = set()
+        for beat in count(1):
             held = [attempt.identity for attempt in self._running.values()]
             held += [Stop(*key_of(task)) for task in self._pending]
             try:
                 self.stop_tasks(await self._queue.heartbeat(self.worker_id, self.queues, held))
+                if beat % STRAY_BEATS == 0:
+                    strays = await self._take_up(strays)
             except StoreError as error:
                 self._complain("it can't say that it lives", error)
             await asyncio.sleep(HEARTBEAT_SECONDS)
+
+    async def _take_up(self, before: set[Key]) -> set[Key]:
+        """Run what has been on our list for a whole round without our knowing; answers what else is there.
+
+        A call that was done after it had failed can put a task there, and nobody else will ever run it.
+        """
+        found = {key_of(task): task for task in await self._overlooked()}
+        old = [task for key, task in found.items() if key in before]
+        if old:
+            log.warning("%s takes up %d tasks that it was given unnoticed", self.worker_id, len(old))
+            self._pending.extend(old)
+            self._wake_slot()
+        return found.keys() - before
 
 
 def _wake(future: asyncio.Future[None]) -> None:

@@ -15,17 +15,28 @@ from penstock.stores.task_queue import Key, key_of
 
 FEED_SLOTS = 4096
 """A position in the feed is `commit number × 4096 + index of the execution in it`."""
-FEED_COMMITS = 10_000
-"""Kept in a partition's feed, about."""
+FEED_COMMITS, FEED_BYTES = 10_000, 16 * 1024 * 1024
+"""Kept in a partition's feed, about: so many, and no more than so much."""
 Lists = dict[str, list[Any]]
 WIDTHS = {
-    "changes": 2, "tasks": 2, "stops": 2, "timers": 2, "cleared": 1, "holds": 1, "releases": 1, "dropped": 2,
+    "changes": 2, "tasks": 2, "stops": 2, "timers": 2, "cleared": 1, "dropped": 2, "holds": 1, "releases": 1,
     "ended": 1, "outbox": 1,
 }  # fmt: skip
 """The lists in the script's order, and how many items make one of each."""
 
 
-def arguments_of(commit: Commit, entries: Entries) -> tuple[list[Any], list[tuple[Key, str]]]:
+class FeedSize:
+    """How many commits the feed of a partition keeps: commits may be a line or a thousand."""
+
+    def __init__(self) -> None:
+        self._mean = 0.0
+
+    def commits(self, size: int) -> int:
+        self._mean += (size - self._mean) / 16
+        return max(1, min(FEED_COMMITS, int(FEED_BYTES / max(self._mean, size / 16, 1.0))))
+
+
+def arguments_of(commit: Commit, entries: Entries, feed: FeedSize) -> tuple[list[Any], list[tuple[Key, str]]]:
     """The script's arguments, and the keys and streams of the tasks in them."""
     lists: Lists = {name: [] for name in WIDTHS}
     tasks: list[tuple[Key, str]] = []
@@ -45,7 +56,8 @@ def arguments_of(commit: Commit, entries: Entries) -> tuple[list[Any], list[tupl
         arguments.append(len(items) // width)
         arguments += items
     last = (commit.commit_number + 1) * FEED_SLOTS + len(lines) - 1
-    return [*arguments, codec.encode(lines) if lines else b"", last, FEED_COMMITS], tasks
+    told = codec.encode(lines) if lines else b""
+    return [*arguments, told, last, feed.commits(len(told))], tasks
 
 
 def _add_tasks(commands: Commands, entries: Entries, items: list[Any], tasks: list[tuple[Key, str]]) -> None:

@@ -60,6 +60,11 @@ class Entries:
             if mine:
                 mine.pop(key_of(event), None)
 
+    def moved(self, execution_id: str) -> None:
+        """Tasks of it that had been set aside are in the streams again, in places that nobody has been told."""
+        if execution_id not in self._places:
+            self._is_complete = False
+
     def drop(self, execution_id: str) -> None:
         self._places.pop(execution_id, None)
 

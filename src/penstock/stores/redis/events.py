@@ -21,6 +21,8 @@ from penstock.stores.redis.wire import Link
 BLOCK_SECONDS = 5.0
 MARGIN_SECONDS = 5.0
 NEWS_ENTRIES = 200
+PAGE_ENTRIES = 8
+MOST_RESTS = 64
 MOST_NUMBER = 2**63
 """More than that isn't the number of an entry."""
 _lines = msgspec.msgpack.Decoder(list[tuple[str, list[Transition]]])
@@ -30,6 +32,8 @@ Entry = tuple[bytes, Sequence[bytes]]
 class RedisEvents:
     def __init__(self, server: Server, partitions: int) -> None:
         self._server, self._partitions = server, partitions
+        self._rests: dict[tuple[int, int], list[FeedPart]] = {}
+        """By lane and position, what was read and didn't fit in a page: a commit may have hundreds of parts."""
 
     async def feed_end(self) -> tuple[int, ...]:
         newest = await asyncio.gather(*(self._newest(lane) for lane in range(self._partitions)))
@@ -42,18 +46,28 @@ class RedisEvents:
         return [part for parts in lanes for part in parts][:limit]
 
     async def _lane(self, lane: int, after: int, limit: int) -> list[FeedPart]:
+        parts = self._rests.pop((lane, after), [])
+        while len(parts) < limit and (more := await self._page(lane, parts[-1].position if parts else after)):
+            parts += more
+        if len(parts) > limit:
+            self._rests[lane, parts[limit - 1].position] = parts[limit:]
+            if len(self._rests) > MOST_RESTS:
+                del self._rests[next(iter(self._rests))]
+        return parts[:limit]
+
+    async def _page(self, lane: int, after: int) -> list[FeedPart]:
         first = min(max(after, 0) // SLOTS, MOST_NUMBER)
-        call = ("XRANGE", keys.events(lane), f"{first}-0", "+", "COUNT", limit + 1)
+        call = ("XRANGE", keys.events(lane), f"{first}-0", "+", "COUNT", PAGE_ENTRIES)
         entries = await self._server.of(lane).call(*call)
         if after > 0 and entries and _before(entries[0]) > after:
             raise FeedGap("what came after that event isn't kept any more; begin without it")
-        return [part for part in _parts(lane, entries) if part.position > after][:limit]
+        return [part for part in _parts(lane, entries) if part.position > after]
 
     async def news(self) -> AsyncIterator[list[FeedPart]]:
         """From now on; the first list, which is empty, says that they have begun. Raises `FeedGap` if read too late."""
         groups = list(self._server.groups)
-        links = [self._server.blocking(group[0]) for group in groups]
         places = {lane: await self._newest(lane) for group in groups for lane in group}
+        links = [self._server.blocking(group[0]) for group in groups]
         reading: dict[asyncio.Task[list[FeedPart]], int] = {}
         try:
             yield []

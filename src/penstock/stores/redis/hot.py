@@ -16,9 +16,9 @@ from penstock.stores import codec
 from penstock.stores.base import Commit, Lease, Stored, partition_of
 from penstock.stores.partial import record_of
 from penstock.stores.redis import keys
-from penstock.stores.redis.commits import arguments_of
+from penstock.stores.redis.commits import FeedSize, arguments_of
 from penstock.stores.redis.entries import Entries
-from penstock.stores.redis.inbox import MOST_EVENTS, SCHEMA, events_of, read_after
+from penstock.stores.redis.inbox import MOST_EVENTS, SCHEMA, end_of, events_of, read_after
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.wire import Link
@@ -37,6 +37,7 @@ class RedisHotStore:
         self._server = server
         self.partitions = server.partitions = partitions
         self.entries = {partition: Entries(server, partition) for partition in range(partitions)}
+        self._feeds = {partition: FeedSize() for partition in range(partitions)}
         self._idle: dict[int, list[Link]] = {}
         """By partition, connections to wait on."""
         self._ahead: dict[int, tuple[int, list[tuple[int, AnyEvent]]]] = {}
@@ -71,7 +72,7 @@ class RedisHotStore:
         for link in self._idle.pop(lease.partition, ()):
             await self._server.drop(link)
 
-    async def append(self, events: Sequence[AnyEvent]) -> None:
+    async def append(self, events: Sequence[AnyEvent], *, own: bool = False) -> None:
         groups: dict[int, list[bytes]] = {}
         for event in events:
             partition = partition_of(event.execution_id, self.partitions)
@@ -79,7 +80,11 @@ class RedisHotStore:
         for partition, fields in groups.items():
             for first in range(0, len(fields), 2 * MOST_EVENTS):
                 some = fields[first : first + 2 * MOST_EVENTS]
-                await self._server.of(partition).call("XADD", keys.inbox(partition), "1-*", *some)
+                link = self._server.of(partition)
+                if own:
+                    await script("append").run(link, keys.inbox(partition), *some)
+                else:
+                    await link.call("XADD", keys.inbox(partition), "1-*", *some)
 
     async def receive(
         self, partition: int, after: int, limit: int, timeout_seconds: float
@@ -94,6 +99,14 @@ class RedisHotStore:
         return events[:limit]
 
     async def _read(self, partition: int, after: int, limit: int, timeout_seconds: float) -> list[tuple[int, AnyEvent]]:
+        while True:
+            entries = await self._entries(partition, after, limit, timeout_seconds)
+            events = list(events_of(entries, after))
+            if events or not entries:
+                return events
+            after = self._handled[partition] = end_of(entries[-1][0])  # nothing in them can be read: on, or for ever
+
+    async def _entries(self, partition: int, after: int, limit: int, timeout_seconds: float) -> Any:
         count = ("XREAD", "COUNT", min(limit, READ_ENTRIES))
         streams = ("STREAMS", keys.inbox(partition), read_after(after))
         if timeout_seconds <= 0:
@@ -101,7 +114,7 @@ class RedisHotStore:
         else:
             block = ("BLOCK", max(1, _milliseconds(timeout_seconds)))
             found = await self._wait(partition, (*count, *block, *streams), timeout_seconds + BLOCK_MARGIN_SECONDS)
-        return list(events_of(found[0][1], after)) if found else []
+        return found[0][1] if found else []
 
     async def _wait(self, partition: int, call: tuple[Any, ...], seconds: float) -> Any:
         """On a connection of its own; one on which a wait was given up isn't used again."""
@@ -149,13 +162,15 @@ class RedisHotStore:
     async def commit(self, commit: Commit) -> None:
         entries = self.entries[commit.partition]
         await entries.find([stop for commands in commit.changes for stop in commands.stops])
-        arguments, tasks = arguments_of(commit, entries)
+        arguments, tasks = arguments_of(commit, entries, self._feeds[commit.partition])
         answer = await self._run("commit", commit.partition, *arguments)
         self._handled[commit.partition] = commit.position
         entries.added(tasks, answer[1:])
         for commands in commit.changes:
             if commands.stops:
                 entries.settled(commands.stops)
+            if commands.held is False:
+                entries.moved(commands.execution_id)
             if commands.finished:
                 entries.drop(commands.execution_id)
         self._next_due[commit.partition] = float(answer[0]) if answer[0] else None

@@ -53,6 +53,11 @@ def keep_from(position: int) -> str:
     return f"1-{number if index == LAST else max(number - 1, 0)}"
 
 
+def end_of(entry_id: bytes) -> int:
+    """The position of an entry's last event."""
+    return (int(entry_id.partition(b"-")[2]) + 1) * SLOTS + LAST
+
+
 def events_of(entries: Entries, after: int) -> Iterator[tuple[int, AnyEvent]]:
     for entry_id, fields in entries:
         first = (int(entry_id.partition(b"-")[2]) + 1) * SLOTS

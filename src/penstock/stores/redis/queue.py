@@ -8,7 +8,7 @@ only if the entry is still on this worker's list.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -37,7 +37,7 @@ class RedisTaskQueue:
         self._server, self._partitions = server, partitions
         self._held: dict[Held, Place] = {}
         self._wakers: dict[str, Waker] = {}
-        self._background: set[asyncio.Task[Any]] = set()
+        self._background: set[asyncio.Future[Any]] = set()
 
     async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
         if worker_id not in self._wakers:
@@ -45,13 +45,17 @@ class RedisTaskQueue:
         waker = self._wakers[worker_id]
         while True:
             tasks: list[Task] = []
-            for partition, news in waker.hopeful():
-                if len(tasks) == limit:
-                    break
-                more, is_empty = await self._take(partition, worker_id, queues, limit - len(tasks))
-                tasks += more
-                if is_empty:
-                    waker.found_empty(partition, news)
+            try:
+                for partition, news in waker.hopeful():
+                    if len(tasks) == limit:
+                        break
+                    more, is_empty = await self._take(partition, worker_id, queues, limit - len(tasks))
+                    tasks += more
+                    if is_empty:
+                        waker.found_empty(partition, news)
+            except BaseException:  # what other partitions gave would be in nobody's hands
+                self._unhand(worker_id, tasks)
+                raise
             if tasks:
                 return tasks
             await waker.wait()
@@ -60,6 +64,7 @@ class RedisTaskQueue:
         self, partition: int, worker_id: str, queues: Collection[str], limit: int
     ) -> tuple[list[Task], bool]:
         taking = asyncio.ensure_future(self._run("fetch", partition, worker_id, limit, *queues))
+        self._keep(taking)
         try:
             found = await asyncio.shield(taking)
         except asyncio.CancelledError:  # it happens all the same: what was taken must not be lost
@@ -79,8 +84,8 @@ class RedisTaskQueue:
                 continue
             self._held[worker_id, key_of(task)] = (partition, stream, entry_id)
             tasks.append(task)
-        if bad:
-            await self._run("report", partition, "", worker_id, "over", *bad)
+        for first in range(0, len(bad), 3 * PORTION):
+            await self._run("report", partition, "", worker_id, "over", *bad[first : first + 3 * PORTION])
         return tasks
 
     def _give_back(self, partition: int, worker_id: str, done: asyncio.Future[list[bytes]]) -> None:
@@ -88,9 +93,21 @@ class RedisTaskQueue:
             return
         found = done.result()
         places = [item for pair in zip(found[::3], found[1::3], strict=True) for item in pair]
-        task = asyncio.ensure_future(self._run("list", partition, "back", worker_id, *places))
+        self._keep(asyncio.ensure_future(self._run("list", partition, "back", worker_id, *places)))
+
+    def _unhand(self, worker_id: str, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            partition, stream, entry_id = self._held.pop((worker_id, key_of(task)))
+            self._keep(asyncio.ensure_future(self._run("list", partition, "back", worker_id, stream, entry_id)))
+
+    def _keep(self, task: asyncio.Future[Any]) -> None:
+        """Until it is done: a worker that leaves waits for it."""
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    async def _settle(self) -> None:
+        while self._background:  # one may begin another
+            await asyncio.wait(self._background)
 
     def begin(self, key: Key) -> None:
         """Nothing to note: the pending entry says it."""
@@ -158,13 +175,18 @@ class RedisTaskQueue:
     async def workers(self) -> Mapping[str, int]:
         """Also those that hold tasks and never said that they live."""
         beats = await self._server.fleet.call("HGETALL", keys.BEATS)
-        known = dict.fromkeys(await self._holders(), 0)
+        found = await asyncio.gather(*self._ask_holders(), return_exceptions=True)
+        # a node of a cluster that is away must not end the owners of partitions on others
+        known = {name.decode(): 0 for names in found if isinstance(names, list) for name in names[::2]}
         known.update((name.decode(), int(count)) for name, count in zip(beats[::2], beats[1::2], strict=True))
         return known
 
     async def _holders(self) -> set[str]:
-        found = await _all([self._run("list", each, "holders") for each in range(self._partitions)])
-        return {name.decode() for names in found for name in names[::2]}
+        """Raises `StoreUnavailable` if a partition can't be asked."""
+        return {name.decode() for names in await _all(self._ask_holders()) for name in names[::2]}
+
+    def _ask_holders(self) -> list[Coroutine[Any, Any, Any]]:
+        return [self._run("list", each, "holders") for each in range(self._partitions)]
 
     async def worker_details(self) -> list[dict[str, Any]]:
         beats, about = await self._server.fleet.pipeline([("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)])
@@ -194,8 +216,7 @@ class RedisTaskQueue:
         return lost
 
     async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
-        if self._background:
-            await asyncio.wait(self._background)
+        await self._settle()
         back = {key_of(task) for task in unstarted}
         for partition in range(self._partitions):
             found = await self._run("list", partition, "pending", worker_id, MOST_PENDING)
@@ -236,8 +257,7 @@ class RedisTaskQueue:
     async def close(self) -> None:
         for waker in self._wakers.values():
             await waker.close()
-        if self._background:
-            await asyncio.wait(self._background)
+        await self._settle()
 
     async def _run(self, name: str, partition: int, *arguments: Any) -> Any:
         return await script(name).run(self._server.of(partition), keys.lease(partition), *arguments)

@@ -10,6 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from redis.crc import key_slot
 
@@ -80,8 +81,9 @@ class Server:
     async def _look_around(self) -> None:
         """Which node has what. Asked all the time: whoever went to the wrong one tries again by itself."""
         slots: list[tuple[int, int, Link]] = []
-        for first, last, (host, port, *_), *_ in await self.main.call("CLUSTER", "SLOTS"):
-            node = (host.decode() or self.address.host, int(port))
+        (found,) = await self._first_that_answers([("CLUSTER", "SLOTS")])
+        for first, last, (host, port, *_), *_ in found:
+            node = ((host or b"").decode() or self.address.host, int(port))
             if node not in self._nodes:
                 self._nodes[node] = Link(self.address.at(*node))
             slots.append((int(first), int(last), self._nodes[node]))
@@ -121,7 +123,7 @@ class Server:
 
     async def _beat(self) -> None:
         before = time.monotonic()
-        clock, memory = await self.main.pipeline([("TIME",), ("INFO", "memory")])
+        clock, memory = await self._first_that_answers([("TIME",), ("INFO", "memory")])
         after = time.monotonic()
         self._heard_at = after
         if self._is_cluster:
@@ -139,6 +141,17 @@ class Server:
         except NotNow as error:
             return error.text
         return ""
+
+    async def _first_that_answers(self, calls: list[tuple[Any, ...]]) -> list[Any]:
+        """The node that the URL names, or another of its cluster."""
+        others = list(self._nodes.values())
+        for link in (self.main, *others):
+            try:
+                return await link.pipeline(calls)
+            except StoreUnavailable:
+                if not others:
+                    raise
+        raise StoreUnavailable(f"no node of the Redis cluster at {self.address} answers")
 
     async def _check_settings(self) -> None:
         try:

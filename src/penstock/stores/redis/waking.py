@@ -48,10 +48,18 @@ class Waker:
                 reading = asyncio.create_task(self._read(self._links[index], self._groups[index]))
                 self._reading[reading] = index
             done, _ = await asyncio.wait(self._reading, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            failed = {self._reading.pop(task): task for task in done if task.exception() is not None}
+            for task in done - set(failed.values()):
                 del self._reading[task]
-            for task in done:
+            for index in failed:
+                await self._renew(index)
+            for task in failed.values():
                 task.result()
+
+    async def _renew(self, index: int) -> None:
+        """Another connection: in a cluster the partition may be on another node by now."""
+        await self._server.drop(self._links[index])
+        self._links[index] = self._server.blocking(self._groups[index][0])
 
     async def _read(self, link: Link, partitions: Sequence[int]) -> None:
         call: list[Any] = ["XREAD", "BLOCK", round(BLOCK_SECONDS * 1000), "STREAMS"]

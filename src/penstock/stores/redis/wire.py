@@ -71,8 +71,9 @@ class Wire(asyncio.Protocol):
         if not self.is_open or self._transport is None:
             _fail(future, StoreUnavailable("the connection to Redis is closed"))
             return future
+        packed = hiredis.pack_command(arguments)  # may raise: then nobody waits for a reply
         self._waiting.append((future, self._loop.time() + seconds))
-        self._transport.write(hiredis.pack_command(arguments))
+        self._transport.write(packed)
         return future
 
     def data_received(self, data: bytes) -> None:
@@ -165,7 +166,7 @@ class Link:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 wire = await _connected(self.address)
-        except (OSError, TimeoutError, StoreUnavailable) as error:
+        except (OSError, TimeoutError, StoreError) as error:  # also what it says to a greeting: not now, or not to you
             reason = str(error) or "it doesn't answer"
             self.failed = StoreUnavailable(f"Redis at {self.address} can't be reached: {reason}")
             raise self.failed from None

@@ -74,7 +74,7 @@ class SqliteHotStore:
         if lease.token == self._lease.token:
             self._lease.token = ""
 
-    async def append(self, events: Sequence[AnyEvent]) -> None:
+    async def append(self, events: Sequence[AnyEvent], *, own: bool = False) -> None:  # noqa: ARG002
         self._inbox.append(events)
 
     def append_now(self, events: Iterable[AnyEvent]) -> None:

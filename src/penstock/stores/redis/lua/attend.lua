@@ -1,18 +1,19 @@
 #!lua flags=allow-oom
 -- Who is there: an orchestrator says that it lives, and learns who else does.
 --
--- KEYS 1  penstock:{fleet}:orchestrators (hash: name -> "expires|about")
+-- KEYS 1  penstock:{fleet}:orchestrators (hash: name -> "expires|milliseconds|about")
 -- ARGV    name, milliseconds that this holds for, about (JSON); without a name it only looks
 -- Answers name, about; again and again. Those that ran out are removed.
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 if ARGV[1] ~= '' then
-  redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + ARGV[2]) .. '|' .. ARGV[3])
+  redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f', now + ARGV[2]) .. '|' .. ARGV[2] .. '|' .. ARGV[3])
 end
 local answer, all = {}, redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
-  local expires, about = string.match(all[i + 1], '^(%d+)|(.*)$')
-  if expires and tonumber(expires) > now then
+  local expires, term, about = string.match(all[i + 1], '^(%d+)|(%d+)|(.*)$')
+  local left = expires and expires - now or 0
+  if left > 0 and left <= tonumber(term) then  -- more than its term: said before the clock went back
     answer[#answer + 1] = all[i]
     answer[#answer + 1] = about
   else

@@ -9,9 +9,9 @@
 --         stops     stream, entry id
 --         timers    time, execution id
 --         cleared   execution id
+--         dropped   execution id, field of a task that was set aside
 --         holds     execution id
 --         releases  execution id
---         dropped   execution id, field of a task that was set aside
 --         ended     execution id
 --         outbox    entry
 --         then the history lines of this commit for the feed, empty if there are none, the position of their last
@@ -108,6 +108,10 @@ many('ZREM', base .. 'timers', at, cleared)
 at = at + cleared
 
 for _ = 1, next_list() do
+  redis.call('HDEL', base .. 'onhold:' .. ARGV[at], ARGV[at + 1])
+  at = at + 2
+end
+for _ = 1, next_list() do
   redis.call('SADD', base .. 'held', ARGV[at])
   at = at + 1
 end
@@ -125,10 +129,6 @@ for _ = 1, next_list() do
   end
   redis.call('DEL', base .. 'onhold:' .. id)
   at = at + 1
-end
-for _ = 1, next_list() do
-  redis.call('HDEL', base .. 'onhold:' .. ARGV[at], ARGV[at + 1])
-  at = at + 2
 end
 
 local ended = next_list()

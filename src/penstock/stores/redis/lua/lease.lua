@@ -21,9 +21,9 @@ if redis.call('HGET', lease, 'token') ~= ARGV[1] then
 end
 if what == 'renew' then
   local clock = redis.call('TIME')
-  redis.call('HSET', lease, 'expires', clock[1] * 1000 + math.floor(clock[2] / 1000) + ARGV[3])
+  redis.call('HSET', lease, 'expires', clock[1] * 1000 + math.floor(clock[2] / 1000) + ARGV[3], 'term', ARGV[3])
 elseif what == 'release' then
-  redis.call('HDEL', lease, 'owner', 'token', 'expires')
+  redis.call('HDEL', lease, 'owner', 'token', 'expires', 'term')
 elseif what == 'taken' then
   redis.call('LTRIM', base .. 'outbox', ARGV[3], -1)
   for i = 4, #ARGV do
@@ -39,6 +39,7 @@ elseif what == 'restore' then
     redis.call('SADD', base .. 'active', ARGV[i])
   end
 elseif what == 'built' then
-  redis.call('HSET', lease, 'built', ARGV[3], 'n', ARGV[4])
+  -- also where the feed goes on, so that whoever reads it notices that something is missing
+  redis.call('HSET', lease, 'built', ARGV[3], 'n', ARGV[4], 'e', string.format('%.0f', ARGV[4] * 4096))
 end
 return 1

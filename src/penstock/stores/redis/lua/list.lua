@@ -25,6 +25,12 @@ local function streams()
   return redis.call('SMEMBERS', base .. 'queues')
 end
 
+-- a stream that a rebuild has just removed has no lists
+local function pending(stream, ...)
+  local found = redis.pcall('XPENDING', key_of(stream), 'workers', ...)
+  return found.err and {} or found
+end
+
 local actions = {}
 
 function actions.gone()
@@ -41,7 +47,7 @@ function actions.pending()
   local answer, left = {}, tonumber(ARGV[3])
   for _, stream in ipairs(streams()) do
     if left > 0 then
-      for _, item in ipairs(redis.call('XPENDING', key_of(stream), 'workers', '-', '+', left, worker)) do
+      for _, item in ipairs(pending(stream, '-', '+', left, worker)) do
         local entry = redis.call('XRANGE', key_of(stream), item[1], item[1])[1]
         local size = #answer
         answer[size + 1], answer[size + 2], answer[size + 3] = stream, item[1], entry and entry[2][2] or ''
@@ -74,7 +80,7 @@ end
 function actions.holders()
   local answer = {}
   for _, stream in ipairs(streams()) do
-    local summary = redis.call('XPENDING', key_of(stream), 'workers')
+    local summary = pending(stream)
     for _, holder in ipairs(summary[4] or {}) do
       answer[#answer + 1] = holder[1]
       answer[#answer + 1] = holder[2]
@@ -85,8 +91,8 @@ end
 
 function actions.forget()
   for _, stream in ipairs(streams()) do
-    if #redis.call('XPENDING', key_of(stream), 'workers', '-', '+', 1, worker) == 0 then
-      redis.call('XGROUP', 'DELCONSUMER', key_of(stream), 'workers', worker)
+    if #pending(stream, '-', '+', 1, worker) == 0 then
+      redis.pcall('XGROUP', 'DELCONSUMER', key_of(stream), 'workers', worker)
     end
   end
   return 1
@@ -95,7 +101,7 @@ end
 function actions.depths()
   local answer = {}
   for _, stream in ipairs(streams()) do
-    local held = redis.call('XPENDING', key_of(stream), 'workers')[1]
+    local held = pending(stream)[1] or 0
     local size = #answer
     answer[size + 1], answer[size + 2], answer[size + 3] = stream, redis.call('XLEN', key_of(stream)) - held, held
   end
