@@ -86,14 +86,15 @@ class Trail:
         try:
             await self._store.write_audit(batch.lines)
         except Exception as error:  # noqa: BLE001 -- whatever it is, the log has the lines
-            trace = (
-                None if isinstance(error, StoreUnavailable) else error
-            )  # that one is no mistake, and comes in crowds
-            for line in batch.lines:  # as JSON, in which no text can begin a new line
-                log.error("not in the audit trail: %s (%s)", msgspec.json.encode(line).decode(), error, exc_info=trace)
+            self._log(batch.lines, error)
         finally:
             batch.patience.cancel()
             _resolve(batch.done)
+
+    def _log(self, lines: list[AuditLine], error: Exception) -> None:
+        trace = None if isinstance(error, StoreUnavailable) else error  # that one is no mistake, and comes in crowds
+        for line in lines:  # as JSON, in which no text can begin a new line
+            log.error("not in the audit trail: %s (%s)", msgspec.json.encode(line).decode(), error, exc_info=trace)
 
 
 def _resolve(done: asyncio.Future[None]) -> None:

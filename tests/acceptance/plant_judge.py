@@ -1,0 +1,185 @@
+"""Judges a plant from outside: PostgreSQL's rows, Redis's keys and the handlers' own log; no engine, no store code.
+
+Only the codec is ours: somebody has to read the bytes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import redis
+
+from penstock.engine.commands import DeadLetter
+from penstock.stores import codec
+from penstock.stores.base import Stored
+from tests.acceptance.plant import PARTITIONS, Plant
+from tests.acceptance.works import Call
+from tests.simulation.judge import ENDS, REBUILT, violations
+from tests.waiting import until_now
+
+SELECT = "SELECT id, state, ended_at, intent, changes FROM executions LEFT JOIN archives USING (n)"
+LOST = "lost"
+SHOWN = 10
+SETTLE_SECONDS = 40.0
+"""The last workers that died are noticed after 15 s, when nobody waits for their tasks any more either."""
+
+
+@dataclass
+class Verdict:
+    executions: dict[str, Stored] = field(default_factory=dict)
+    letters: list[DeadLetter] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.counts.items())
+
+    def states(self) -> Counter[str]:
+        return Counter(str(stored.record.state) for stored in self.executions.values())
+
+    def reasons(self) -> Counter[str]:
+        lines = (line for stored in self.executions.values() for line in stored.history)
+        return Counter(line.reason for line in lines if line.reason)
+
+    def redelivered(self) -> int:
+        """Attempts after one that was lost with its worker."""
+        lines = (line for stored in self.executions.values() for line in stored.history)
+        return sum(line.after == "RETRYING" and line.reason == LOST for line in lines)
+
+    def assert_kept(self) -> Verdict:
+        """All invariants. Prints what happened, for those who want to know."""
+        print(f"\n{self}")  # noqa: T201 -- the issue asks for these figures
+        some = "\n".join(self.problems[:SHOWN])
+        assert self.problems == [], f"{len(self.problems)} problems; {self}\n{some}"
+        return self
+
+
+def judge(
+    plant: Plant,
+    accepted: Mapping[str, dict[str, Any]],
+    documents: Iterable[dict[str, Any]] = (),
+    *,
+    lossy: bool = False,
+) -> Verdict:
+    """`documents`: what else may run, because answers got lost.
+
+    `lossy`: Redis has lost data, so that handlers may have done what no record tells any more.
+    """
+    verdict = Verdict()
+    _read(plant, verdict)
+    problems = verdict.problems
+    problems += [f"accepted and missing: {name}" for name in accepted if name not in verdict.executions]
+    calls = plant.calls()
+    by_execution: defaultdict[str, list[Call]] = defaultdict(list)
+    for call in calls:
+        if call.event == "begun":
+            by_execution[call.execution_id].append(call)
+    others = {document["name"]: document for document in documents}
+    for name, stored in verdict.executions.items():
+        document = accepted.get(name, others.get(stored.record.workflow))
+        found = _problems(stored, document, by_execution[name], counts_calls=not lossy)
+        problems += [f"{name}: {problem}" for problem in found]
+    problems += _left_over(plant)
+    verdict.counts = {
+        "executions": len(verdict.executions), **verdict.states(), "calls": sum(map(len, by_execution.values())),
+        "kills": plant.kills, "fenced": plant.fenced, "redelivered": verdict.redelivered(),
+        "rebuilt": verdict.reasons()[REBUILT],
+        "letters": len(verdict.letters), "problems": len(problems),
+    }  # fmt: skip
+    return verdict
+
+
+def _read(plant: Plant, verdict: Verdict) -> None:
+    with plant.connect() as connection:
+        for name, state, ended_at, intent, changes in connection.execute(SELECT):
+            kept = msgspec.msgpack.decode(changes, type=list[bytes]) if changes else []
+            stored = codec.fold(codec.decode_record(intent), [codec.decode_change(change) for change in kept])
+            verdict.executions[name] = stored
+            if state != stored.record.state or ended_at is None:
+                verdict.problems.append(
+                    f"{name}: the row says {state} ended at {ended_at}, the archive {stored.record.state}"
+                )
+        rows = connection.execute("SELECT letter FROM letters ORDER BY id").fetchall()
+        verdict.letters = [codec.decode_letter(letter) for (letter,) in rows]
+
+
+def _problems(
+    stored: Stored, document: dict[str, Any] | None, begun: Iterable[Call], *, counts_calls: bool
+) -> list[str]:
+    if document is None:
+        return ["nobody was told of it"]
+    notes = [(call.execution_id, call.node, call.attempt) for call in begun] if counts_calls else None
+    found = violations(stored, document, notes)
+    open_nodes = {node["id"] for node in document["nodes"]} - {
+        name for name, run in stored.runs.items() if run.state in ENDS
+    }
+    if open_nodes:
+        found.append(f"nodes without an outcome: {sorted(open_nodes)[:SHOWN]}")
+    return found
+
+
+def _left_over(plant: Plant) -> list[str]:
+    """Also what may take a little: the archive's last word, a dead worker's name."""
+    problems: list[str] = []
+
+    def is_empty() -> bool:
+        problems[:] = left_in_redis(plant)
+        return not problems
+
+    try:
+        until_now(is_empty, seconds=SETTLE_SECONDS)
+    except AssertionError:
+        return problems
+    return []
+
+
+def left_in_redis(plant: Plant) -> list[str]:
+    """What a plant at rest must not have: tasks, events, timers, active or held executions, unsent archives."""
+    found: list[str] = []
+    with plant.connect_redis() as link:
+        for partition in range(PARTITIONS):
+            found += _left_in_partition(link, f"penstock:{{{partition}}}:")
+    return found
+
+
+def _left_in_partition(link: redis.Redis, prefix: str) -> list[str]:
+    found: list[str] = []
+    for raw in link.scan_iter(match=prefix + "*", count=1000):
+        key = _text(raw)
+        what = key.removeprefix(prefix).partition(":")[0]
+        if what == "tasks":
+            pending: Any = link.xpending(key, "workers")
+            found += (
+                [f"{key} has {link.xlen(key)} entries, {pending['pending']} of them held"] if link.xlen(key) else []
+            )
+            found += [f"{key} has pending entries that are gone"] if pending["pending"] and not link.xlen(key) else []
+        elif what in ("inbox", "outbox", "timers", "active", "held", "execution", "onhold"):
+            size = _size(link, key, what)
+            found += [f"{key} has {size}"] if size else []
+    return found
+
+
+def _size(link: redis.Redis, key: str, what: str) -> int:
+    if what == "inbox":
+        return _unread(link, key)
+    kind = _text(link.type(key))
+    sizes: dict[str, Any] = {
+        "list": link.llen, "set": link.scard, "zset": link.zcard, "hash": link.hlen, "stream": link.xlen,
+    }  # fmt: skip
+    return int(sizes[kind](key)) if kind in sizes else 0
+
+
+def _unread(link: redis.Redis, key: str) -> int:
+    """Entries behind the committed position; one that is done may still be there until the next commit."""
+    position = int(link.hget(key.removesuffix("inbox") + "lease", "position") or 0)
+    done = position // 1024 - 1 if position % 1024 == 1023 else position // 1024 - 2
+    entries: Any = link.xrange(key, min=f"1-{max(done + 1, 0)}")
+    return len(entries)
+
+
+def _text(raw: Any) -> str:
+    return raw.decode() if isinstance(raw, bytes) else str(raw)

@@ -1,0 +1,174 @@
+"""Workers on Redis that die, sleep, leave and join: who gets which task, and what late reports do (G2, G4, G5)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock.engine.commands import Transition
+from tests.acceptance import works
+from tests.acceptance.plant import Client, Plant, Role, plant
+from tests.acceptance.plant_judge import judge
+from tests.waiting import until
+
+DEAD_SECONDS = 60.0
+"""How long this waits for what happens in 15 to 20 s."""
+SLEEPY, DYING, DEADLY = "sleepy", "dying", "deadly"
+TWICE = {**works.STEADY, "max_attempts": 2}
+
+
+def _held(queue: str) -> dict[str, Any]:
+    """Held on that queue until `go`, and then on any until `end`."""
+    first = works.node("a", (), "work_pause", queue=queue, config={"until": "go"})
+    return works.document(f"{queue}-flow", first, works.node("b", "a", "work_pause", config={"until": "end"}))
+
+
+def _begun(it: Plant, execution_id: str, node: str = "a", attempt: int = 1) -> works.Call | None:
+    key = ("begun", execution_id, node, attempt)
+    return next((call for call in it.calls() if call[:4] == key), None)
+
+
+async def _until_begun(it: Plant, execution_id: str, node: str = "a", attempt: int = 1) -> works.Call:
+    what = f"attempt {attempt} of {node} begins"
+    found: works.Call = await until(lambda: _begun(it, execution_id, node, attempt), what, seconds=DEAD_SECONDS)
+    return found
+
+
+async def _poisoned(it: Plant, client: Client) -> list[Role]:
+    """Its workers, one after the other, as something that starts them again would."""
+    (execution_id,) = await client.submit(works.single("poison", "work_poison", queue=DEADLY, retry=TWICE))
+    victims = []
+    for attempt in (1, 2):
+        victims += it.start("worker", "--queues", DEADLY)
+        await _until_begun(it, execution_id, attempt=attempt)
+        await asyncio.to_thread(victims[-1].ends)
+    await client.until_ended(execution_id)
+    return victims
+
+
+async def _outlived(it: Plant, client: Client) -> None:
+    """One worker dies and one sleeps with a task in its hands; a third one gets both."""
+    (sleeper,), (dying,) = it.start("worker", "--queues", SLEEPY), it.start("worker", "--queues", DYING)
+    (slept,), (died,) = await client.submit(_held(SLEEPY)), await client.submit(_held(DYING))
+    for each in (slept, died):
+        await _until_begun(it, each)
+    it.start("worker", "--queues", f"{SLEEPY},{DYING},work_pause,work_note")
+    sleeper.freeze()
+    dying.kill()
+    begun = time.monotonic()
+    for each in (slept, died):
+        await _until_begun(it, each, attempt=2)
+    print(f"\na dead worker's task ran again after {time.monotonic() - begun:.1f} s")  # noqa: T201
+    it.release("go")
+    for each in (slept, died):
+        await _until_begun(it, each, "b")
+    await _awake(it, client, sleeper, slept)
+    it.release("end")
+
+
+async def _awake(it: Plant, client: Client, sleeper: Role, slept: str) -> None:
+    """It finishes what it held, and nobody listens."""
+    before = await _lines(client, slept, "a")
+    assert before[-1].after == "COMPLETED"
+    sleeper.thaw()
+    mine = ("done", slept, "a", 1, sleeper.pid)
+    await until(lambda: any(call[:5] == mine for call in it.calls()), "the sleeper finishes")
+    sleeper.terminate()
+    assert await asyncio.to_thread(sleeper.ends) == 0
+    assert await _lines(client, slept, "a") == before
+
+
+async def _lines(client: Client, execution_id: str, node: str) -> list[Transition]:
+    return [line for line in await client.service.executions.history(execution_id) if line.node == node]
+
+
+@pytest.mark.timeout(240)
+def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters() -> None:
+    async def main(it: Plant) -> tuple[dict[str, Any], list[Role]]:
+        async with it.client() as client:
+            victims, _ = await asyncio.gather(_poisoned(it, client), _outlived(it, client))
+            await client.submit(works.diamond(), 20)
+            await client.until_ended()
+            return client.accepted, victims
+
+    with plant() as it:
+        it.staff(orchestrators=2, workers=1)
+        accepted, victims = asyncio.run(main(it))
+        verdict = judge(it, accepted).assert_kept()
+        assert verdict.states() == {"COMPLETED": 22, "FAILED": 1}
+        assert [role.code for role in victims] == [137, 137], "the handler killed them"
+        assert verdict.redelivered() == 3, "of the dead, the sleeping and the first poisoned worker"
+        (letter,) = verdict.letters
+        assert (letter.handler, [failure.attempt for failure in letter.attempts]) == ("work_poison", [1, 2])
+        assert {failure.error.category for failure in letter.attempts} == {"lost"}
+
+
+def test_no_worker_hoards_and_a_new_one_gets_work_at_once() -> None:
+    async def main(it: Plant) -> dict[str, Any]:
+        async with it.client() as client:
+            await _share(it, client)
+            await client.submit(works.single("held", "work_pause", config={"until": "held"}), 4)
+            await until(lambda: len(it.calls()) == 84, "all four are busy")
+            waiting = await client.submit(works.diamond(), 10)
+            begun = time.monotonic()
+            (newcomer,) = it.start("worker", "--concurrency", "1")
+            await client.until_ended(*waiting)
+            print(f"a new worker did what waited after {time.monotonic() - begun:.1f} s")  # noqa: T201
+            assert {call.pid for call in it.calls() if call.execution_id in waiting} == {newcomer.pid}
+            it.release("held")
+            await client.until_ended()
+            return client.accepted
+
+    with plant() as it:
+        it.staff(orchestrators=1, workers=0)
+        it.start("worker", "--concurrency", "1", count=4)
+        verdict = judge(it, asyncio.run(main(it))).assert_kept()
+        assert verdict.states() == {"COMPLETED": 54}
+
+
+async def _share(it: Plant, client: Client) -> None:
+    begun = time.monotonic()
+    await client.submit(works.single("second", "work_pause", config={"seconds": 1.0}), 40)
+    await client.until_ended()
+    rounds = Counter(call.pid for call in it.calls() if call.event == "begun")
+    print(f"\n40 tasks of 1 s on 4 workers: {time.monotonic() - begun:.1f} s, {sorted(rounds.values())}")  # noqa: T201
+    assert len(rounds) == 4
+    assert max(rounds.values()) <= 11, "one waited behind a busy worker"
+
+
+def test_a_worker_that_is_told_to_stop_finishes_and_hands_back_the_rest() -> None:
+    async def main(it: Plant) -> tuple[dict[str, Any], list[str], str]:
+        async with it.client() as client:
+            (leaving,) = it.start("worker", SHUTDOWN_GRACE_SECONDS="2")
+            quick = await client.submit(works.single("quick", "work_pause", config={"until": "soon"}), 3)
+            (slow,) = await client.submit(works.single("slow", "work_pause", config={"until": "late"}))
+            for each in (*quick, slow):
+                await _until_begun(it, each)
+            (staying,) = it.start("worker")
+            leaving.terminate()
+            await until(lambda: "stops" in leaving.said(), "it has heard")
+            late = await client.submit(works.single("note", "work_note"), 20)
+            it.release("soon")
+            await client.until_ended(*quick, *late)
+            assert await asyncio.to_thread(leaving.ends) == 0
+            begun = time.monotonic()
+            await _until_begun(it, slow, attempt=2)
+            print(f"\nwhat a worker left was begun again after {time.monotonic() - begun:.1f} s")  # noqa: T201
+            counts = await it.one("orchestrator").metrics()
+            assert counts["tasks_lost_total"] == 0, "it was handed back, not taken back from somebody who is silent"
+            it.release("late")
+            await client.until_ended()
+            assert {call.pid for call in it.calls() if call.execution_id in late} == {staying.pid}
+            return client.accepted, [*quick, *late], slow
+
+    with plant() as it:
+        it.staff(orchestrators=1, workers=0)
+        accepted, once, twice = asyncio.run(main(it))
+        verdict = judge(it, accepted).assert_kept()
+        assert verdict.states() == {"COMPLETED": 24}
+        assert {verdict.executions[name].runs["a"].attempt for name in once} == {1}
+        assert verdict.executions[twice].runs["a"].attempt == 2
