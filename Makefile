@@ -2,19 +2,21 @@
 .PHONY: run test check format bench bench-http simulate guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
+# Tests with real processes mostly wait: with one more than two cores have to do, the others go on meanwhile.
+spread := -n 3 --dist worksteal
 
 run: setup-run ## run the quickstart workflow
 	@$(bin)/python examples/quickstart/run.py
 
 test: setup-dev ## run the tests
-	$(bin)/pytest -n 2
+	$(bin)/pytest $(spread)
 
 check: setup-dev ## everything that CI checks: format, lint, types, layers, tests
 	$(bin)/ruff format --check
 	$(bin)/ruff check
 	$(bin)/mypy
 	$(bin)/lint-imports --no-logo
-	$(bin)/pytest -n 2
+	$(bin)/pytest $(spread)
 
 format: setup-dev ## format the code and fix what ruff can fix
 	$(bin)/ruff check --fix-only

@@ -224,7 +224,7 @@ GUARDS = [
     ),
     Guard(
         "what is rebuilt goes on by itself", "orchestrator/rebuild.py",
-        "[Continued(name) for name in executions]", "[]",
+        "else [Continued(name)]", "else []",
         SIMULATION,
     ),
     Guard(
@@ -264,7 +264,7 @@ GUARDS = [
     ),
     Guard(
         "an owner that has nothing to write proves now and then that it may", "orchestrator/owner.py",
-        "return self._proves and", "return False and",
+        "return self._is_split and", "return False and",
         "tests/orchestrator/test_rebuild.py",
     ),
     Guard(

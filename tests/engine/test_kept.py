@@ -64,7 +64,7 @@ def test_thousands_of_kept_nodes_are_split_into_commits_and_survive_a_crash_betw
                   kept={f"n{i}": ONE for i in range(size)})  # fmt: skip
     left = []
     while trial.last.more:
-        assert trial.last.weight == COMMIT_WEIGHT
+        assert len(trial.last.history) == COMMIT_WEIGHT
         assert trial.wake_at == trial.now, "a crash here would leave it waiting for nothing"
         assert trial.tasks == []
         left.append(trial.execution.record.kept)

@@ -16,6 +16,7 @@ from penstock.orchestrator.recovery import recover
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import Kept as KeptNode
 from penstock.stores.base import NewExecution
+from penstock.stores.split import REBUILD_JUMP
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
 from tests.orchestrator.desk import SplitDesk, diamond, node
@@ -52,7 +53,7 @@ def test_a_new_store_is_marked_and_the_next_owner_finds_it_built() -> None:
         owner = await desk.own()
         assert await desk.build(owner) == 0
         assert desk.stores.hot.marks == ["the store"]
-        assert owner.lease.commit_number == rebuild.AHEAD
+        assert owner.lease.commit_number == REBUILD_JUMP
         assert await desk.build(await desk.own("owner-1")) is None
 
     asyncio.run(scenario())
@@ -189,6 +190,29 @@ def test_a_wish_that_is_newer_than_the_checkpoint_is_asked_for_again() -> None:
     asyncio.run(scenario())
 
 
+def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
+    """Also of what was never checkpointed, before anybody looks for wishes that nobody has handled."""
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        copied = [await desk.start([node("a")]) for _ in range(2)]
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        fresh = [await desk.start([node("a")]) for _ in range(2)]
+        for paused, cancelled in (copied, fresh):
+            await desk.stores.cold.steer(paused, "pause")
+            await desk.stores.cold.steer(cancelled, "cancel")
+        desk.stores.lose_everything()
+        desk.changes.clear()
+        owner = await _owner(desk, "owner-2")
+        await desk.drain(owner)
+        assert not [each for changes in desk.changes for each in changes if each.tasks and not each.held]
+        assert [await desk.state(name) for name in copied + fresh] == ["PAUSED", "CANCELLED"] * 2
+
+    asyncio.run(scenario())
+
+
 def test_nodes_that_a_retry_keeps_are_kept_again() -> None:
     async def scenario() -> None:
         desk = SplitDesk()
@@ -236,7 +260,6 @@ def test_a_hot_store_that_was_built_for_another_cold_store_is_not_taken_as_it_is
         owner = await _owner(desk)
         await desk.start(diamond())
         await desk.drain(owner)
-        await desk.stores.rows.put_copies(0, 0, [])
         monkeypatch.setattr(desk.stores.split.cold, "store_id", "another")
         assert await desk.build(await desk.own("owner-1")) is not None
         assert desk.stores.hot.marks == ["another"]

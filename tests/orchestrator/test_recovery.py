@@ -1,14 +1,22 @@
 """What a new owner finds, and what it does about it before it reads its inbox."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.engine.commands import Commands, NodeRun, Transition
-from penstock.engine.events import AnyEvent, CancelRequested, Continued, ExecutionStarted, TaskLost, TaskReturned
+from penstock.engine.events import (
+    AnyEvent,
+    CancelRequested,
+    Continued,
+    ExecutionStarted,
+    ResumeRequested,
+    TaskLost,
+    TaskReturned,
+)
 from penstock.engine.states import NodeState
 from penstock.orchestrator.recovery import CHUNK, recover, sweep
 from penstock.stores.base import Stores
@@ -251,5 +259,59 @@ def test_where_the_store_keeps_its_tasks_wishes_are_asked_for_again_too() -> Non
         await desk.stores.cold.steer(name, "cancel")
         await recover(desk.stores, 0)
         assert await _inbox(desk.stores) == [CancelRequested(name)]
+
+    asyncio.run(scenario())
+
+
+def test_a_wish_that_was_fulfilled_is_not_asked_for_again() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        name = await desk.start(diamond())
+        await desk.stores.cold.steer(name, "pause")
+        assert await sweep(desk.stores, 0, 10.0) == 0
+        await desk.drain(owner)
+        await desk.archiver(owner).drain()
+        await sweep(desk.stores, 0, 10.0)
+        assert await _inbox(desk.stores) == []
+        await desk.stores.cold.steer(name, "resume")
+        await sweep(desk.stores, 0, 10.0)
+        assert await _inbox(desk.stores) == [ResumeRequested(name)]
+
+    asyncio.run(scenario())
+
+
+def test_a_wish_is_not_followed_by_an_older_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stored, and its own event appended, while the hot store is asked what it knows."""
+
+    async def scenario() -> None:
+        desk = Desk()
+        name = await desk.start(diamond())
+        await desk.drain(await desk.own())
+        await desk.stores.cold.steer(name, "pause")
+        known = desk.stores.hot.known
+
+        async def meanwhile(names: Collection[str]) -> set[str]:
+            monkeypatch.undo()
+            await desk.stores.cold.steer(name, "resume")
+            await desk.stores.hot.append([ResumeRequested(name)])
+            return await known(names)
+
+        monkeypatch.setattr(desk.stores.hot, "known", meanwhile)
+        await sweep(desk.stores, 0, 10.0)
+        assert await _inbox(desk.stores) == [ResumeRequested(name)] * 2
+
+    asyncio.run(scenario())
+
+
+def test_what_the_cold_store_has_a_copy_of_is_not_looked_for_in_the_hot_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        await desk.start(diamond())
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        monkeypatch.setattr(desk.stores.hot, "known", None)
+        assert await sweep(desk.stores, 0, 10.0) == 0
 
     asyncio.run(scenario())

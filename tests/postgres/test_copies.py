@@ -5,10 +5,10 @@ import pytest
 from penstock.engine.commands import AttemptFailure, DeadLetter
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
-from penstock.errors import Conflict
+from penstock.errors import Conflict, Fenced
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.records import LetterSearch, Search
-from penstock.stores.split import Copy
+from penstock.stores.split import REBUILD_JUMP, Copy
 from tests.contract.facts import letter
 from tests.postgres.opened import copy_of, new, shown, with_store
 
@@ -106,7 +106,7 @@ async def test_what_has_begun_no_longer_waits_whatever_its_record_says(store: Po
     await store.put_copies(0, 1, [copy_of("a", ExecutionState.PENDING, 1)])
     with pytest.raises(Conflict, match="can be triggered"):
         await store.trigger("a", None, {})
-    assert await store.started(0) == ["a"]
+    assert [kept.execution_id for kept in await store.unfinished(0)] == ["a"]
 
 
 @with_store
@@ -176,3 +176,50 @@ async def test_what_is_unfinished_comes_in_pages_by_id_without_what_waits_or_has
     first = {kept.execution_id: kept for kept in await store.unfinished(0, "e008", 3)}
     assert [len(first[name].changes) for name in ("e009", "e010", "e011")] == [1, 1, 0]
     assert first["e011"].generation == 1
+
+
+@with_store
+async def test_copies_of_a_store_that_was_built_again_since_are_refused_as_a_whole(store: PostgresColdStore) -> None:
+    await store.create([new("a")])
+    await store.put_copies(0, 5, [])
+    await store.put_copies(0, 5 + REBUILD_JUMP, [])
+    for late in ([copy_of("a", COMPLETED, 9, letters=[letter("a")])], []):
+        with pytest.raises(Fenced, match="built again since commit 300"):
+            await store.put_copies(0, 300, late)
+    assert await shown(store, "a") == ("PENDING", 1, 0)
+    assert await store.letters(LetterSearch()) == []
+    assert await store.commit_number(0) == 5 + REBUILD_JUMP
+
+
+@with_store
+async def test_letters_that_come_after_the_retry_are_closed_as_those_that_came_before(store: PostgresColdStore) -> None:
+    await store.create([new("a"), new("b"), new("again", retry_of="a", created_at=1234.0)])
+    await store.put_copies(
+        0, 1, [copy_of("a", FAILED, 3, letters=[letter("a")]), copy_of("b", FAILED, 3, letters=[letter("b")])]
+    )
+    assert [row.letter.execution_id for row in await store.letters(LetterSearch())] == ["b"]
+    (row,) = await store.letters(LetterSearch(execution_id="a", closed=True))
+    assert (row.closed, row.closed_at, row.retried_as) == ("retried", 1234.0, "again")
+
+
+@with_store
+async def test_a_wish_stands_until_the_hot_store_says_that_it_was_fulfilled(store: PostgresColdStore) -> None:
+    await store.create([new("a"), new("b")])
+    await store.steer("a", "pause")
+    await store.steer("b", "cancel")
+    await store.put_copies(0, 1, [copy_of("a", RUNNING, 2), copy_of("b", PAUSED, 2)])
+    assert await store.wishes(0) == {"a": "pause", "b": "cancel"}
+    await store.put_copies(0, 1, [copy_of("a", PAUSED, 3)])
+    assert await store.wishes(0) == {"b": "cancel"}
+    await store.steer("a", "resume")
+    assert await store.wishes(0) == {"a": "resume", "b": "cancel"}
+    await store.put_copies(0, 1, [copy_of("a", RUNNING, 4)])
+    assert await store.wishes(0) == {"b": "cancel"}
+
+
+@with_store
+async def test_what_a_copy_came_of_has_begun_and_is_not_to_be_started(store: PostgresColdStore) -> None:
+    await store.create([new("a"), new("b")])
+    await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
+    assert await store.started(0) == ["b"]
+    assert [kept.execution_id for kept in await store.unfinished(0)] == ["a", "b"]

@@ -28,13 +28,24 @@ def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended(monkey
         def names() -> set[str]:
             return {name for (name,) in connection.execute("SELECT id FROM executions").fetchall()}
 
+        clock, clock_reads = 6 * retention.DAY_SECONDS, 0  # the store's, whatever the host's says
+
+        def now() -> float:
+            nonlocal clock_reads
+            clock_reads += 1
+            return clock
+
         async def main() -> None:
+            nonlocal clock
             store = PostgresColdStore(url)
             await store.open()
-            purging = asyncio.create_task(retention.keep_purging(store, 7.0, lambda: bool(owns)))
+            purging = asyncio.create_task(retention.keep_purging(store, 7.0, lambda: bool(owns), now))
             await let_others_run()
             assert names() == {"old", "active"}
             owns.append(True)
+            await until(lambda: clock_reads > 2)
+            assert names() == {"old", "active"}
+            clock = 8 * retention.DAY_SECONDS
             await until(lambda: names() == {"active"})
             purging.cancel()
             await asyncio.gather(purging, return_exceptions=True)

@@ -129,6 +129,35 @@ def test_an_end_between_the_reading_of_the_store_and_the_beginning_of_the_news_i
     elsewhere(scenario)
 
 
+def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_the_news(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.service.executions.LOOK_SECONDS", 0.0)
+
+    async def scenario(place: Elsewhere) -> None:
+        cold = place.chronicle.stores.cold
+        read = cold.execution
+        away = True
+
+        async def refuse(name: str) -> Any:
+            if name == "a" and away:
+                raise StoreUnavailable("PostgreSQL is away")
+            return await read(name)
+
+        place.wire.open.clear()
+        waiting = [asyncio.create_task(place.service.executions.end(name)) for name in ("a", "b")]
+        await let_others_run()
+        await place.finish("a")
+        monkeypatch.setattr(cold, "execution", refuse)
+        place.wire.open.set()
+        await until(lambda: place.wire.readers, "somebody reads the news")
+        await place.finish("b")
+        assert await waiting[1]
+        assert place.wire.begun == 1, "they haven't broken off"
+        away = False
+        assert await waiting[0]
+
+    elsewhere(scenario)
+
+
 def test_an_end_while_the_news_are_broken_off_is_found_when_they_are_back(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(place: Elsewhere) -> None:
         waiting = asyncio.create_task(place.service.executions.end("a"))

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.engine.commands import Transition
-from penstock.errors import StoreUnavailable
+from penstock.errors import Fenced, StoreUnavailable
 from penstock.stores import codec
-from penstock.stores.base import Commit, Lease, NewExecution, Stored, partition_of
+from penstock.stores.base import Commit, Lease, NewExecution, Stored, Wish, partition_of
 from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.memory import MemoryHotStore
 from penstock.stores.memory_cold import MemoryColdStore
 from penstock.stores.partial import record_of
-from penstock.stores.split import Copy, Kept, Outgoing, Summary, outgoing_of
+from penstock.stores.split import REBUILD_JUMP, Copy, Kept, Outgoing, Summary, outgoing_of
 from penstock.stores.task_queue import key_of
 
 Image = dict[str, Any]
@@ -149,6 +149,8 @@ class Rows:
         return codec.fold(record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())])
 
     async def put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
+        if self.numbers[partition] >= commit_number + REBUILD_JUMP // 2:
+            raise Fenced(f"partition {partition} has been built again since commit {commit_number}")
         for each in copies:
             if each.summary is not None:
                 self._put(each, each.summary)
@@ -195,6 +197,22 @@ class SplitCold(MemoryColdStore):
         stored = await self.execution(execution_id)
         return None if stored is None else [line for line in stored.history if line.seq > after]
 
+    async def started(self, partition: int) -> list[str]:
+        return [name for name in await self.unfinished(partition) if name not in self._rows._places]
+
+    async def unfinished(self, partition: int) -> list[str]:
+        return await super().started(partition)
+
+    async def wishes(self, partition: int) -> dict[str, Wish]:
+        """Without those that are fulfilled."""
+        states = {name: self._state(name) for name in await self.unfinished(partition)}
+        wishes = {name: wish for name, wish in self._wishes.items() if name in states}
+        return {
+            name: wish
+            for name, wish in wishes.items()
+            if wish == "cancel" or (wish == "resume") == (states[name] == "PAUSED")
+        }
+
     async def intent(self, execution_id: str) -> NewExecution | None:
         intent = await super().intent(execution_id)
         if intent is not None:
@@ -212,7 +230,7 @@ class ColdHalf:
         self.raise_generation = rows.raise_generation
 
     async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Kept]:
-        names = sorted(name for name in await self._cold.started(partition) if name > after)[:limit]
+        names = sorted(name for name in await self._cold.unfinished(partition) if name > after)[:limit]
         return [Kept(name, self._rows._places.get(name, (1, 0))[0], self._rows.changes.get(name, [])) for name in names]
 
 

@@ -341,12 +341,12 @@ class Execution:
         if not self.open and record.state not in EXECUTION_ENDS:
             ending.finish(self, ExecutionState.FAILED if record.error else ExecutionState.COMPLETED)
         elif self.deadlines:
-            self._wake(self.deadlines[0][0])
+            self.wake(self.deadlines[0][0])
 
     def go_on_later(self) -> None:
         """The rest waits for the next commit; the timer is for an owner that dies before it."""
         self.commands.more = True
-        self._wake(self.now)
+        self.wake(self.now)
 
     def arm(self, due_at: float, run: NodeRun, kind: str) -> None:
         heappush(self.deadlines, (due_at, self.numbers[run.address], run.attempt, kind))
@@ -364,7 +364,7 @@ class Execution:
             started_at = self.record.started_at or self.now
             heappush(self.deadlines, (started_at + self.plan.timeout_seconds, -1, 0, "execution"))
 
-    def _wake(self, at: float) -> None:
+    def wake(self, at: float) -> None:
         """The store keeps one timer per execution, the earliest. A later one is set when that fires."""
         if self.wake_at is None or at < self.wake_at:
             self.wake_at = at

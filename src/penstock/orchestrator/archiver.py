@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from penstock.engine.commands import DeadLetter
-from penstock.orchestrator.transfer import Carrier, summary_from
+from penstock.orchestrator.transfer import Carrier, Reader, summary_from
 from penstock.stores.base import Lease
 from penstock.stores.split import Copy, HotSide, Outgoing, Summary
 from penstock.telemetry.metrics import Metrics
@@ -29,6 +29,7 @@ class Archiver:
         self, hot: HotSide, carrier: Carrier, lease: Lease, metrics: Metrics, now: Callable[[], float]
     ) -> None:
         self._hot, self._carrier, self._lease, self._metrics, self._now = hot, carrier, lease, metrics, now
+        self._reader = Reader(hot)
         self._told = asyncio.Event()
 
     def tell(self) -> None:
@@ -52,11 +53,15 @@ class Archiver:
                 await asyncio.sleep(COLLECT_SECONDS)
 
     async def _move(self, entries: Sequence[Outgoing]) -> None:
-        copies = await self._copies(entries)
-        # takes nothing, but is refused to a former owner: a store that lost its data between the two readings would
-        # have had an end to tell, and nothing of how it came to that
-        await self._hot.taken(self._lease, 0, ())
-        refused = await self._carrier.put(copies)
+        letters, summaries = _told(entries)
+        refused = await self._put(
+            [Copy(name, None, [], those) for name, those in letters.items() if name not in summaries]
+        )
+        names = list(summaries)
+        while names:
+            changes = await self._reader.read(names)
+            names = names[len(changes) :]
+            refused |= await self._put(_copies(changes, summaries, letters))
         ended = {
             entry.execution_id: entry.summary
             for entry in entries
@@ -65,24 +70,38 @@ class Archiver:
         await self._hot.taken(self._lease, len(entries), list(ended))
         self._count(list(ended.values()))
 
-    async def _copies(self, entries: Sequence[Outgoing]) -> list[Copy]:
-        """One for each execution, whatever was said of it."""
-        letters: dict[str, list[DeadLetter]] = {}
-        summaries: dict[str, Summary] = {}
-        for entry in entries:
-            letters.setdefault(entry.execution_id, []).extend(entry.letters)
-            if entry.summary is not None:
-                summaries[entry.execution_id] = entry.summary
-        changes = await self._hot.changes(list(summaries)) if summaries else {}
-        copies: list[Copy] = []
-        for name, those in letters.items():
-            summary, data = summaries.get(name), changes.get(name, [])
-            if summary is not None and not summary.has_ended and data:
-                summary = summary_from(data) or summary  # it may have gone on since: the copy says what is in it
-            copies.append(Copy(name, summary, data, those))
-        return copies
+    async def _put(self, copies: Sequence[Copy]) -> set[str]:
+        if not copies:
+            return set()
+        # takes nothing, but is refused to a former owner: a store that lost its data between the two readings would
+        # have had an end to tell, and nothing of how it came to that
+        await self._hot.taken(self._lease, 0, ())
+        return await self._carrier.put(copies)
 
     def _count(self, ended: Sequence[Summary]) -> None:
         now = self._now()
         self._metrics.archived += len(ended)
         self._metrics.archive_seconds.observe(*[now - each.finished_at for each in ended if each.finished_at])
+
+
+def _told(entries: Sequence[Outgoing]) -> tuple[dict[str, list[DeadLetter]], dict[str, Summary]]:
+    """By execution, whatever was said of it: its letters, and the last that was said of its state."""
+    letters: dict[str, list[DeadLetter]] = {}
+    summaries: dict[str, Summary] = {}
+    for entry in entries:
+        letters.setdefault(entry.execution_id, []).extend(entry.letters)
+        if entry.summary is not None:
+            summaries[entry.execution_id] = entry.summary
+    return letters, summaries
+
+
+def _copies(
+    changes: Mapping[str, list[bytes]], summaries: Mapping[str, Summary], letters: Mapping[str, list[DeadLetter]]
+) -> list[Copy]:
+    copies: list[Copy] = []
+    for name, data in changes.items():
+        summary = summaries[name]
+        if not summary.has_ended and data:
+            summary = summary_from(data) or summary  # it may have gone on since: the copy says what is in it
+        copies.append(Copy(name, summary, data, letters[name]))
+    return copies

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from penstock.orchestrator.transfer import Carrier, summary_from
+from penstock.orchestrator.transfer import Carrier, Reader, summary_from
 from penstock.stores.split import Copy, HotSide
 from penstock.telemetry.metrics import Metrics
 
@@ -15,7 +15,7 @@ PORTION = 200
 
 class Checkpointer:
     def __init__(self, hot: HotSide, carrier: Carrier, metrics: Metrics) -> None:
-        self._hot, self._carrier, self._metrics = hot, carrier, metrics
+        self._reader, self._carrier, self._metrics = Reader(hot), carrier, metrics
         self.dirty: set[str] = set()
         """Executions that run and that have changed since their last copy. A new owner begins with all."""
 
@@ -27,17 +27,20 @@ class Checkpointer:
     async def copy(self) -> None:
         names = sorted(self.dirty)
         self.dirty.clear()
-        for first in range(0, len(names), PORTION):
-            copies = await self._copies(names[first : first + PORTION])
+        while names:
+            changes = await self._reader.read(names[:PORTION])
+            names = names[len(changes) :]
+            copies = _copies(changes)
             if copies:
                 refused = await self._carrier.put(copies)
                 self._metrics.checkpointed += len(copies) - len(refused)
 
-    async def _copies(self, names: Sequence[str]) -> list[Copy]:
-        """Without those that have ended: the archiver brings them."""
-        copies: list[Copy] = []
-        for name, changes in (await self._hot.changes(names)).items():
-            summary = summary_from(changes)
-            if summary is not None and not summary.has_ended:
-                copies.append(Copy(name, summary, changes))
-        return copies
+
+def _copies(found: Mapping[str, list[bytes]]) -> list[Copy]:
+    """Without those that have ended: the archiver brings them."""
+    copies: list[Copy] = []
+    for name, changes in found.items():
+        summary = summary_from(changes)
+        if summary is not None and not summary.has_ended:
+            copies.append(Copy(name, summary, changes))
+    return copies

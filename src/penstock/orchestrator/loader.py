@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Collection, Mapping
 
@@ -16,6 +17,7 @@ from penstock.stores.base import NewExecution, Stored, Stores
 
 log = logging.getLogger("penstock.orchestrator")
 
+LARGE_NODES = 500
 Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 
 
@@ -47,6 +49,8 @@ class Loader:
             else:
                 if execution is not None:
                     loaded[name] = execution
+                    if len(execution.runs) > LARGE_NODES:
+                        await asyncio.sleep(0)  # the lease has to be renewed meanwhile
         return loaded, failed
 
     async def _one_by_one(self, names: Collection[str], starts: Collection[str]) -> Loaded:

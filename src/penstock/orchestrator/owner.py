@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.engine.commands import Commands
 from penstock.engine.ending import wreck
-from penstock.engine.events import AnyEvent, CancelRequested, Continued, ExecutionStarted, TimerFired
+from penstock.engine.events import AnyEvent, Blob, CancelRequested, Continued, ExecutionStarted, TimerFired
 from penstock.engine.execution import COMMIT_WEIGHT, Execution
 from penstock.engine.states import EXECUTION_ENDS
+from penstock.errors import StoreUnavailable
 from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import Loader
 from penstock.orchestrator.plans import Plans
@@ -28,6 +29,12 @@ A store of its own (Redis) may have gone back in time without a broken connectio
 """
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
 """Events that an execution may get before anything of it was committed; one that is cancelled then ends unbegun."""
+UNREADABLE_SECONDS = 60.0
+"""How long an execution that can't be read is left alone, before it is tried and complained about again."""
+AWAY_SECONDS, AWAY_MOST_SECONDS = 1.0, 30.0
+"""How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody waited."""
+INLINE_AWAY_BYTES = 16 * 1024 * 1024
+"""What a task may carry itself while the blob store is away."""
 Ended = Execution | Stored
 Observer = Callable[[Sequence[Commands], Sequence[Ended]], None]
 """Told after each commit: what was decided, and which executions ended with it."""
@@ -55,11 +62,15 @@ class PartitionOwner:
         self._wrecks: dict[str, Wreck] = {}
         self._failing: set[str] = set()
         """Wrecks whose commit is under way."""
+        self._unreadable: dict[str, float] = {}
+        """Executions that can't even be failed, and until when they are left alone."""
+        self._postponed: list[Commands] = []
+        self._blobs_away_until = 0.0
         self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
         self._weight = 0
         self._deciding = False
         self._retiring = False
-        self._proves = stores.split is not None
+        self._is_split = stores.split is not None
         self._landed_at = stores.hot.now()
 
     async def run(self) -> None:
@@ -147,14 +158,39 @@ class PartitionOwner:
     async def _provide(self, execution: Execution, now: float) -> None:
         """Large outputs that it needs before it can go on."""
         while execution.wanted:
-            execution.provide({name: await self._blobs.get(blob) for name, blob in execution.wanted.items()})
+            values = await self._fetch(execution.wanted)
+            if values is None:  # all others go on; the timer is kept by the store, so that a new owner tries too
+                execution.wake(self._blobs_away_until)
+                return
+            execution.provide(values)
             self._handle(execution, Continued(execution.record.execution_id), now)
+
+    async def _fetch(self, blobs: Mapping[str, Blob]) -> dict[str, bytes] | None:
+        """None if the blob store is away."""
+        if self._hot.now() < self._blobs_away_until:
+            return None
+        asked = self._hot.now()
+        try:
+            return {name: await self._blobs.get(blob) for name, blob in blobs.items()}
+        except StoreUnavailable as error:
+            self._blobs_are_away(asked, error)
+            return None
+
+    def _blobs_are_away(self, asked: float, error: StoreUnavailable) -> None:
+        if not self._is_split:  # then all of the store is away
+            raise error
+        now = self._hot.now()
+        self._blobs_away_until = now + min(max(AWAY_SECONDS, 2 * (now - asked)), AWAY_MOST_SECONDS)
+        log.warning("partition %d: large values have to wait: %s", self.lease.partition, error)
 
     async def _load(self, events: Sequence[tuple[int, AnyEvent]], now: float) -> None:
         """Everything that these events concern and that isn't in memory."""
         cache = self._cache
         missing = {event.execution_id for _, event in events if event.execution_id not in cache}
         missing.difference_update(self._wrecks)
+        if self._unreadable:
+            self._unreadable = {name: until for name, until in self._unreadable.items() if until > now}
+            missing.difference_update(self._unreadable)
         if not missing:
             return
         starts = {event.execution_id for _, event in events if isinstance(event, MAY_BE_FIRST)}
@@ -178,10 +214,16 @@ class PartitionOwner:
             raise
         except Exception:
             log.exception("execution %s can't even be read; its events are dropped", execution_id)
+            self._leave_alone(execution_id, now + UNREADABLE_SECONDS)
             return
         if stored is not None and stored.record.state not in EXECUTION_ENDS:
             message = f"{type(error).__name__}: {error}"
             self._wrecks[execution_id] = Wreck(stored, wreck(stored.record, stored.runs, stored.last_seq, message, now))
+
+    def _leave_alone(self, execution_id: str, until: float) -> None:
+        """A timer that is due would come again at once, and for ever."""
+        self._unreadable[execution_id] = until
+        self._postponed.append(Commands(execution_id, timer_changed=True, wake_at=until))
 
     async def _culprit(self, execution_id: str, error: Exception) -> Commands | None:
         """The store refuses what was decided for it: what to write instead; the same again if that was the wreck."""
@@ -198,6 +240,8 @@ class PartitionOwner:
         fresh = [wrecked for name, wrecked in self._wrecks.items() if name not in self._failing]
         changes += [wrecked.commands for wrecked in fresh]
         self._failing.update(wrecked.commands.execution_id for wrecked in fresh)
+        changes += self._postponed
+        self._postponed = []
         self._batch.clear()
         self._weight = 0
         await self._spill(changes)
@@ -210,10 +254,10 @@ class PartitionOwner:
             await self._committer.write(changes, self._position)
 
     def _is_unproved(self) -> bool:
-        return self._proves and self._hot.now() - self._landed_at >= PROOF_SECONDS
+        return self._is_split and self._hot.now() - self._landed_at >= PROOF_SECONDS
 
     def _landed(self, changes: list[Commands]) -> None:
-        self._landed_at = self._hot.now() if self._proves else 0.0
+        self._landed_at = self._hot.now() if self._is_split else 0.0
         ended: list[Ended] = []
         for commands in changes:
             name = commands.execution_id
@@ -232,6 +276,20 @@ class PartitionOwner:
             for task in commands.tasks:
                 config, inputs = task.config, task.inputs
                 if isinstance(config, bytes) and len(config) > most:
-                    task.config = await self._blobs.put(config)
+                    task.config = await self._put(config) or config
                 if inputs and sum([len(value) for _, value in inputs if isinstance(value, bytes)]) > most:
-                    task.inputs = [("", await self._blobs.put(codec.encode(inputs)))]
+                    blob = await self._put(codec.encode(inputs))
+                    task.inputs = inputs if blob is None else [("", blob)]
+
+    async def _put(self, data: bytes) -> Blob | None:
+        """None: the blob store is away, and the task carries this itself, so that nobody has to wait."""
+        asked, is_small = self._hot.now(), len(data) <= INLINE_AWAY_BYTES
+        if is_small and asked < self._blobs_away_until:
+            return None
+        try:
+            return await self._blobs.put(data)
+        except StoreUnavailable as error:
+            if not is_small:
+                raise
+            self._blobs_are_away(asked, error)
+            return None

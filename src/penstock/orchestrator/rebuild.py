@@ -9,21 +9,22 @@ effect: from its last checkpoint, or from its intent if there is none. A brand-n
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from penstock.engine.events import AnyEvent, Continued, ExecutionStarted
+from penstock.engine.events import AnyEvent, CancelRequested, Continued, ExecutionStarted, PauseRequested
 from penstock.engine.rebuilding import begin_generation
 from penstock.engine.states import EXECUTION_ENDS
+from penstock.orchestrator.transfer import PORTION_BYTES
 from penstock.stores import codec
-from penstock.stores.base import Lease, NewExecution, Stores
-from penstock.stores.split import Kept, Split
+from penstock.stores.base import Lease, NewExecution, Stores, Wish
+from penstock.stores.split import REBUILD_JUMP, Kept, Split
 
 log = logging.getLogger("penstock.orchestrator")
 
-PORTION = 500
-AHEAD = 1_000_000
-"""How far commit numbers jump: beyond whatever was committed before the loss and never heard of."""
+FIRST_PORTION, PORTION = 50, 500
+LARGE_BYTES = 64 * 1024
 
 
 async def build(stores: Stores, split: Split, lease: Lease, known_number: int = 0) -> int | None:
@@ -38,7 +39,7 @@ async def build(stores: Stores, split: Split, lease: Lease, known_number: int = 
         return None
     if built == store_id:
         log.warning("partition %d has gone back from commit %d to %d", partition, known_number, lease.commit_number)
-    number = max(known_number, lease.commit_number) + AHEAD
+    number = max(known_number, lease.commit_number) + REBUILD_JUMP
     # told before anything is wiped: whoever comes after a rebuild that was broken off, or undone, notices it then
     await split.cold.put_copies(partition, number, [])
     restored = await _restore_all(stores, split, lease)
@@ -52,21 +53,42 @@ async def build(stores: Stores, split: Split, lease: Lease, known_number: int = 
 async def _restore_all(stores: Stores, split: Split, lease: Lease) -> int:
     generation = await split.cold.raise_generation(lease.partition)
     await split.hot.wipe(lease)
-    restored, after = 0, ""
-    while kept := await split.cold.unfinished(lease.partition, after, PORTION):
+    wishes = await stores.cold.wishes(lease.partition)
+    restored, after, count = 0, "", FIRST_PORTION
+    while kept := await split.cold.unfinished(lease.partition, after, count):
         after = kept[-1].execution_id
-        executions = _from_checkpoints(kept, generation, stores.hot.now())
-        events: list[AnyEvent] = [Continued(name) for name in executions]
+        large = sum(_size(each) for each in kept) > PORTION_BYTES
+        count = max(1, count // 2) if large else min(PORTION, 2 * count)
+        executions = await _from_checkpoints(kept, generation, stores.hot.now())
         others = [each.execution_id for each in kept if each.execution_id not in executions]
         begin = _from_intents(await stores.cold.intents(others) if others else {}, generation)
-        events += [ExecutionStarted(name) for name in begin]
+        events = [event for name in executions for event in _going_on(name, wishes.get(name))]
+        events += [event for name in begin for event in _beginning(name, wishes.get(name))]
         await split.hot.restore(lease, {**executions, **begin})
-        await stores.hot.append(events)  # they wait in the inbox until everything is there
-        restored += len(events)
+        await stores.hot.append(events, own=True)  # they wait in the inbox until everything is there
+        restored += len(executions) + len(begin)
     return restored
 
 
-def _from_checkpoints(kept: Sequence[Kept], generation: int, now: float) -> dict[str, bytes]:
+def _going_on(name: str, wish: Wish | None) -> list[AnyEvent]:
+    """What was asked for comes first: nothing is handed out that somebody has stopped."""
+    if wish == "cancel":
+        return [CancelRequested(name)]
+    return [PauseRequested(name), Continued(name)] if wish == "pause" else [Continued(name)]
+
+
+def _beginning(name: str, wish: Wish | None) -> list[AnyEvent]:
+    """One that hasn't begun can't be paused: that is handled with its beginning, in one commit."""
+    if wish == "cancel":
+        return [CancelRequested(name)]
+    return [ExecutionStarted(name), PauseRequested(name)] if wish == "pause" else [ExecutionStarted(name)]
+
+
+def _size(kept: Kept) -> int:
+    return sum(len(change) for change in kept.changes)
+
+
+async def _from_checkpoints(kept: Sequence[Kept], generation: int, now: float) -> dict[str, bytes]:
     """Each execution as one change in the new generation; those without a checkpoint that can be read are missing."""
     executions: dict[str, bytes] = {}
     for each in kept:
@@ -75,6 +97,8 @@ def _from_checkpoints(kept: Sequence[Kept], generation: int, now: float) -> dict
                 executions[each.execution_id] = _snapshot(each, generation, now)
             except Exception:
                 log.exception("the checkpoint of execution %s can't be read; it begins again", each.execution_id)
+            if _size(each) > LARGE_BYTES:
+                await asyncio.sleep(0)  # the lease has to be renewed meanwhile
     return executions
 
 

@@ -60,13 +60,13 @@ async def sweep(stores: Stores, partition: int, overdue_seconds: float, position
 
 async def _make_up_starts(stores: Stores, partition: int, names: Sequence[str], position: int) -> list[float]:
     """Ask for everything again that nobody will do otherwise; answers when executions that hadn't begun were made."""
-    wishes = await stores.cold.wishes(partition)
     lost = await _lost(stores, partition, names, position)
+    wishes = await stores.cold.wishes(partition)  # last: one that is stored meanwhile isn't followed by an older one
     # a cancel finds its execution by itself, and nothing is to run
     events: list[AnyEvent] = [ExecutionStarted(name) for name in lost if wishes.get(name) != "cancel"]
     events += [EVENTS[wish](name) for name, wish in wishes.items()]
     for first in range(0, len(events), CHUNK):
-        await stores.hot.append(events[first : first + CHUNK])
+        await stores.hot.append(events[first : first + CHUNK], own=True)
     return list(lost.values())
 
 
@@ -122,7 +122,7 @@ async def _make_up(stores: Stores, partition: int) -> int:
                 events.append(ExecutionStarted(name))
             if name in wishes:
                 events.append(EVENTS[wishes[name]](name))
-        await stores.hot.append(events)
+        await stores.hot.append(events, own=True)
     stores.queue.disown(orphans - lost)
     return len(names)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from penstock.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from penstock.orchestrator.ferry import Ferry
+
+log = logging.getLogger("penstock.orchestrator")
 
 REST_STEP_SECONDS = 0.002
 
@@ -83,10 +86,20 @@ class Tenure:
     async def _work(self) -> None:
         if self._ferry is not None:
             await self._ferry.build(self._known_number)
-        looked_at = await recover(self._stores, self.lease.partition, self.lease.position)
+        looked_at = await self._recover()
         self._metrics.recovered += looked_at  # not in one line: others count while this one waits
         self._on_begun()
         await self.owner.run()
+
+    async def _recover(self) -> int:
+        try:
+            return await recover(self._stores, self.lease.partition, self.lease.position)
+        except StoreUnavailable as error:
+            if not self._stores.hot.keeps_tasks:
+                raise
+            # what runs goes on; the reconciler looks for the rest again, and a hot store that is gone ends the owner
+            log.warning("partition %d: what may have got lost is looked for later: %s", self.lease.partition, error)
+            return 0
 
     async def _retire(self) -> None:
         await self._leaving.wait()

@@ -8,17 +8,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from penstock.errors import StoreUnavailable
+from penstock.errors import Fenced, SchemaMismatch, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.stores.partial import history_of, record_of
-from penstock.stores.split import ColdSide, Copy, Summary, summary_of
+from penstock.stores.split import ColdSide, Copy, HotSide, Summary, summary_of
 
 log = logging.getLogger("penstock.orchestrator")
 
 AWAY_SECONDS = 1.0
 STEP_SECONDS = 0.002
+PORTION_BYTES = 16 * 1024 * 1024
+"""Of executions that are read and put together: neither memory nor a transaction has to hold all of them."""
+READ_MOST = 64
+TRIES = 5
+"""For one that the cold store doesn't take while it takes others: more than it can be in its way by chance."""
+
+
+class Reader:
+    """Reads executions from the hot store, a portion at a time. How many that may be, it learns on the way."""
+
+    def __init__(self, hot: HotSide) -> None:
+        self._hot, self._step = hot, READ_MOST
+
+    async def read(self, names: Sequence[str]) -> dict[str, list[bytes]]:
+        """The changes of the first of these (at least one), as many as make a portion; unknown ones have none."""
+        portion: dict[str, list[bytes]] = {}
+        size = 0
+        while len(portion) < len(names) and size < PORTION_BYTES:
+            some = names[len(portion) : len(portion) + self._step]
+            found = await self._hot.changes(some)
+            read = sum(len(change) for changes in found.values() for change in changes)
+            self._step = max(1, self._step // 2) if read > PORTION_BYTES else min(READ_MOST, 2 * self._step)
+            portion.update((name, found.get(name, [])) for name in some)
+            size += read
+        return portion
 
 
 class Carrier:
@@ -29,6 +54,12 @@ class Carrier:
     async def put(self, copies: Sequence[Copy]) -> set[str]:
         """Until they are there. Answers the executions that the cold store refuses for what is in them."""
         number = await self._covering()
+        refused: set[str] = set()
+        for portion in _portions(copies):
+            refused |= await self._put_portion(number, portion)
+        return refused
+
+    async def _put_portion(self, number: int, copies: Sequence[Copy]) -> set[str]:
         while True:
             try:
                 refused = await self._put(number, copies)
@@ -52,32 +83,56 @@ class Carrier:
         return self._lease.commit_number
 
     async def _put(self, number: int, copies: Sequence[Copy]) -> set[str]:
-        """Those that are refused for their content are found by halves, as for a commit."""
-        try:
-            await self._cold.put_copies(self._lease.partition, number, copies)
-        except StoreUnavailable:
-            raise
-        except Exception as error:  # one of them can't be written
-            await self._blame_content(number, error)
-            if len(copies) == 1:
-                log.exception("execution %s can't be archived; it stays in the hot store", copies[0].execution_id)
-                return {copies[0].execution_id}
-            half = len(copies) // 2
-            return await self._put(number, copies[:half]) | await self._put(number, copies[half:])
-        return set()
+        """Those that are refused for their content or their size are found by halves, as for a commit."""
+        for tried in range(1, TRIES + 1):
+            try:
+                await self._cold.put_copies(self._lease.partition, number, copies)
+            except Exception as error:  # one of them can't be written, or all of them are too much
+                await self._blame_content(number, error)
+                if len(copies) > 1:
+                    break
+                if tried == TRIES or not isinstance(error, StoreUnavailable):
+                    log.exception("execution %s can't be archived; it stays in the hot store", copies[0].execution_id)
+                    return {copies[0].execution_id}
+                await asyncio.sleep(AWAY_SECONDS)
+            else:
+                return set()
+        half = len(copies) // 2
+        return await self._put(number, copies[:half]) | await self._put(number, copies[half:])
 
     async def _blame_content(self, number: int, error: Exception) -> None:
         """If not even nothing can be written, it isn't the content. Raises `StoreUnavailable` then."""
         try:
             await self._cold.put_copies(self._lease.partition, number, [])
-        except StoreUnavailable:
+        except (Fenced, StoreUnavailable):
             raise
         except Exception:  # noqa: BLE001
             raise StoreUnavailable(f"the cold store fails: {type(error).__name__}: {error}") from error
 
 
+def _portions(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
+    portion: list[Copy] = []
+    size = 0
+    for copy in copies:
+        more = sum(len(change) for change in copy.changes)
+        if portion and size + more > PORTION_BYTES:
+            yield portion
+            portion, size = [], 0
+        portion.append(copy)
+        size += more
+    if portion:
+        yield portion
+
+
 def summary_from(changes: Sequence[bytes]) -> Summary | None:
-    """Of an execution's changes, the oldest first; None if there is no record among them."""
+    """Of an execution's changes, the oldest first; None if there is no record among them, or they can't be read."""
+    try:
+        return _summary_from(changes)
+    except SchemaMismatch:  # its owner complains
+        return None
+
+
+def _summary_from(changes: Sequence[bytes]) -> Summary | None:
     record = next((found for change in reversed(changes) if (found := record_of(change)) is not None), None)
     if record is None:
         return None

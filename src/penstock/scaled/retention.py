@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,15 +15,18 @@ FIRST_SECONDS, EVERY_SECONDS = 60.0, 3600.0
 DAY_SECONDS = 86400.0
 
 
-async def keep_purging(cold: Any, days: float, is_mine: Callable[[], bool]) -> None:
-    """For ever. `cold` is a `PostgresColdStore`; `is_mine` says whether to do it this time."""
+async def keep_purging(cold: Any, days: float, is_mine: Callable[[], bool], now: Callable[[], float]) -> None:
+    """For ever. `cold` is a `PostgresColdStore`; `is_mine` says whether to do it this time; `now` is the store's clock.
+
+    That is the one that ends were written by: a host whose own is ahead would delete too much.
+    """
     from penstock.stores.postgres.retention import purge  # noqa: PLC0415 -- needs psycopg, an extra
 
     await asyncio.sleep(FIRST_SECONDS)
     while True:
         if is_mine():
             try:
-                gone = await purge(cold, time.time() - days * DAY_SECONDS)
+                gone = await purge(cold, now() - days * DAY_SECONDS)
             except StoreError as error:
                 log.warning("what is older than %g days couldn't be deleted, trying again later: %s", days, error)
             else:

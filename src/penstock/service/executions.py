@@ -26,7 +26,7 @@ from penstock.stores.records import ExecutionRow, FeedPart, Search
 
 MOST_READS = 16
 """At once, of executions whose end was told."""
-AGAIN_SECONDS = 0.05
+AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
 
 
 class Executions:
@@ -38,6 +38,7 @@ class Executions:
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
         self._reading = asyncio.Semaphore(MOST_READS)
         self._readers: dict[str, asyncio.Task[None]] = {}
+        self._lookers: set[asyncio.Task[None]] = set()
 
     async def stored(self, execution_id: str) -> Stored:
         stored = await self._stores.cold.execution(execution_id)
@@ -162,18 +163,32 @@ class Executions:
         while execution_id in self._waiters:
             with suppress(StoreError):
                 async with self._reading:
-                    stored = await self._stores.cold.execution(execution_id)
-                if stored is not None and stored.record.state in EXECUTION_ENDS:
-                    self.ended(stored)
-                    return
-            await asyncio.sleep(AGAIN_SECONDS)
+                    await self._look_at(execution_id)
+            if execution_id in self._waiters:
+                await asyncio.sleep(AGAIN_SECONDS)
+
+    async def _look_at(self, execution_id: str) -> None:
+        stored = await self._stores.cold.execution(execution_id)
+        if stored is not None and stored.record.state in EXECUTION_ENDS:
+            self.ended(stored)
 
     async def look_again(self) -> None:
         """The answer to a commit may have been lost, and with it the news of an end."""
         for execution_id in list(self._waiters):
-            stored = await self._stores.cold.execution(execution_id)
-            if stored is not None and stored.record.state in EXECUTION_ENDS:
-                self.ended(stored)
+            try:
+                await self._look_at(execution_id)
+            except StoreError:  # that one is tried again alone: all others must not wait for it
+                task = asyncio.create_task(self._look_until_seen(execution_id))
+                self._lookers.add(task)
+                task.add_done_callback(self._lookers.discard)
+
+    async def _look_until_seen(self, execution_id: str) -> None:
+        while execution_id in self._waiters:
+            await asyncio.sleep(LOOK_SECONDS)
+            with suppress(StoreError):
+                async with self._reading:
+                    await self._look_at(execution_id)
+                return
 
     def give_up(self) -> None:
         """Nothing will end here any more."""

@@ -84,10 +84,13 @@ class Executions(Protocol):
         """
 
     async def wishes(self, partition: int) -> Mapping[str, Wish]:
-        """Of executions that haven't ended: what a new owner has to see to."""
+        """Of executions that haven't ended: what a new owner has to see to. What is fulfilled may be left out."""
 
     async def started(self, partition: int) -> list[str]:
-        """Executions that should run and haven't ended: what recovery compares with the hot store."""
+        """Executions that should run and haven't ended: what recovery compares with the hot store.
+
+        Those that the hot store is known to have may be left out where it keeps its tasks.
+        """
 
     async def execution(self, execution_id: str) -> Stored | None:
         """One that nothing was committed for is PENDING, whether it waits or is about to begin."""

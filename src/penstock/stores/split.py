@@ -18,6 +18,12 @@ from penstock.engine.events import TaskError
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.stores.base import Lease
 
+REBUILD_JUMP = 1_000_000
+"""How far commit numbers jump when a hot store is built again: beyond whatever was committed and never heard of.
+
+So copies that a former owner made of the store before are known by their numbers.
+"""
+
 
 class Summary(msgspec.Struct, array_like=True):
     """What the cold store's row shows of an execution.
@@ -118,6 +124,7 @@ class ColdSide(Protocol):
     async def put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
         """All of it in one transaction, with the partition's commit number, which never goes down.
 
+        Raises `Fenced`, and stores nothing, if that is half a `REBUILD_JUMP` ahead: the hot store is another since.
         Rows and changes are replaced by a greater (generation, revision); a letter is known by its execution, node
         and time, and stored once.
         """

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from psycopg import errors
+
 from penstock.engine.commands import DeadLetter
 from penstock.engine.states import ExecutionState
+from penstock.errors import Fenced, StoreError
 from penstock.stores import codec
 from penstock.stores.postgres.creating import INSERT_USES
 from penstock.stores.postgres.database import Connection, Database
 from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
-from penstock.stores.split import Copy, Kept, Summary
+from penstock.stores.split import REBUILD_JUMP, Copy, Kept, Summary
 
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 
-# first of all: whoever else copies for this partition waits here, and not in the middle
-RAISE_NUMBER = "UPDATE partitions SET commit_number = greatest(commit_number, %s) WHERE number = %s"
+# First of all: whoever else copies for this partition waits here, and not in the middle. Copies of a store that was
+# built again since are refused: numbers jump then, and this would be none, which ends the transaction at once.
+RAISE_NUMBER = """
+    UPDATE partitions SET commit_number =
+      CASE WHEN commit_number < %(number)s::bigint + %(jump)s THEN greatest(commit_number, %(number)s) END
+    WHERE number = %(partition)s
+"""
 UPDATE_ROWS = """
     UPDATE executions SET state = copy.state, started_at = copy.started_at, ended_at = copy.ended_at,
       error = copy.error, error_node = copy.error_node, generation = copy.generation, revision = copy.revision
@@ -36,12 +44,17 @@ PUT_ARCHIVES = """
       SET generation = excluded.generation, revision = excluded.revision, changes = excluded.changes
       WHERE (old.generation, old.revision) < (excluded.generation, excluded.revision)
 """
+# its execution may have been retried before this came: then that was seen to
 PUT_LETTERS = """
-    INSERT INTO letters (n, mark, handler, category, letter)
-    SELECT n, new.mark, new.handler, new.category, new.letter
+    INSERT INTO letters (n, mark, handler, category, letter, closed, closed_at, retried_as)
+    SELECT n, new.mark, new.handler, new.category, new.letter, retry.how, retry.created_at, retry.id
     FROM unnest(%b::text[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]) WITH ORDINALITY
       AS new (id, mark, handler, category, letter, place)
-    JOIN executions USING (id) WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)
+    JOIN executions USING (id)
+    LEFT JOIN LATERAL (
+      SELECT 'retried' AS how, created_at, id FROM executions WHERE retry_of = new.id ORDER BY n LIMIT 1
+    ) AS retry ON true
+    WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)
     ORDER BY place ON CONFLICT DO NOTHING
 """
 SELECT_UNFINISHED = f"""
@@ -55,9 +68,18 @@ class PostgresCopies:
         self._database = database
 
     async def put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
+        try:
+            await self._put_copies(partition, commit_number, copies)
+        except StoreError as error:
+            if isinstance(error.__cause__, errors.NotNullViolation):
+                raise Fenced(f"partition {partition} has been built again since commit {commit_number}") from error
+            raise
+
+    async def _put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
         told = _merged(copies)
+        raised = {"partition": partition, "number": commit_number, "jump": REBUILD_JUMP // 2}
         async with self._database.connection() as connection, connection.pipeline(), connection.transaction():
-            await connection.execute(RAISE_NUMBER, (commit_number, partition))
+            await connection.execute(RAISE_NUMBER, raised)
             if told:
                 await connection.execute(UPDATE_ROWS, _row_columns(told), prepare=True)
             await _put_changes(connection, {name: copy for name, copy in told.items() if copy[1]})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,6 +23,8 @@ Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
 
 CONNECTIONS = 8
+IDLE_SECONDS = 30.0
+"""How long a connection that nobody uses is kept: the server has few, and workers rarely use theirs."""
 CALL_SECONDS = 30.0
 """For the whole of a call, also for one whose server says nothing any more."""
 DEFAULTS = {
@@ -56,14 +59,18 @@ class Database:
     def __init__(self, database_url: str) -> None:
         self._conninfo = conninfo(database_url)
         self.where = hide_password(database_url)
-        self._idle: list[Connection] = []
+        self._idle: deque[tuple[Connection, float]] = deque()
+        """With the time since when; the last that was used is used next, so that the others grow old."""
+        self._pruning: asyncio.TimerHandle | None = None
         self._room = asyncio.Semaphore(CONNECTIONS)
         self._closed = False
 
     async def close(self) -> None:
         self._closed = True
+        if self._pruning is not None:
+            self._pruning.cancel()
         while self._idle:
-            await self._idle.pop().close()
+            await self._idle.pop()[0].close()
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
@@ -109,7 +116,7 @@ class Database:
 
     async def _take(self) -> Connection:
         while self._idle:
-            connection = self._idle.pop()
+            connection, _ = self._idle.pop()
             if _is_alive(connection):
                 return connection
             await connection.close()
@@ -127,7 +134,17 @@ class Database:
         if self._closed or connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
             await connection.close()
         else:
-            self._idle.append(connection)
+            self._idle.append((connection, asyncio.get_running_loop().time()))
+            if self._pruning is None:
+                self._prune()
+
+    def _prune(self) -> None:
+        """Close what has been idle for long, and come back when the next will have been."""
+        loop = asyncio.get_running_loop()
+        while self._idle and loop.time() - self._idle[0][1] >= IDLE_SECONDS:
+            connection, _ = self._idle.popleft()
+            connection.pgconn.finish()  # what `close` does, and without a wait
+        self._pruning = loop.call_at(self._idle[0][1] + IDLE_SECONDS, self._prune) if self._idle else None
 
 
 def _is_alive(connection: Connection) -> bool:

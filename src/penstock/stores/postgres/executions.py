@@ -22,6 +22,12 @@ from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
 
 SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
+# A wish that was fulfilled isn't one any more. The hot store tells of every pause and resume: a row that is behind, is
+# so for a moment, and until then shows a wish too many, or one that is asked for the next time.
+SELECT_WISHES = f"""
+    SELECT id, wish FROM executions WHERE partition = %s AND {SHOULD_RUN} AND (wish = 'cancel'
+      OR (wish = 'pause' AND state <> 'PAUSED') OR (wish = 'resume' AND state = 'PAUSED'))
+"""  # noqa: S608 -- our own words
 SELECT_INTENTS = "SELECT id, state, intent, rest, retry_of FROM executions WHERE id = ANY(%s)"
 SELECT_EXECUTION = """
     SELECT intent, changes, state, started_at, ended_at, error, error_node
@@ -70,11 +76,11 @@ class PostgresExecutions:
             await connection.execute("UPDATE executions SET wish = %s, state = %s WHERE n = %s", (wish, begun, n))
 
     async def wishes(self, partition: int) -> dict[str, Wish]:
-        statement = f"SELECT id, wish FROM executions WHERE partition = %s AND {SHOULD_RUN} AND wish IS NOT NULL"  # noqa: S608
-        return dict(await self._database.rows(statement, (partition,)))
+        return dict(await self._database.rows(SELECT_WISHES, (partition,)))
 
     async def started(self, partition: int) -> list[str]:
-        statement = f"SELECT id FROM executions WHERE partition = %s AND {SHOULD_RUN} ORDER BY n"  # noqa: S608
+        """Without those that a copy came of: a hot store that doesn't have them any more is built again as a whole."""
+        statement = f"SELECT id FROM executions WHERE partition = %s AND {SHOULD_RUN} AND generation = 0 ORDER BY n"  # noqa: S608
         return [row[0] for row in await self._database.rows(statement, (partition,))]
 
     async def execution(self, execution_id: str) -> Stored | None:

@@ -1,0 +1,212 @@
+"""What is copied together is no more than memory and a transaction can take; one that is too large stops nobody."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import pytest
+
+from penstock.errors import Fenced, StoreUnavailable
+from penstock.orchestrator import archiver, rebuild, transfer
+from penstock.stores.split import Copy
+from tests.orchestrator.desk import SplitDesk, node
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiver, "COLLECT_SECONDS", 0.0)
+    monkeypatch.setattr(transfer, "AWAY_SECONDS", 0.0)
+
+
+def _size(copies: Sequence[Copy]) -> int:
+    return sum(len(change) for copy in copies for change in copy.changes)
+
+
+def _watch(
+    desk: SplitDesk, monkeypatch: pytest.MonkeyPatch, why: Callable[[Sequence[Copy]], Exception | None] | None = None
+) -> list[Sequence[Copy]]:
+    """What is put into the cold store, which fails with what `why` answers."""
+    put, seen = desk.stores.rows.put_copies, list[Sequence[Copy]]()
+
+    async def watch(partition: int, number: int, copies: Sequence[Copy]) -> None:
+        error = why(copies) if why is not None else None
+        if error is not None:
+            raise error
+        seen.append(copies)
+        await put(partition, number, copies)
+
+    monkeypatch.setattr(desk.stores.split.cold, "put_copies", watch)
+    return seen
+
+
+async def _run(desk: SplitDesk, count: int, size: int = 1000) -> tuple[Any, list[str]]:
+    """An owner, and executions that have ended with so many bytes each."""
+    owner = await desk.own()
+    names = [await desk.start([node("a")]) for _ in range(count)]
+    await desk.work(owner, b'"' + b"x" * size + b'"')
+    return owner, names
+
+
+def test_archives_are_read_and_put_in_portions_of_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "PORTION_BYTES", 5000)
+    monkeypatch.setattr(transfer, "READ_MOST", 8)
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner, names = await _run(desk, 40)
+        seen = _watch(desk, monkeypatch)
+        changes, asked = desk.stores.split.hot.changes, list[int]()
+
+        async def count(those: Collection[str]) -> Any:
+            asked.append(len(those))
+            return await changes(those)
+
+        monkeypatch.setattr(desk.stores.split.hot, "changes", count)
+        await desk.archiver(owner).drain()
+        assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
+        assert max(map(_size, seen)) <= 5000
+        assert max(map(len, seen)) > 1, "a transaction for each would cost too much"
+        assert max(asked) == asked[0] == 8
+        assert set(asked[1:]) <= {1, 2, 4, 8}
+        assert 4 in asked, "it has learned how large they are"
+        assert not desk.stores.hot.changes
+
+    asyncio.run(scenario())
+
+
+def test_checkpoints_are_put_in_portions_of_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "PORTION_BYTES", 5000)
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        names = [await desk.start([node("a"), node("b", "a")]) for _ in range(20)]
+        await desk.drain(owner)
+        await desk.succeed(await desk.fetch(), b'"' + b"x" * 1000 + b'"')
+        await desk.drain(owner)
+        seen = _watch(desk, monkeypatch)
+        await desk.checkpoint(owner)
+        assert {str(desk.row(name).record.state) for name in names} == {"RUNNING"}
+        assert max(map(_size, seen)) <= 5000
+
+    asyncio.run(scenario())
+
+
+def test_copies_that_are_too_much_together_are_put_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A time-out says that the store is away; but it isn't, if it takes less."""
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner, names = await _run(desk, 9)
+        _watch(desk, monkeypatch, lambda copies: StoreUnavailable("time-out") if len(copies) > 2 else None)
+        await desk.archiver(owner).drain()
+        assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
+
+    asyncio.run(scenario())
+
+
+def test_one_that_is_never_taken_is_given_up_and_named_and_stops_nobody_else(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner, names = await _run(desk, 5)
+        large = names[2]
+        _watch(
+            desk,
+            monkeypatch,
+            lambda copies: StoreUnavailable("time-out") if large in {copy.execution_id for copy in copies} else None,
+        )
+        await desk.archiver(owner).drain()
+        assert set(desk.stores.hot.changes) == {large}
+        assert not desk.stores.hot.boxes[0]
+
+    with caplog.at_level(logging.ERROR, "penstock.orchestrator"):
+        asyncio.run(scenario())
+    (record,) = caplog.records
+    assert "execution-3 can't be archived" in record.message
+
+
+def test_an_owner_whose_copies_are_of_a_store_that_was_built_again_since_stops() -> None:
+    """Its archive would end an execution that runs in the new generation."""
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        zombie = await desk.own("owner-1", seconds=1.0)
+        await desk.build(zombie)
+        name = await desk.start([node("a")])
+        await desk.work(zombie)
+        late = desk.carrier(zombie)
+        copy = desk.stores.hot.changes[name]
+        desk.stores.lose_everything()
+        await desk.build(await desk.own("owner-2"))
+        summary = transfer.summary_from(copy)
+        assert summary is not None
+        assert summary.has_ended
+        with pytest.raises(Fenced):
+            await late.put([Copy(name, summary, copy)])
+        assert desk.row(name).record.state == "PENDING"
+
+    asyncio.run(scenario())
+
+
+def test_a_rebuild_reads_less_at_once_where_executions_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rebuild, "PORTION_BYTES", 5000)
+    monkeypatch.setattr(rebuild, "FIRST_PORTION", 8)
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        await desk.build(owner)
+        names = [await desk.start([node("a"), node("b", "a")]) for _ in range(30)]
+        await desk.drain(owner)
+        await desk.succeed(await desk.fetch(), b'"' + b"x" * 1000 + b'"')
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        desk.stores.lose_everything()
+        unfinished, asked = desk.stores.split.cold.unfinished, list[int]()
+
+        async def count(partition: int, after: str, limit: int) -> Any:
+            asked.append(limit)
+            return await unfinished(partition, after, limit)
+
+        monkeypatch.setattr(desk.stores.split.cold, "unfinished", count)
+        owner = await desk.own("owner-2")
+        assert await desk.build(owner) == len(names)
+        assert max(asked) == 8
+        assert set(asked[1:]) <= {2, 4, 8}
+        assert len(await desk.work(owner)) == len(names)
+
+    asyncio.run(scenario())
+
+
+def test_others_get_their_turn_between_large_executions_of_a_rebuild(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The renewal of the lease is one of them."""
+    monkeypatch.setattr(rebuild, "LARGE_BYTES", 500)
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        await desk.build(owner)
+        for _ in range(10):
+            await desk.start([node("a"), node("b", "a")])
+        await desk.drain(owner)
+        await desk.succeed(await desk.fetch(), b'"' + b"x" * 1000 + b'"')
+        await desk.drain(owner)
+        await desk.checkpoint(owner)
+        kept = await desk.stores.split.cold.unfinished(0)
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(others())
+        await rebuild._from_checkpoints(kept, 5, desk.now)
+        task.cancel()
+        assert turns >= len(kept)
+
+    asyncio.run(scenario())

@@ -1,0 +1,40 @@
+"""A server has few connections: what nobody uses is closed."""
+
+import asyncio
+
+import pytest
+
+from penstock.stores.postgres import database
+from penstock.stores.postgres.cold import PostgresColdStore
+from tests.postgres.opened import with_opened
+from tests.servers import database_url
+from tests.waiting import until
+
+
+def test_connections_that_were_idle_for_a_while_are_closed_and_calls_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "IDLE_SECONDS", 0.05)
+
+    async def scenario(store: PostgresColdStore) -> None:
+        for _ in range(2):
+            await asyncio.gather(*(store.started(0) for _ in range(6)))
+            kept = [connection for connection, _ in store.database._idle]
+            await until(lambda: not store.database._idle)
+            assert kept
+            assert all(connection.closed for connection in kept)
+
+    asyncio.run(with_opened(database_url(1), scenario))
+
+
+def test_a_connection_that_is_used_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(store: PostgresColdStore) -> None:
+        await asyncio.gather(*(store.started(0) for _ in range(6)))
+        last = store.database._idle[-1][0]
+        monkeypatch.setattr(database, "IDLE_SECONDS", 0.0)
+        async with store.database.connection() as used:
+            store.database._prune()
+            assert used is last
+            assert not store.database._idle
+            assert not used.closed
+        assert last.closed, "for no time at all it may be idle"
+
+    asyncio.run(with_opened(database_url(1), scenario))
