@@ -15,6 +15,7 @@ import msgspec
 
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import AnyEvent, TaskError, TaskEvent, TaskFailed, TaskLost
+from penstock.errors import StoreError
 from penstock.stores import codec
 from penstock.stores.redis import keys
 from penstock.stores.redis.entries import task_key
@@ -53,7 +54,10 @@ class RedisTaskQueue:
                     tasks += more
                     if is_empty:
                         waker.found_empty(partition, news)
-            except BaseException:  # what other partitions gave would be in nobody's hands
+            except StoreError:
+                if not tasks:  # else what other partitions gave comes first; the next call will fail too
+                    raise
+            except asyncio.CancelledError:  # what other partitions gave would be in nobody's hands
                 self._unhand(worker_id, tasks)
                 raise
             if tasks:
@@ -103,7 +107,12 @@ class RedisTaskQueue:
     def _keep(self, task: asyncio.Future[Any]) -> None:
         """Until it is done: a worker that leaves waits for it."""
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Future[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen: a task that couldn't be given back is found on our list later
 
     async def _settle(self) -> None:
         while self._background:  # one may begin another

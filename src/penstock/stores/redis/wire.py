@@ -160,6 +160,8 @@ class Link:
         """One attempt for all who wait for it."""
         if self._connecting is None or self._connecting.done():
             self._connecting = asyncio.create_task(self._open())
+            # seen: whoever asked for it may have gone
+            self._connecting.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(self._connecting)
 
     async def _open(self) -> Wire:
