@@ -213,3 +213,15 @@ def test_what_one_partition_gave_goes_back_when_the_fetch_is_given_up_at_the_nex
             await queue.close()
 
     asyncio.run(scenario())
+
+
+def test_a_server_that_has_forgotten_its_scripts_is_told_them_again() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.hand_out("a")
+            assert len(await it.queue.fetch("worker-1", ECHO, 1)) == 1
+            await it.call("SCRIPT", "FLUSH")
+            await it.commit(queued(task(NAME, "b")))
+            assert [each.node for each in await it.queue.fetch("worker-1", ECHO, 1)] == ["b"]
+
+    asyncio.run(scenario())

@@ -22,6 +22,7 @@ from penstock.stores.redis.entries import task_key
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.waking import Waker
+from penstock.stores.redis.wire import Refused
 from penstock.stores.task_queue import Key, key_of
 
 PORTION = 400
@@ -67,10 +68,15 @@ class RedisTaskQueue:
     async def _take(
         self, partition: int, worker_id: str, queues: Collection[str], limit: int
     ) -> tuple[list[Task], bool]:
-        taking = asyncio.ensure_future(self._run("fetch", partition, worker_id, limit, *queues))
+        link = self._server.of(partition)
+        taking = script("fetch").begin(link, keys.lease(partition), worker_id, limit, *queues)
         self._keep(taking)
         try:
             found = await asyncio.shield(taking)
+        except Refused as error:
+            if error.code != "NOSCRIPT":  # it has been restarted, perhaps, and took nothing
+                raise
+            found = await self._run("fetch", partition, worker_id, limit, *queues)
         except asyncio.CancelledError:  # it happens all the same: what was taken must not be lost
             taking.add_done_callback(lambda done: self._give_back(partition, worker_id, done))
             raise

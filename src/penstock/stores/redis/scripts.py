@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import cache
 from hashlib import sha1
@@ -19,16 +20,25 @@ _INCLUDE = re.compile(r"^-- include (\w+)$", re.MULTILINE)
 class Script:
     def __init__(self, name: str) -> None:
         self.source = _INCLUDE.sub(_part, (FOLDER / f"{name}.lua").read_text())
+        self._is_loaded = False
+        """Some server has taken it; one that hasn't, or has forgotten it, says so."""
         self.digest = sha1(self.source.encode(), usedforsecurity=False).hexdigest()
+
+    def begin(self, link: Link, key: str, *arguments: Any) -> asyncio.Future[Any]:
+        """As `run`, as a future: it happens whether or not somebody waits for it."""
+        begun = link.begin("EVALSHA", self.digest, 1, key, *arguments) if self._is_loaded else None
+        return begun if begun is not None else asyncio.ensure_future(self.run(link, key, *arguments))
 
     async def run(self, link: Link, key: str, *arguments: Any) -> Any:
         """`key` is the one that names the hash slot; the script makes its neighbours' names from it."""
         try:
-            return await link.call("EVALSHA", self.digest, 1, key, *arguments)
+            answer = await link.call("EVALSHA", self.digest, 1, key, *arguments)
         except Refused as error:
             if error.code != "NOSCRIPT":
                 raise
-        return await link.call("EVAL", self.source, 1, key, *arguments)
+            answer = await link.call("EVAL", self.source, 1, key, *arguments)
+        self._is_loaded = True
+        return answer
 
 
 def _part(found: re.Match[str]) -> str:

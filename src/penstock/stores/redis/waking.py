@@ -43,6 +43,9 @@ class Waker:
 
     async def wait(self) -> None:
         """Until a partition may have something. Raises `StoreError`."""
+        if len(self._groups) == 1:
+            await self._wait_for_one()
+            return
         while not self._hopeful:
             for index in set(range(len(self._groups))) - set(self._reading.values()):
                 reading = asyncio.create_task(self._read(self._links[index], self._groups[index]))
@@ -55,6 +58,15 @@ class Waker:
                 await self._renew(index)
             for task in failed.values():
                 task.result()
+
+    async def _wait_for_one(self) -> None:
+        """As below, without a task for each reading: this is part of every hop of a chain."""
+        while not self._hopeful:
+            try:
+                await self._read(self._links[0], self._groups[0])
+            except BaseException:  # also one that was given up: its answer would be in the way of the next
+                await self._renew(0)
+                raise
 
     async def _renew(self, index: int) -> None:
         """Another connection: in a cluster the partition may be on another node by now."""

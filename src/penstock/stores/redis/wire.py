@@ -145,6 +145,11 @@ class Link:
                 wire.abort()
             raise
 
+    def begin(self, *arguments: Any) -> asyncio.Future[Any] | None:
+        """As `call`, for whoever wants to hold the future itself; None if the connection has to be made first."""
+        wire = self._wire
+        return wire.call(*arguments) if wire is not None and wire.is_open else None
+
     async def pipeline(self, calls: list[tuple[Any, ...]]) -> list[Any]:
         """Many calls, one round trip; raises the first error."""
         wire = self._wire if self.is_open else await self._connect()
