@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format bench bench-http simulate guards lock clean help setup-run setup-dev
+.PHONY: run test check format bench bench-http bench-scaled footprint simulate guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 # Tests with real processes mostly wait: with one more than two cores have to do, the others go on meanwhile.
@@ -29,6 +29,13 @@ bench-http: setup-dev ## measure the service under load from another process
 	$(bin)/python -m benchmarks.http
 	$(bin)/python -m benchmarks.events
 
+bench-scaled: setup-dev ## measure orchestrators and workers on Redis and PostgreSQL
+	$(bin)/python -m benchmarks.scaled
+	$(bin)/python -m benchmarks.scaled --orchestrators 2 --workers 2
+
+footprint: setup-dev ## measure what idle processes and waiting nodes cost
+	$(bin)/python -m benchmarks.footprint
+
 simulate: setup-dev ## run 5,000 seeds of the simulator
 	$(bin)/python -m tests.simulation --seeds 5000
 
@@ -48,7 +55,7 @@ clean: ## remove everything that was built or cached
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup-run:
 	@scripts/setup run
