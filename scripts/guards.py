@@ -444,7 +444,7 @@ GUARDS = [
     Guard(
         "only the worker on whose list in Redis a task is reports it", "stores/redis/lua/report.lua",
         "if not mine.err and #mine > 0 and not", "if not",
-        "tests/contract/test_task_queue.py -k redis",
+        "tests/redis/test_tasks.py",
     ),
     Guard(
         "a task is reported once, also twice in one call", "stores/redis/lua/report.lua",

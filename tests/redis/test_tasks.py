@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from penstock.engine.commands import Commands
-from penstock.engine.events import TaskFailed
+from penstock.engine.events import TaskFailed, TaskLost
 from penstock.stores import codec
 from penstock.stores.redis.entries import TaskKey
 from penstock.stores.redis.queue import RedisTaskQueue
@@ -223,5 +223,17 @@ def test_a_server_that_has_forgotten_its_scripts_is_told_them_again() -> None:
             await it.call("SCRIPT", "FLUSH")
             await it.commit(queued(task(NAME, "b")))
             assert [each.node for each in await it.queue.fetch("worker-1", ECHO, 1)] == ["b"]
+
+    asyncio.run(scenario())
+
+
+def test_an_outcome_of_a_task_that_was_taken_back_is_dropped_before_the_worker_has_heard_of_it() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            await it.queue.fetch("worker-1", ECHO, 1)
+            assert await it.queue.reap(0, it.lease.token, "worker-1") == 1
+            await it.queue.report("worker-1", [success(given, "worker-1")])
+            assert [type(event) for event in await it.inbox()] == [TaskLost]
 
     asyncio.run(scenario())
