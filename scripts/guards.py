@@ -154,7 +154,7 @@ GUARDS = [
     Guard(
         "tasks of a fetch whose answer was lost are found", "worker/runtime.py",
         "self._is_cut_off = self._is_unsure = True", "self._is_cut_off = True",
-        SIMULATION,
+        "tests/worker/test_strays.py",
     ),
     Guard(
         "an accepted execution without a start is started", "orchestrator/recovery.py",

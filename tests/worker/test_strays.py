@@ -1,8 +1,12 @@
 """A task that a call put on a worker's list after it had failed: nobody else will run it."""
 
 import asyncio
+import time
+from typing import Any
 
 from penstock.engine.events import TaskSucceeded
+from penstock.errors import StoreUnavailable
+from penstock.stores.memory import MemoryStores
 from tests.contract.workplace import Workplace
 
 
@@ -22,5 +26,36 @@ def test_a_task_that_a_worker_was_given_unnoticed_is_run_after_two_looks() -> No
             assert isinstance(await place.outcome(given), TaskSucceeded)
             assert await place.worker._take_up(strays) == set()
             assert ran == ["once"]
+
+    asyncio.run(scenario())
+
+
+class Lossy:
+    """A queue whose first fetch that takes something doesn't say so."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue, self.lost = queue, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+    async def fetch(self, *arguments: Any) -> Any:
+        tasks = await self._queue.fetch(*arguments)
+        if not self.lost:
+            self.lost = len(tasks)
+            raise StoreUnavailable("the answer is lost")
+        return tasks
+
+
+def test_a_task_of_a_fetch_whose_answer_was_lost_is_run_at_once() -> None:
+    async def note() -> None:
+        pass
+
+    async def scenario() -> None:
+        stores = MemoryStores(time.time)
+        queue = Lossy(stores.queue)
+        async with Workplace(note, stores=stores, queue=queue) as place:
+            assert isinstance(await place.run("note"), TaskSucceeded)
+            assert queue.lost == 1
 
     asyncio.run(scenario())
