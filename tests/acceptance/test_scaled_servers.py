@@ -215,13 +215,19 @@ def replace_data(it: Plant, data: str) -> None:
         shutil.copytree(it.folder / OLDER, folder(it))
 
 
+async def refused_meanwhile(scene: Scene) -> Any:
+    """While a server is away: what is new is told to come again."""
+    refusal = await scene.caller.until_refused(scene.address, works.diamond())
+    assert int(refusal.headers["Retry-After"]) >= 1
+    assert refusal.body["code"] == "unavailable"
+    return refusal
+
+
 async def finish_meanwhile(scene: Scene, ids: list[str], word: str) -> None:
     """While Redis is away: handlers finish, what is new is refused, and nobody is busy with waiting."""
     it, calls = scene.plant, scene.caller
     effort = Effort(it.running())
-    refusal = await calls.until_refused(scene.address, works.diamond())
-    assert int(refusal.headers["Retry-After"]) >= 1
-    assert refusal.body["code"] == "unavailable"
+    refusal = await refused_meanwhile(scene)
     it.release(word)
     await until(lambda: paused(it, "done", ids) == PAUSED, "they have finished")
     shares = await effort.until_lasted(OUTAGE_SECONDS)
@@ -318,9 +324,7 @@ async def go_on_meanwhile(scene: Scene, ids: list[str], word: str) -> None:
     """While PostgreSQL is away: what runs completes in Redis, and what is new is refused."""
     it, calls = scene.plant, scene.caller
     effort = Effort(it.running())
-    refusal = await calls.until_refused(scene.address, works.diamond())
-    assert int(refusal.headers["Retry-After"]) >= 1
-    assert refusal.body["code"] == "unavailable"
+    refusal = await refused_meanwhile(scene)
     it.release(word)
     await until(lambda: active(it).isdisjoint(ids), "they complete without PostgreSQL")
     shares = await effort.until_lasted(OUTAGE_SECONDS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -63,6 +63,3 @@ async def place(url: str | None = None) -> AsyncIterator[Place]:
     finally:
         await it.queue.close()
         await it.server.close()
-
-
-Scenario = Callable[[Place], Coroutine[Any, Any, None]]

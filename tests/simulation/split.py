@@ -19,7 +19,7 @@ from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.memory import MemoryHotStore
 from penstock.stores.memory_cold import MemoryColdStore
 from penstock.stores.partial import record_of
-from penstock.stores.split import REBUILD_JUMP, Copy, Kept, Outgoing, Summary, outgoing_of
+from penstock.stores.split import REBUILD_JUMP, Copy, Outgoing, Summary, Unfinished, outgoing_of
 from penstock.stores.task_queue import key_of
 
 Image = dict[str, Any]
@@ -229,9 +229,12 @@ class ColdHalf:
         self.put_copies, self.commit_number = rows.put_copies, rows.commit_number
         self.raise_generation = rows.raise_generation
 
-    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Kept]:
+    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
         names = sorted(name for name in await self._cold.unfinished(partition) if name > after)[:limit]
-        return [Kept(name, self._rows._places.get(name, (1, 0))[0], self._rows.changes.get(name, [])) for name in names]
+        return [
+            Unfinished(name, self._rows._places.get(name, (1, 0))[0], self._rows.changes.get(name, []))
+            for name in names
+        ]
 
 
 class Halves:

@@ -13,7 +13,6 @@ from penstock.cli.remote import as_json
 
 if TYPE_CHECKING:
     from penstock.config import Settings
-    from penstock.stores.postgres.cold import PostgresColdStore
 
 EPILOG = """Examples:
 
@@ -22,7 +21,6 @@ EPILOG = """Examples:
   penstock purge --older-than 12h --store sqlite:///work.db
   penstock purge --older-than 30d --database postgresql://penstock@db/penstock"""
 AGE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*([smhdw])")
-BATCH = 1000
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -78,38 +76,16 @@ def _purge(settings: Settings, before: float, *, in_file: bool, dry_run: bool) -
 
 
 def _in_database(database: str, before: float, *, dry_run: bool) -> dict[str, int]:
-    import asyncio
-
     from penstock.errors import SettingsError
 
     try:
-        from penstock.stores.postgres.cold import PostgresColdStore
-        from penstock.stores.postgres.retention import purge as purge_database
+        from penstock.stores.postgres.purging import purge as purge_database
     except ModuleNotFoundError as error:
         raise SettingsError(f"PostgreSQL needs {error.name}; pip install 'penstock[scale]' brings it") from None
 
-    async def work() -> dict[str, int]:
-        store = PostgresColdStore(database)
-        try:
-            await store.open()
-            if dry_run:
-                return {"executions": await _old(store, before)}
-            gone = await purge_database(store, before)
-            return {name: getattr(gone, name) for name in ("executions", "letters", "blobs")}
-        finally:
-            await store.close()
-
-    return asyncio.run(work())
-
-
-async def _old(store: PostgresColdStore, before: float) -> int:
-    from penstock.stores.postgres.retention import SELECT_OLD
-
-    count = after = 0
-    while rows := await store.database.rows(SELECT_OLD, {"before": before, "after": after, "batch": BATCH}):
-        after = rows[-1][0]
-        count += sum(may_go for *_, may_go in rows)
-    return count
+    gone = purge_database(database, before, dry_run=dry_run)
+    names = ("executions",) if dry_run else ("executions", "letters", "blobs")
+    return {name: getattr(gone, name) for name in names}
 
 
 def _say(where: str, counts: dict[str, int], *, dry_run: bool) -> None:

@@ -19,7 +19,7 @@ from penstock.engine.states import EXECUTION_ENDS
 from penstock.orchestrator.transfer import PORTION_BYTES
 from penstock.stores import codec
 from penstock.stores.base import Lease, NewExecution, Stores, Wish
-from penstock.stores.split import REBUILD_JUMP, Kept, Split
+from penstock.stores.split import REBUILD_JUMP, Split, Unfinished
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -84,11 +84,11 @@ def _beginning(name: str, wish: Wish | None) -> list[AnyEvent]:
     return [ExecutionStarted(name), PauseRequested(name)] if wish == "pause" else [ExecutionStarted(name)]
 
 
-def _size(kept: Kept) -> int:
+def _size(kept: Unfinished) -> int:
     return sum(len(change) for change in kept.changes)
 
 
-async def _from_checkpoints(kept: Sequence[Kept], generation: int, now: float) -> dict[str, bytes]:
+async def _from_checkpoints(kept: Sequence[Unfinished], generation: int, now: float) -> dict[str, bytes]:
     """Each execution as one change in the new generation; those without a checkpoint that can be read are missing."""
     executions: dict[str, bytes] = {}
     for each in kept:
@@ -102,7 +102,7 @@ async def _from_checkpoints(kept: Sequence[Kept], generation: int, now: float) -
     return executions
 
 
-def _snapshot(kept: Kept, generation: int, now: float) -> bytes:
+def _snapshot(kept: Unfinished, generation: int, now: float) -> bytes:
     changes = [codec.decode_change(data) for data in kept.changes]
     record = next(change.record for change in changes if change.record is not None)
     stored = codec.fold(record, changes)

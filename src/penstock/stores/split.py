@@ -65,7 +65,7 @@ class Copy(msgspec.Struct, array_like=True):
     letters: list[DeadLetter] = []
 
 
-class Kept(msgspec.Struct, array_like=True):
+class Unfinished(msgspec.Struct, array_like=True):
     """An unfinished execution as the cold store knows it."""
 
     execution_id: str
@@ -135,7 +135,7 @@ class ColdSide(Protocol):
     async def raise_generation(self, partition: int) -> int:
         """A new generation for the partition, greater than all before; the first answer is 2."""
 
-    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Kept]:
+    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
         """Executions that should run and haven't ended, by id."""
 
 

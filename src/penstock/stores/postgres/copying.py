@@ -14,7 +14,7 @@ from penstock.stores.postgres.creating import INSERT_USES
 from penstock.stores.postgres.database import Connection, Database
 from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
-from penstock.stores.split import REBUILD_JUMP, Copy, Kept, Summary
+from penstock.stores.split import REBUILD_JUMP, Copy, Summary, Unfinished
 
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 
@@ -95,9 +95,9 @@ class PostgresCopies:
         statement = "UPDATE partitions SET generation = generation + 1 WHERE number = %s RETURNING generation"
         return int((await self._database.rows(statement, (partition,)))[0][0])
 
-    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Kept]:
+    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
         rows = await self._database.rows(SELECT_UNFINISHED, (partition, after, limit))
-        return [Kept(name, generation, decode_changes(changes)) for name, generation, changes in rows]
+        return [Unfinished(name, generation, decode_changes(changes)) for name, generation, changes in rows]
 
 
 Told = tuple[Summary, list[bytes]]
