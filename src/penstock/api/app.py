@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
-from penstock.api import compat, dead_letters, describing, events, executions, gate, health, problems, system, workflows
+from penstock.api import (
+    compat,
+    dead_letters,
+    describing,
+    events,
+    executions,
+    gate,
+    health,
+    pages,
+    problems,
+    system,
+    workflows,
+)
 from penstock.api.auditing import Trail
 from penstock.api.bodies import Bodies
 from penstock.api.limits import Storage
@@ -60,6 +72,4 @@ def _add_front(app: FastAPI, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     async def show_metrics() -> Response:
         return Response(await metrics() if metrics else b"", media_type=CONTENT_TYPE)
 
-    @app.get("/", include_in_schema=False)
-    async def front() -> Response:
-        return RedirectResponse("/docs")
+    app.include_router(pages.page_routes())

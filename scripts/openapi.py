@@ -1,0 +1,28 @@
+"""Write ui/openapi.json, from which the page's types are made: `python scripts/openapi.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from penstock.api.app import create_app
+from penstock.config import Settings
+from penstock.embedded import Engine
+from penstock.service.fleet import EmbeddedFleet
+
+TARGET = Path(__file__).resolve().parents[1] / "ui" / "openapi.json"
+
+
+async def describe() -> str:
+    settings = Settings.load({"store": "memory://"}, environ={})
+    async with Engine(settings=settings) as engine:
+        fleet = EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator)
+        app = create_app(
+            engine.service, fleet, settings, version="0"
+        )  # the page doesn't change with a release's number
+        return json.dumps(app.openapi(), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(asyncio.run(describe()), encoding="utf-8")

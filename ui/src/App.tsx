@@ -1,0 +1,51 @@
+import { useQuery } from '@tanstack/react-query';
+import { lazy, Suspense, useEffect } from 'react';
+import { whoAmI } from './api/calls';
+import { signedInAs, useSession } from './api/session';
+import { Empty, ErrorBox, Loading } from './components/basics';
+import { Toasts } from './components/toasts';
+import { Login } from './pages/Login';
+import { Link, paths, usePath } from './routing';
+import { Shell } from './Shell';
+
+const Overview = lazy(() => import('./pages/overview/Overview'));
+const Executions = lazy(() => import('./pages/executions/Executions'));
+const ExecutionPage = lazy(() => import('./pages/execution/ExecutionPage'));
+const Workflows = lazy(() => import('./pages/workflows/Workflows'));
+const WorkflowPage = lazy(() => import('./pages/workflows/WorkflowPage'));
+const DeadLetters = lazy(() => import('./pages/dead-letters/DeadLetters'));
+const Workers = lazy(() => import('./pages/workers/Workers'));
+
+export function App() {
+  const { key, me, needsKey } = useSession();
+  const asked = useQuery({ queryKey: ['me', key], queryFn: whoAmI, enabled: !needsKey, staleTime: 60_000 });
+  useEffect(() => {
+    if (asked.data) signedInAs(asked.data);
+  }, [asked.data]);
+  if (needsKey) return <Login />;
+  if (!me) return asked.error ? <ErrorBox error={asked.error} retry={() => void asked.refetch()} /> : <Loading />;
+  return (
+    <Shell>
+      <Suspense fallback={<Loading />}>
+        <Pages />
+      </Suspense>
+      <Toasts />
+    </Shell>
+  );
+}
+
+function Pages() {
+  const [section, name, ...more] = usePath();
+  if (more.length === 0) {
+    if (section === undefined) return <Overview />;
+    if (section === 'executions') return name ? <ExecutionPage key={name} id={name} /> : <Executions />;
+    if (section === 'workflows') return name ? <WorkflowPage key={name} name={name} /> : <Workflows />;
+    if (section === 'dead-letters' && !name) return <DeadLetters />;
+    if (section === 'workers' && !name) return <Workers />;
+  }
+  return (
+    <Empty title="There is no such page">
+      <Link to={paths.overview()}>Go to the overview</Link>
+    </Empty>
+  );
+}

@@ -1,0 +1,42 @@
+import createClient, { type Middleware } from 'openapi-fetch';
+import { noteReachable } from './connection';
+import { Problem, unreachable } from './problem';
+import type { paths } from './schema';
+import { currentKey, keyRefused } from './session';
+
+export function authorization(): Record<string, string> {
+  const key = currentKey();
+  return key ? { Authorization: `Bearer ${key}` } : {};
+}
+
+/** `fetch`, where whatever isn't an answer of Penstock's is a `Problem`. */
+export async function reach(input: Request | string, init?: RequestInit): Promise<Response> {
+  let response: Response;
+  try {
+    response = await fetch(input, init);
+  } catch (error) {
+    if (init?.signal?.aborted || (error instanceof DOMException && error.name === 'AbortError')) throw error;
+    noteReachable(false);
+    throw unreachable();
+  }
+  noteReachable(true);
+  if (response.ok) return response;
+  if (response.status === 401) keyRefused();
+  const document = await response.json().catch(() => ({}));
+  throw new Problem(response.status, document, response.headers.get('Retry-After'));
+}
+
+const withKey: Middleware = {
+  onRequest({ request }) {
+    for (const [name, value] of Object.entries(authorization())) request.headers.set(name, value);
+    return request;
+  },
+};
+
+export const client = createClient<paths>({ baseUrl: '', fetch: (request) => reach(request) });
+client.use(withKey);
+
+/** The data of an answer; everything else has been thrown by `reach`. */
+export async function data<T>(answer: Promise<{ data?: T }>): Promise<T> {
+  return (await answer).data as T;
+}

@@ -1,0 +1,51 @@
+import { X } from 'lucide-react';
+import { type ReactNode, useEffect, useId, useRef } from 'react';
+import { Button } from './basics';
+
+type DialogProps = { title: string; onClose: () => void; children: ReactNode; actions?: ReactNode; wide?: boolean };
+
+/** The browser's own modal dialog: focus stays inside, Escape closes it. */
+export function Dialog({ title, onClose, children, actions, wide = false }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null);
+  const name = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    if (dialog && !dialog.open) dialog.showModal();
+  }, []);
+  return (
+    <dialog ref={element} className={wide ? 'dialog wide' : 'dialog'} aria-labelledby={name} onClose={onClose}>
+      <header className="card-head">
+        <h2 id={name}>{title}</h2>
+        <Button kind="quiet" icon={X} aria-label="Close" onClick={onClose} />
+      </header>
+      <div className="dialog-body">{children}</div>
+      {actions && <footer className="dialog-actions">{actions}</footer>}
+    </dialog>
+  );
+}
+
+type ConfirmProps = {
+  title: string;
+  children: ReactNode;
+  action: string;
+  danger?: boolean;
+  busy?: boolean;
+  onConfirm: () => void;
+  onClose: () => void;
+};
+
+export function Confirm({ title, children, action, danger = false, busy = false, onConfirm, onClose }: ConfirmProps) {
+  const buttons = (
+    <>
+      <Button onClick={onClose}>Back</Button>
+      <Button kind={danger ? 'danger' : 'primary'} busy={busy} onClick={onConfirm}>
+        {action}
+      </Button>
+    </>
+  );
+  return (
+    <Dialog title={title} onClose={onClose} actions={buttons}>
+      {children}
+    </Dialog>
+  );
+}

@@ -1,0 +1,67 @@
+// Times in the viewer's zone, with UTC beside them; durations as people say them.
+import { useEffect, useState } from 'react';
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+export function durationText(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return '–';
+  if (seconds < 0.0005) return '0 ms';
+  if (seconds < 0.01) return `${(seconds * 1000).toFixed(1)} ms`;
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 10) return `${seconds.toFixed(2)} s`;
+  if (seconds < MINUTE) return `${seconds.toFixed(1)} s`;
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ${Math.floor(seconds % MINUTE)} s`;
+  if (seconds < DAY) return `${Math.floor(seconds / HOUR)} h ${Math.floor((seconds % HOUR) / MINUTE)} min`;
+  return `${Math.floor(seconds / DAY)} d ${Math.floor((seconds % DAY) / HOUR)} h`;
+}
+
+export function secondsBetween(from: string | null | undefined, to: string | null | undefined): number | null {
+  return from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : null;
+}
+
+export function localText(at: string): string {
+  return new Date(at).toLocaleString(undefined, {
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric',
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    fractionalSecondDigits: 3,
+    timeZoneName: 'short',
+  });
+}
+
+export function utcText(at: string): string {
+  return new Date(at).toISOString().replace('T', ' ').replace('Z', ' UTC');
+}
+
+export function clockText(at: string | number): string {
+  return new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+}
+
+export function agoText(at: string, now: number): string {
+  const seconds = (now - Date.parse(at)) / 1000;
+  if (seconds < 2) return 'just now';
+  if (seconds < MINUTE) return `${Math.floor(seconds)} s ago`;
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ago`;
+  if (seconds < DAY) return `${Math.floor(seconds / HOUR)} h ago`;
+  if (seconds < 7 * DAY) return `${Math.floor(seconds / DAY)} d ago`;
+  return new Date(at).toLocaleDateString(undefined, { year: 'numeric', month: 'short', day: 'numeric' });
+}
+
+/** The time, looked at each so many milliseconds; 0 looks once. */
+export function useNow(everyMs: number): number {
+  const [now, setNow] = useState(() => Date.now());
+  useEffect(() => {
+    if (!everyMs) return;
+    setNow(Date.now());
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') setNow(Date.now());
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return now;
+}
