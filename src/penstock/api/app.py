@@ -7,7 +7,19 @@ from collections.abc import Awaitable, Callable
 from fastapi import FastAPI
 from starlette.responses import RedirectResponse, Response
 
-from penstock.api import compat, dead_letters, describing, events, executions, gate, health, problems, system, workflows
+from penstock.api import (
+    compat,
+    dead_letters,
+    describing,
+    events,
+    executions,
+    gate,
+    health,
+    problems,
+    statistics,
+    system,
+    workflows,
+)
 from penstock.api.auditing import Trail
 from penstock.api.bodies import Bodies
 from penstock.api.limits import Storage
@@ -38,6 +50,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     problems.install(app)
     app.include_router(compat.compat_routes(service))  # first: its paths are narrower than the main API's
     for router in (
+        statistics.routes(service, fleet),  # before the workflows, whose names may have slashes in them
         workflows.routes(service, bodies),
         events.events_routes(service.feed),
         executions.routes(service, bodies),
