@@ -80,6 +80,16 @@ async def test_of_many_executions_the_newest_are_counted_and_it_says_so(stores: 
 
 
 @on_every_store
+async def test_a_window_has_all_that_was_created_in_it_however_long_the_past_is(stores: Stores) -> None:
+    await _made(stores, *(("one", 1000.0 + second) for second in range(5000)))
+    for first in (0, 500, 2400, 3900, 4940, 4999, 6000):
+        window = Window(since=1000.0 + first, bucket_seconds=1000.0, buckets=5)
+        counts = await stores.cold.count_created(window, MANY)
+        assert sum(_groups(counts).values()) == max(0, 5000 - first), first
+        assert not counts.truncated
+
+
+@on_every_store
 async def test_active_executions_are_counted_up_to_what_was_asked(stores: Stores) -> None:
     made = await _made(stores, *[("one", 1000.0)] * 12)
     owner = await Owner.of(stores)
