@@ -60,7 +60,8 @@ def test_every_route_of_the_contract_is_described(api: Caller) -> None:
     wanted = {
         "GET": "workflows workflows/{} workflows/{}/versions executions executions/{} executions/{}/results "
         "executions/{}/nodes/{} executions/{}/nodes/{}/logs executions/{}/history executions/{}/graph "
-        "executions/{}/events events dead-letters dead-letters/{} workers orchestrators queues audit keys",
+        "executions/{}/events events dead-letters dead-letters/{} workers orchestrators queues audit keys "
+        "stats workflows/{}/stats",
         "POST": "workflows workflows/validate executions executions/batch executions/{}/cancel executions/{}/pause "
         "executions/{}/resume executions/{}/retry dead-letters/{}/retry dead-letters/retry keys",
         "PUT": "workflows/{}/aliases/{}",

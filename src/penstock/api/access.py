@@ -63,6 +63,7 @@ _API: list[tuple[str, str, Scope, str, str]] = [
     ("GET", "/workflows/{}/aliases", "read", "list_aliases", "workflows/{0}"),
     ("PUT", "/workflows/{}/aliases/{}", "operate", "set_alias", "workflows/{0}"),
     ("DELETE", "/workflows/{}/aliases/{}", "operate", "remove_alias", "workflows/{0}"),
+    ("GET", "/workflows/{}/stats", "read", "get_workflow_stats", "workflows/{0}"),
     ("GET", "/executions", "read", "list_executions", "executions"),
     ("POST", "/executions", "submit", "start_execution", "executions"),
     ("POST", "/executions/batch", "submit", "start_executions", "executions"),
@@ -86,6 +87,7 @@ _API: list[tuple[str, str, Scope, str, str]] = [
     ("GET", "/workers", "read", "list_workers", "workers"),
     ("GET", "/orchestrators", "read", "list_orchestrators", "orchestrators"),
     ("GET", "/queues", "read", "list_queues", "queues"),
+    ("GET", "/stats", "read", "get_stats", "stats"),
     # Names of keys and addresses of people: for those who have to answer for what is done here.
     ("GET", "/audit", "operate", "list_audit", "audit"),
     ("GET", "/keys", "admin", "list_keys", "keys"),

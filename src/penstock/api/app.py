@@ -17,6 +17,7 @@ from penstock.api import (
     health,
     pages,
     problems,
+    statistics,
     system,
     workflows,
 )
@@ -50,6 +51,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     problems.install(app)
     app.include_router(compat.compat_routes(service))  # first: its paths are narrower than the main API's
     for router in (
+        statistics.routes(service, fleet),  # before the workflows, whose names may have slashes in them
         workflows.routes(service, bodies),
         events.events_routes(service.feed),
         executions.routes(service, bodies),

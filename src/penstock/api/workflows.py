@@ -120,13 +120,7 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
     )
     async def get(name: str, version: Tag = None) -> Response:
         """`name` may be `name@stable` too."""
-        stored, aliases = await workflows.get(name, version)
-        latest = max(aliases.get(LATEST) or {stored.version: 1})
-        shown = {
-            "name": stored.name, "version": stored.version, "definition": json.loads(stored.document),
-            "created_at": time_text(stored.created_at), "latest_version": latest, "aliases": _aliases(aliases),
-        }  # fmt: skip
-        return answer(shown)
+        return await get_version(workflows, name, version)
 
     @router.delete(
         "/{name:path}",
@@ -136,6 +130,16 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
         """It can't be started any more; executions of it go on and can be looked at."""
         await workflows.delete(name)
         return Response(status_code=204)
+
+
+async def get_version(workflows: Workflows, name: str, tag: str | None) -> Response:
+    stored, aliases = await workflows.get(name, tag)
+    latest = max(aliases.get(LATEST) or {stored.version: 1})
+    shown = {
+        "name": stored.name, "version": stored.version, "definition": json.loads(stored.document),
+        "created_at": time_text(stored.created_at), "latest_version": latest, "aliases": _aliases(aliases),
+    }  # fmt: skip
+    return answer(shown)
 
 
 def _problems(problems: list[Problem]) -> list[dict[str, Any]]:
