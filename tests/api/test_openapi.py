@@ -63,7 +63,8 @@ def test_every_route_of_the_contract_is_described(api: Caller) -> None:
         "executions/{}/graph executions/{}/events events me dead-letters dead-letters/{} workers "
         "orchestrators queues audit keys",
         "POST": "workflows workflows/validate executions executions/batch executions/{}/cancel executions/{}/pause "
-        "executions/{}/resume executions/{}/retry dead-letters/{}/retry dead-letters/retry keys",
+        "executions/{}/resume executions/{}/retry executions/bulk dead-letters/{}/retry dead-letters/retry "
+        "dead-letters/drop keys",
         "PUT": "workflows/{}/aliases/{}",
         "DELETE": "workflows/{} workflows/{}/aliases/{} dead-letters/{} keys/{}",
     }

@@ -7,7 +7,19 @@ from collections.abc import Awaitable, Callable
 from fastapi import FastAPI
 from starlette.responses import RedirectResponse, Response
 
-from penstock.api import compat, dead_letters, describing, events, executions, gate, health, problems, system, workflows
+from penstock.api import (
+    bulk,
+    compat,
+    dead_letters,
+    describing,
+    events,
+    executions,
+    gate,
+    health,
+    problems,
+    system,
+    workflows,
+)
 from penstock.api.auditing import Trail
 from penstock.api.bodies import Bodies
 from penstock.api.limits import Storage
@@ -41,6 +53,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
         workflows.routes(service, bodies),
         events.events_routes(service.feed),
         executions.routes(service, bodies),
+        bulk.routes(service, bodies),
         dead_letters.routes(service, bodies),
         system.routes(service, fleet),
         system.key_routes(service, bodies),

@@ -275,5 +275,9 @@ def _steer_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
 def retry_view(made: str | None, retry_of: str, plan: RetryPlan) -> dict[str, Any]:
     return {
         "execution_id": made, "retry_of": retry_of, "version": plan.version, "keeps": plan.keeps,
-        "runs": [{"node_id": each.node_id, "reason": each.reason} for each in plan.runs],
+        "runs": runs_view(plan),
     }  # fmt: skip
+
+
+def runs_view(plan: RetryPlan) -> list[dict[str, str]]:
+    return [{"node_id": each.node_id, "reason": each.reason} for each in plan.runs]

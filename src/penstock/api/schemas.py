@@ -137,6 +137,21 @@ class BatchItem(BaseModel):
     error: ProblemDocument | None = None
 
 
+class BulkItem(BaseModel):
+    """`made`, `runs` and `keeps` are of a retry."""
+
+    execution_id: str
+    ok: bool
+    made: str | None = Field(description="The new execution.")
+    runs: list[RetryRun] | None
+    keeps: list[str] | None
+    error: ProblemDocument | None
+
+
+class DroppedLetters(BaseModel):
+    dropped: int = Field(description="How many of them were open.")
+
+
 class RetriedLetters(BaseModel):
     retry_of: str
     letters: list[int]
