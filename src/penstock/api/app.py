@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from penstock.api import (
+    bulk,
     compat,
     dead_letters,
     describing,
@@ -55,6 +56,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
         workflows.routes(service, bodies),
         events.events_routes(service.feed),
         executions.routes(service, bodies),
+        bulk.routes(service, bodies),
         dead_letters.routes(service, bodies),
         system.routes(service, fleet),
         system.key_routes(service, bodies),

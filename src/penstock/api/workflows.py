@@ -9,7 +9,7 @@ import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from penstock.api import body_schemas, schemas
+from penstock.api import body_schemas, node_schemas, schemas
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, page, text_place
@@ -105,6 +105,18 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
             for each in found
         ]  # fmt: skip
         return answer({"items": items, "next_cursor": None})
+
+    @router.get(
+        "/{name:path}/graph",
+        **operation(
+            "get_workflow_graph", "Nodes and edges of a version", {200: node_schemas.WorkflowGraph}, errors=(404,)
+        ),
+    )
+    async def graph(name: str, request: Request, version: Tag = None) -> Response:
+        """`name` may be `name@stable` too."""
+        if not is_written(request, "graph"):
+            return await get(f"{name}/graph", version)
+        return answer(await workflows.graph(name, version))
 
     @router.delete(
         "/{name:path}/aliases/{alias}", **operation("remove_alias", "Remove an alias", {204: None}, errors=(404,))
