@@ -204,6 +204,19 @@ def test_no_route_answers_500_while_the_stores_are_away(which: str) -> None:
     with_place(scenario)
 
 
+def test_each_of_many_is_told_that_the_store_is_away() -> None:
+    async def scenario(it: Place) -> None:
+        it.cold.error = StoreUnavailable("PostgreSQL doesn't answer")
+        for action in ("cancel", "retry"):
+            body = msgspec.json.encode({"action": action, "execution_ids": ["a", "b"]})
+            answer = await it.call("POST", "/api/v1/executions/bulk", body)
+            assert answer.status == 200
+            errors = [item["error"] for item in answer.json["items"]]
+            assert [(error["status"], error["code"]) for error in errors] == [(503, "unavailable")] * 2
+
+    with_place(scenario)
+
+
 def _value(kind: str | None) -> str:
     return {"int": "7", "uuid": "0192e3a4-0000-7000-8000-000000000000"}.get(kind or "", "some-id")
 

@@ -37,7 +37,7 @@ def service(tmp_path_factory: Any) -> Iterator[Running]:
 @pytest.fixture(scope="module")
 def execution(service: Running) -> str:
     names = [f"{text} {number}" for number, text in enumerate(HOSTILE)]
-    nodes = [{"id": name, "handler": "evil"} for name in names]
+    nodes: list[dict[str, Any]] = [{"id": name, "handler": "evil"} for name in names]
     nodes.append({"id": f"fails {IMAGE}", "handler": "evil", "depends_on": names, "config": {"fails": True}})
     document = {"name": f"{IMAGE}/{SCRIPT}", "description": IMAGE, "nodes": nodes}
     caller = Caller(service.address)
