@@ -98,7 +98,7 @@ def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
     async def graph(name: str, request: Request, version: Tag = None) -> Response:
         """`name` may be `name@stable` too."""
         if not is_written(request, "graph"):
-            return answer(await _version(workflows, f"{name}/graph", version))
+            return await get_version(workflows, f"{name}/graph", version)
         return answer(await workflows.graph(name, version))
 
 
