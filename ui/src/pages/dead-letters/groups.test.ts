@@ -44,7 +44,7 @@ describe('normalised', () => {
   it('is not slow on a long message', () => {
     const begun = performance.now();
     normalised('a1'.repeat(50_000));
-    normalised('-'.repeat(100_000));
+    normalised('a-'.repeat(50_000));
     expect(performance.now() - begun).toBeLessThan(1000);
   });
 });

@@ -17,14 +17,14 @@ export type Group = {
 /** What differs from one execution to the next is left out: quoted parts stay, for they often name the cause. */
 export function normalised(message: string): string {
   return message
+    .slice(0, 1000)
     .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '<id>')
     .replace(/\b0x[0-9a-f]+\b/gi, '<id>')
     .replace(/\b(?=[\w-]*\d)(?=[\w-]*[a-z])[\w-]{16,}\b/gi, '<id>')
     .replace(/\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b/gi, '<id>')
     .replace(/\d+(?:[.,]\d+)*/g, '<n>')
     .replace(/\s+/g, ' ')
-    .trim()
-    .slice(0, 500);
+    .trim();
 }
 
 export const messageOfLetter = (letter: DeadLetter): string => letter.error?.message || 'no message';
