@@ -1,7 +1,7 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
-const SERVER = process.env.PENSTOCK_URL ?? 'http://127.0.0.1:8000';
+const SERVER = 'http://127.0.0.1:8000';
 
 // The built files are part of the Python package, so that a clone without Node has the page. CI builds them again and
 // compares: nothing in here may depend on the machine or the time.

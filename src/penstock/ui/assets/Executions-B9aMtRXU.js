@@ -1,1 +1,0 @@
-import{n as e,t}from"./index-Dv7f0AYg.js";var n=e();function r(e){return(0,n.jsx)(t,{title:`Executions`,children:`…`})}export{r as default};

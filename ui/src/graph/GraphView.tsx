@@ -1,0 +1,102 @@
+import { Background, Controls, MiniMap, type Node, ReactFlow, type ReactFlowInstance } from '@xyflow/react';
+import { Shrink } from 'lucide-react';
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { Button } from '../components/basics';
+import { GroupBox, NodeBox } from './boxes';
+import { useDrawn } from './drawing';
+import { criticalLinks, flowEdge, flowNode, RoutedEdge } from './elements';
+import type { Group } from './groups';
+import { type Marks, MarksContext } from './marks';
+import type { Edge, NodeStore } from './model';
+import { bringIntoView, showBeginning } from './viewport';
+import '@xyflow/react/dist/style.css';
+import './graph.css';
+
+type GraphViewProps = {
+  store: NodeStore;
+  edges: readonly Edge[];
+  onSelect?: (id: string | null) => void;
+} & Partial<Marks>;
+
+const NODE_TYPES = { box: NodeBox, 'group-box': GroupBox };
+const EDGE_TYPES = { routed: RoutedEdge };
+const NONE: ReadonlySet<string> = new Set();
+const FEW = 60;
+
+export function GraphView({ store, edges, selected = null, critical = NONE, retry = null, onSelect }: GraphViewProps) {
+  const [flow, setFlow] = useState<ReactFlowInstance | null>(null);
+  const frame = useRef<HTMLDivElement>(null);
+  const drawn = useDrawn(store, edges, selected);
+  const { items, links, layout, itemOf, opened, setOpened, isGrouped } = drawn;
+  const nodes = useMemo(() => items.map((item) => flowNode(item, drawn)), [items, drawn]);
+  const lines = useMemo(() => {
+    const waited = criticalLinks(critical, itemOf);
+    return links.map((link) => flowEdge(link, layout, waited));
+  }, [links, layout, critical, itemOf]);
+  const marks = useMemo<Marks>(() => ({ selected, critical, retry }), [selected, critical, retry]);
+
+  // Opening a group leaves everybody where they look; another graph or a better layout of it doesn't.
+  const arranged = isGrouped ? store : layout;
+  const places = useRef(layout.places);
+  places.current = layout.places;
+  useEffect(() => {
+    if (arranged && flow && frame.current) void showBeginning(flow, places.current, frame.current);
+  }, [flow, arranged]);
+  const place = selected === null ? undefined : layout.places.get(itemOf.get(selected) ?? '');
+  useEffect(() => {
+    if (flow && frame.current && place) bringIntoView(flow, place, frame.current);
+  }, [flow, place]);
+
+  const act = (node: Node) => {
+    if (node.type === 'group-box') setOpened(new Set(opened).add((node.data as { group: Group }).group.key));
+    else onSelect?.((node.data as { id: string }).id);
+  };
+  const press = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' && event.key !== ' ') return;
+    const id = (event.target as HTMLElement).closest<HTMLElement>('.react-flow__node')?.dataset.id;
+    const node = nodes.find((each) => each.id === id);
+    if (!node) return;
+    event.preventDefault();
+    act(node);
+  };
+  return (
+    <MarksContext value={marks}>
+      <div ref={frame} className="graph" data-grouped={isGrouped}>
+        <ReactFlow
+          nodes={nodes}
+          edges={lines}
+          nodeTypes={NODE_TYPES}
+          edgeTypes={EDGE_TYPES}
+          onInit={(instance) => setFlow(instance as unknown as ReactFlowInstance)}
+          onNodeClick={(_, node) => act(node)}
+          onPaneClick={() => onSelect?.(null)}
+          onKeyDown={press}
+          onlyRenderVisibleElements={items.length > FEW}
+          nodesDraggable={false}
+          nodesConnectable={false}
+          elementsSelectable={false}
+          nodesFocusable
+          edgesFocusable={false}
+          minZoom={0.08}
+          maxZoom={1.6}
+          zoomOnDoubleClick={false}
+          ariaLabelConfig={{ 'node.a11yDescription.default': 'Press Enter to open it' }}
+        >
+          <Background gap={22} size={1} />
+          <Controls showInteractive={false} />
+          {items.length > FEW / 3 && <MiniMap pannable zoomable ariaLabel="Map of the graph" />}
+        </ReactFlow>
+        {opened.size > 0 && (
+          <div className="graph-tools">
+            <Button icon={Shrink} onClick={() => setOpened(new Set())}>
+              Close all groups
+            </Button>
+          </div>
+        )}
+        {isGrouped && (
+          <p className="graph-note">{`${store.ids.length} nodes, grouped by level. Click a group to open it.`}</p>
+        )}
+      </div>
+    </MarksContext>
+  );
+}

@@ -1,0 +1,25 @@
+import { useMemo } from 'react';
+import type { WorkflowGraph } from '../api/calls';
+import { GraphView } from './GraphView';
+import { NodeStore } from './model';
+
+const UNRUN = {
+  state: '',
+  reason: null,
+  attempt: 0,
+  error: null,
+  queued_at: null,
+  started_at: null,
+  finished_at: null,
+};
+
+type Props = { graph: WorkflowGraph; selected?: string | null; onSelect?: (id: string | null) => void };
+
+/** The graph of a version, which isn't running. */
+export function WorkflowGraphView({ graph, selected = null, onSelect }: Props) {
+  const store = useMemo(
+    () => new NodeStore(graph.nodes.map((node) => ({ ...UNRUN, ...node, optional: node.optional ?? false }))),
+    [graph],
+  );
+  return <GraphView store={store} edges={graph.edges} selected={selected} {...(onSelect ? { onSelect } : {})} />;
+}

@@ -1,0 +1,43 @@
+// When each node waited and ran, on one scale.
+import type { NodeNow } from '../../graph/model';
+
+export type Span = {
+  id: string;
+  state: string;
+  queued: number | null;
+  from: number;
+  to: number | null;
+  attempt: number;
+};
+
+/** Nodes that did anything, in the order in which they began. Times in milliseconds. */
+export function spansOf(nodes: readonly NodeNow[]): Span[] {
+  const spans: Span[] = [];
+  for (const node of nodes) {
+    if (node.state === 'SKIPPED') continue;
+    const began = node.started_at ?? node.queued_at ?? node.finished_at;
+    if (!began) continue;
+    spans.push({
+      id: node.id,
+      state: node.state,
+      queued: node.queued_at ? Date.parse(node.queued_at) : null,
+      from: Date.parse(began),
+      to: node.finished_at ? Date.parse(node.finished_at) : null,
+      attempt: node.attempt,
+    });
+  }
+  return spans.sort(
+    (a, b) => (a.queued ?? a.from) - (b.queued ?? b.from) || a.from - b.from || a.id.localeCompare(b.id),
+  );
+}
+
+/** Round steps of time for about so many lines: 1, 2 or 5 times a power of ten of milliseconds, or of minutes. */
+export function ticks(lengthMs: number, about = 6): number[] {
+  if (lengthMs <= 0) return [0];
+  const rough = lengthMs / about;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
+  const found: number[] = [];
+  for (let at = 0; at <= lengthMs; at += step) found.push(at);
+  return found;
+}
