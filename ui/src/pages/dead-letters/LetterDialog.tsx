@@ -15,25 +15,21 @@ type Props = { id: number; known: DeadLetter | undefined; actions: LetterActions
 export function LetterDialog({ id, known, actions, onClose }: Props) {
   const asked = useQuery({ queryKey: ['letters', 'one', id], queryFn: () => getLetter(id), enabled: !known });
   const letter = known ?? asked.data;
-  const isOpen = letter?.closed === null;
   return (
     <Dialog
       wide
       title={`Dead letter ${id}`}
       onClose={onClose}
       actions={
-        letter && (
+        actions.mayOperate &&
+        letter?.closed === null && (
           <>
-            {actions.mayOperate && isOpen && (
-              <>
-                <Button kind="danger" icon={Trash2} onClick={() => actions.onDrop([letter])}>
-                  Drop
-                </Button>
-                <Button kind="primary" icon={RotateCw} onClick={() => actions.onRetry([letter])}>
-                  Retry
-                </Button>
-              </>
-            )}
+            <Button kind="danger" icon={Trash2} onClick={() => actions.onDrop([letter])}>
+              Drop
+            </Button>
+            <Button kind="primary" icon={RotateCw} onClick={() => actions.onRetry([letter])}>
+              Retry
+            </Button>
           </>
         )
       }

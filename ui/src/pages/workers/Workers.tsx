@@ -51,7 +51,7 @@ function NoWorkers() {
         </p>
         <p>
           It serves the queues of the handlers that it has; <code>--handlers MODULE</code> gives it yours, and{' '}
-          <code>--queues a,b</code> only some queues.
+          <code>--queues NAME</code> only that queue.
         </p>
       </Empty>
     </section>
