@@ -150,6 +150,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How all of it does
+         * @description Executions by when they were created and the state that they are in now. Computed every 2 seconds at most.
+         */
+        get: operations["get_stats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workflows/{name}/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How a workflow and its nodes do
+         * @description Of its newest executions that have ended. Computed every 5 seconds at most.
+         */
+        get: operations["get_workflow_stats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workflows": {
         parameters: {
             query?: never;
@@ -218,6 +258,26 @@ export interface paths {
         };
         /** The versions of a workflow, the newest first */
         get: operations["list_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workflows/{name}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Nodes and edges of a version
+         * @description `name` may be `name@stable` too.
+         */
+        get: operations["get_workflow_graph"];
         put?: never;
         post?: never;
         delete?: never;
@@ -498,6 +558,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/executions/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel, pause, resume or retry many executions
+         * @description One answer each, in the same order. `preview` only says what a retry would run.
+         */
+        post: operations["steer_executions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/dead-letters": {
         parameters: {
             query?: never;
@@ -526,6 +606,26 @@ export interface paths {
         put?: never;
         /** Retry many: one new execution for each that they belong to */
         post: operations["retry_dead_letters"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dead-letters/drop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drop many dead letters
+         * @description Those that are closed already, or aren't there, stay as they are and aren't counted.
+         */
+        post: operations["drop_dead_letters"];
         delete?: never;
         options?: never;
         head?: never;
@@ -610,6 +710,26 @@ export interface paths {
         };
         /** What waits and what runs */
         get: operations["list_queues"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who calls, and all that they may do
+         * @description `open`: no key was sent, and on this machine none is needed.
+         */
+        get: operations["get_me"];
         put?: never;
         post?: never;
         delete?: never;
@@ -728,6 +848,15 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** Active */
+        Active: {
+            /** Pending */
+            PENDING: number;
+            /** Running */
+            RUNNING: number;
+            /** Paused */
+            PAUSED: number;
+        };
         /** Alias */
         Alias: {
             /** Name */
@@ -801,6 +930,53 @@ export interface components {
         BatchItemPage: {
             /** Items */
             items: components["schemas"]["BatchItem"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
+        /** Bucket */
+        Bucket: {
+            /** Pending */
+            PENDING: number;
+            /** Running */
+            RUNNING: number;
+            /** Paused */
+            PAUSED: number;
+            /** Completed */
+            COMPLETED: number;
+            /** Failed */
+            FAILED: number;
+            /** Cancelled */
+            CANCELLED: number;
+            /**
+             * At
+             * @description When it begins.
+             */
+            at: string;
+        };
+        /**
+         * BulkItem
+         * @description `made`, `runs` and `keeps` are of a retry.
+         */
+        BulkItem: {
+            /** Execution Id */
+            execution_id: string;
+            /** Ok */
+            ok: boolean;
+            /**
+             * Made
+             * @description The new execution.
+             */
+            made: string | null;
+            /** Runs */
+            runs: components["schemas"]["RetryRun"][] | null;
+            /** Keeps */
+            keeps: string[] | null;
+            error: components["schemas"]["ProblemDocument"] | null;
+        };
+        /** BulkItemPage */
+        BulkItemPage: {
+            /** Items */
+            items: components["schemas"]["BulkItem"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -953,6 +1129,14 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** DroppedLetters */
+        DroppedLetters: {
+            /**
+             * Dropped
+             * @description How many of them were open.
+             */
+            dropped: number;
+        };
         /** Error */
         Error: {
             /** Category */
@@ -1007,6 +1191,11 @@ export interface components {
             priority: number;
             /** Retry Of */
             retry_of?: string | null;
+            /**
+             * Retried As
+             * @description The newest retry of it.
+             */
+            retried_as?: string | null;
         };
         /**
          * ExecutionState
@@ -1017,6 +1206,13 @@ export interface components {
         Graph: {
             /** Execution Id */
             execution_id: string;
+            /** State */
+            state: string;
+            /**
+             * Seq
+             * @description Of the last change in it: events after this one carry on from here.
+             */
+            seq: number;
             /** Nodes */
             nodes: components["schemas"]["GraphNode"][];
             /** Edges */
@@ -1041,11 +1237,46 @@ export interface components {
             reason?: string | null;
             /** Level */
             level: number;
+            /** Attempt */
+            attempt: number;
+            /** Queued At */
+            queued_at: string | null;
+            /** Started At */
+            started_at: string | null;
+            /** Finished At */
+            finished_at: string | null;
+            /**
+             * Error
+             * @description The message of its last error, at most 300 characters.
+             */
+            error: string | null;
+            /** Optional */
+            optional: boolean;
         };
         /** Health */
         Health: {
             /** Status */
             status: string;
+        };
+        /** HeldTask */
+        HeldTask: {
+            /** Execution Id */
+            execution_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Attempt */
+            attempt: number;
+            /** Handler */
+            handler: string;
+            /** Queue */
+            queue: string;
+            /** Workflow */
+            workflow: string;
+            /**
+             * Seconds
+             * @description For how long the worker has had it, if that is known.
+             */
+            seconds: number | null;
         };
         /** HistoryItem */
         HistoryItem: {
@@ -1070,6 +1301,29 @@ export interface components {
             items: components["schemas"]["HistoryItem"][];
             /** Next Cursor */
             next_cursor?: string | null;
+        };
+        /** HopBucket */
+        HopBucket: {
+            /** P50 Ms */
+            p50_ms: number | null;
+            /** P95 Ms */
+            p95_ms: number | null;
+            /** At */
+            at: string;
+        };
+        /**
+         * Hops
+         * @description From the moment that a node may start to its start by a worker, of some executions of each bucket.
+         */
+        Hops: {
+            /** P50 Ms */
+            p50_ms: number | null;
+            /** P95 Ms */
+            p95_ms: number | null;
+            /** Samples */
+            samples: number;
+            /** Series */
+            series: components["schemas"]["HopBucket"][];
         };
         /** LetterDropped */
         LetterDropped: {
@@ -1176,6 +1430,11 @@ export interface components {
             attempt: number;
             /** Text */
             text: string;
+            /**
+             * Live
+             * @description The attempt runs, and this is what it has logged so far.
+             */
+            live: boolean;
         };
         /** LogItemPage */
         LogItemPage: {
@@ -1183,6 +1442,20 @@ export interface components {
             items: components["schemas"]["LogItem"][];
             /** Next Cursor */
             next_cursor?: string | null;
+        };
+        /** Me */
+        Me: {
+            /** Open */
+            open: boolean;
+            /** Key Id */
+            key_id: string | null;
+            /** Name */
+            name: string | null;
+            /**
+             * Scopes
+             * @description All that this caller may use.
+             */
+            scopes: string[];
         };
         /** Node */
         Node: {
@@ -1203,6 +1476,27 @@ export interface components {
             started_at?: string | null;
             /** Finished At */
             finished_at?: string | null;
+        };
+        /**
+         * NodeAttempt
+         * @description `at` and `error` are of one that failed.
+         */
+        NodeAttempt: {
+            /** Attempt */
+            attempt: number;
+            /** At */
+            at: string | null;
+            error: components["schemas"]["Error"] | null;
+            /** Worker Id */
+            worker_id?: string | null;
+            /** State */
+            state: string;
+            /** Queued At */
+            queued_at: string | null;
+            /** Started At */
+            started_at: string | null;
+            /** Finished At */
+            finished_at: string | null;
         };
         /** NodeDetail */
         NodeDetail: {
@@ -1226,19 +1520,75 @@ export interface components {
             /** Node Id */
             node_id: string;
             /** Handler */
-            handler: string | null;
+            handler: string;
             /** Dependencies */
             dependencies: string[];
             /** Condition */
-            condition?: string | null;
+            condition: string | null;
             /** Trigger Rule */
-            trigger_rule?: string | null;
-            /** Config */
+            trigger_rule: string;
+            /** Optional */
+            optional: boolean;
+            /** Queue */
+            queue: string;
+            /** Timeout Seconds */
+            timeout_seconds: number;
+            retry: components["schemas"]["Retry"];
+            /**
+             * Labels
+             * @description As they are written, and `metadata` too.
+             */
+            labels: unknown;
+            /** Metadata */
+            metadata: unknown;
+            /**
+             * Config
+             * @description As it is written.
+             */
             config: {
                 [key: string]: unknown;
             };
+            /**
+             * Resolved Config
+             * @description With every reference but those to secrets filled in.
+             */
+            resolved_config: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Unresolved
+             * @description Why there is no `resolved_config`.
+             */
+            unresolved: string | null;
             /** Attempts */
-            attempts: components["schemas"]["Attempt"][];
+            attempts: components["schemas"]["NodeAttempt"][];
+        };
+        /** NodeStats */
+        NodeStats: {
+            /** Node Id */
+            node_id: string;
+            /** Handler */
+            handler: string;
+            /**
+             * Count
+             * @description Runs that ended COMPLETED or FAILED.
+             */
+            count: number;
+            /** Failed */
+            failed: number;
+            /** Skipped */
+            skipped: number;
+            /** Failure Rate */
+            failure_rate: number;
+            /** Attempts */
+            attempts: number;
+            /**
+             * P50 Seconds
+             * @description Of runs that completed: their last attempt.
+             */
+            p50_seconds: number | null;
+            /** P95 Seconds */
+            p95_seconds: number | null;
         };
         /** Orchestrator */
         Orchestrator: {
@@ -1375,12 +1725,83 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** Retry */
+        Retry: {
+            /** Max Attempts */
+            max_attempts: number;
+            /** Initial Delay Seconds */
+            initial_delay_seconds: number;
+            /** Multiplier */
+            multiplier: number;
+            /** Max Delay Seconds */
+            max_delay_seconds: number;
+            /** Jitter Seconds */
+            jitter_seconds: number;
+        };
         /** RetryRun */
         RetryRun: {
             /** Node Id */
             node_id: string;
             /** Reason */
             reason: string;
+        };
+        /** StateCounts */
+        StateCounts: {
+            /** Pending */
+            PENDING: number;
+            /** Running */
+            RUNNING: number;
+            /** Paused */
+            PAUSED: number;
+            /** Completed */
+            COMPLETED: number;
+            /** Failed */
+            FAILED: number;
+            /** Cancelled */
+            CANCELLED: number;
+        };
+        /** Stats */
+        Stats: {
+            /** Now */
+            now: string;
+            /** Since */
+            since: string;
+            /** Bucket Seconds */
+            bucket_seconds: number;
+            /**
+             * Truncated
+             * @description There were too many executions since then: only the newest are counted.
+             */
+            truncated: boolean;
+            /** @description Now, whatever their age; each counted up to 10,000. */
+            active: components["schemas"]["Active"];
+            totals: components["schemas"]["StateCounts"];
+            /**
+             * Series
+             * @description The oldest first.
+             */
+            series: components["schemas"]["Bucket"][];
+            /**
+             * Workflows
+             * @description At most 50, the highest failure rate first.
+             */
+            workflows: components["schemas"]["WorkflowCounts"][];
+            hops: components["schemas"]["Hops"];
+            /**
+             * Dead Letters
+             * @description Open ones, counted up to 10,000.
+             */
+            dead_letters: number;
+            tasks: components["schemas"]["Tasks"];
+            /** Workers */
+            workers: number;
+            /** Orchestrators */
+            orchestrators: number;
+            /**
+             * Inbox
+             * @description What orchestrators haven't committed yet.
+             */
+            inbox: number;
         };
         /** Status */
         Status: {
@@ -1469,6 +1890,13 @@ export interface components {
             /** Message */
             message: string;
         };
+        /** Tasks */
+        Tasks: {
+            /** Waiting */
+            waiting: number;
+            /** Running */
+            running: number;
+        };
         /** Triggered */
         Triggered: {
             /** Execution Id */
@@ -1535,6 +1963,13 @@ export interface components {
             running: number;
             /** Heartbeats */
             heartbeats: number;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * Tasks
+             * @description What it holds, at most 100 of them.
+             */
+            tasks: components["schemas"]["HeldTask"][];
         };
         /** WorkerPage */
         WorkerPage: {
@@ -1563,6 +1998,74 @@ export interface components {
                     [key: string]: number;
                 };
             };
+        };
+        /** WorkflowCounts */
+        WorkflowCounts: {
+            /** Workflow */
+            workflow: string;
+            /** Total */
+            total: number;
+            /** Completed */
+            completed: number;
+            /** Failed */
+            failed: number;
+            /** Cancelled */
+            cancelled: number;
+            /** Active */
+            active: number;
+            /**
+             * Failure Rate
+             * @description `failed / (completed + failed)`; 0 if none of them has ended.
+             */
+            failure_rate: number;
+        };
+        /** WorkflowGraph */
+        WorkflowGraph: {
+            /** Name */
+            name: string;
+            /** Version */
+            version: number;
+            /** Nodes */
+            nodes: components["schemas"]["WorkflowGraphNode"][];
+            /** Edges */
+            edges: components["schemas"]["GraphEdge"][];
+        };
+        /** WorkflowGraphNode */
+        WorkflowGraphNode: {
+            /** Id */
+            id: string;
+            /** Handler */
+            handler: string;
+            /** Level */
+            level: number;
+            /** Condition */
+            condition: string | null;
+            /** Trigger Rule */
+            trigger_rule: string;
+            /** Optional */
+            optional: boolean;
+        };
+        /** WorkflowStats */
+        WorkflowStats: {
+            /** Name */
+            name: string;
+            /** Version */
+            version: number | null;
+            /** Sampled */
+            sampled: number;
+            /** States */
+            states: {
+                [key: string]: number;
+            };
+            /**
+             * P50 Seconds
+             * @description Of executions that completed, from start to end.
+             */
+            p50_seconds: number | null;
+            /** P95 Seconds */
+            p95_seconds: number | null;
+            /** Nodes */
+            nodes: components["schemas"]["NodeStats"][];
         };
         /**
          * WorkflowDocument
@@ -1677,6 +2180,30 @@ export interface components {
             preview?: boolean;
         };
         /**
+         * SteerExecutions
+         * @example {
+         *       "action": "cancel",
+         *       "execution_ids": [
+         *         "0192",
+         *         "0193"
+         *       ]
+         *     }
+         * @example {
+         *       "action": "retry",
+         *       "execution_ids": [
+         *         "0192"
+         *       ],
+         *       "preview": true
+         *     }
+         */
+        SteerExecutions: {
+            /** @enum {unknown} */
+            action: "cancel" | "pause" | "resume" | "retry";
+            execution_ids: string[];
+            /** @description Of a retry: only say what would run and why. */
+            preview?: boolean;
+        };
+        /**
          * RetryDeadLetters
          * @description Which ones: by id, or all open ones that fit every filter.
          * @example {
@@ -1698,6 +2225,18 @@ export interface components {
             execution_id?: string;
             limit?: number;
             preview?: boolean;
+        };
+        /**
+         * DropDeadLetters
+         * @example {
+         *       "ids": [
+         *         1,
+         *         2
+         *       ]
+         *     }
+         */
+        DropDeadLetters: {
+            ids: number[];
         };
         /**
          * CreateKey
@@ -2705,6 +3244,211 @@ export interface operations {
             };
         };
     };
+    get_stats: {
+        parameters: {
+            query?: {
+                /** @description How far back. */
+                seconds?: number;
+                /** @description In how many parts of the same width. */
+                buckets?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How all of it does */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Stats"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_workflow_stats: {
+        parameters: {
+            query?: {
+                /** @description A number or an alias; all versions if left out. */
+                version?: string | null;
+                /** @description How many executions to read at most: the newest. */
+                sample?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How a workflow and its nodes do */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowStats"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description There is none */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     list_workflows: {
         parameters: {
             query?: {
@@ -3382,6 +4126,112 @@ export interface operations {
             };
         };
     };
+    get_workflow_graph: {
+        parameters: {
+            query?: {
+                /** @description A number or an alias; the newest if left out. */
+                version?: string | null;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nodes and edges of a version */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowGraph"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description There is none */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     get_workflow: {
         parameters: {
             query?: {
@@ -3828,6 +4678,8 @@ export interface operations {
                 until?: string | null;
                 /** @description Part of the id or of the workflow's name. */
                 text?: string | null;
+                /** @description Retries of this execution. */
+                retry_of?: string | null;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description How many at most. */
@@ -4167,7 +5019,10 @@ export interface operations {
     };
     get_execution: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Also all its nodes with their outputs. */
+                nodes?: boolean;
+            };
             header?: never;
             path: {
                 execution_id: string;
@@ -5277,6 +6132,120 @@ export interface operations {
             };
         };
     };
+    steer_executions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SteerExecutions"];
+            };
+        };
+        responses: {
+            /** @description Cancel, pause, resume or retry many executions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkItemPage"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The body isn't application/json */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     list_dead_letters: {
         parameters: {
             query?: {
@@ -5431,6 +6400,120 @@ export interface operations {
             };
             /** @description There is none */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The body isn't application/json */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    drop_dead_letters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DropDeadLetters"];
+            };
+        };
+        responses: {
+            /** @description Drop many dead letters */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DroppedLetters"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6028,6 +7111,98 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueuePage"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who calls, and all that they may do */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
                 };
             };
             /** @description The body isn't JSON, or a parameter can't be read */
