@@ -24,6 +24,7 @@ export function GroupRow({ group, isOpen, onToggle, actions }: GroupProps) {
   const panel = useId();
   const ids = openIds(group.letters);
   const open = group.letters.filter((each) => each.closed === null);
+  const closed = group.letters.length - open.length;
   const Icon = isOpen ? ChevronDown : ChevronRight;
   return (
     <li className="card letters-group">
@@ -50,7 +51,10 @@ export function GroupRow({ group, isOpen, onToggle, actions }: GroupProps) {
           <Where group={group} />
         </div>
         <div className="letters-group-side">
-          <strong className="number">{counted(group.letters.length, 'letter')}</strong>
+          <span className="number">
+            <strong>{counted(open.length, 'letter')}</strong>
+            {closed > 0 && <span className="faint">{` + ${closed.toLocaleString()} closed`}</span>}
+          </span>
           <span className="faint">
             <Time at={group.newest} />
           </span>

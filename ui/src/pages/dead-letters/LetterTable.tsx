@@ -83,7 +83,7 @@ function LetterRow({ letter, actions }: { letter: DeadLetter; actions: LetterAct
       </td>
       <td className="right">
         <Button kind="quiet" icon={Search} aria-label={`Inspect letter ${letter.id}`} onClick={() => onInspect(letter)}>
-          Inspect
+          <span className="letters-wide">Inspect</span>
         </Button>
       </td>
     </tr>

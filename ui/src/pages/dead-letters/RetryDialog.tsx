@@ -1,10 +1,11 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { TriangleAlert } from 'lucide-react';
 import { type DeadLetter, type RetriedLetters, retryLetters } from '../../api/calls';
 import { Button, Id, Loaded } from '../../components/basics';
 import { Dialog } from '../../components/dialog';
 import { toast, toastError } from '../../components/toasts';
 import { Link, paths } from '../../routing';
+import { PlanRow } from './PlanRow';
+import { plansOf } from './plans';
 import { counted, MOST_IDS } from './selection';
 
 type Props = { letters: DeadLetter[]; onClose: () => void; onDone: () => void };
@@ -65,67 +66,14 @@ export function RetryDialog({ letters, onClose, onDone }: Props) {
               completed is kept.
             </p>
             <ul className="letters-plans">
-              {items.map((each) => (
-                <Plan key={each.retry_of} item={each} letters={letters} />
+              {plansOf(items, letters).map((each) => (
+                <PlanRow key={each.key} plan={each} />
               ))}
             </ul>
           </>
         )}
       </Loaded>
     </Dialog>
-  );
-}
-
-function Plan({ item, letters }: { item: RetriedLetters; letters: DeadLetter[] }) {
-  const letter = letters.find((each) => item.letters.includes(each.id));
-  const runs = item.runs ?? [];
-  const keeps = item.keeps ?? [];
-  return (
-    <li className={item.error ? 'letters-plan refused-plan' : 'letters-plan'}>
-      <p className="letters-plan-head">
-        <strong>{letter?.workflow}</strong>
-        <Link to={paths.execution(item.retry_of)} target="_blank">
-          <Id>{item.retry_of}</Id>
-        </Link>
-        <span className="faint">{counted(item.letters.length, 'letter')}</span>
-      </p>
-      {item.error ? (
-        <p className="refused letters-refused">
-          <TriangleAlert size={15} aria-hidden="true" /> {item.error.detail}
-        </p>
-      ) : (
-        <>
-          <Nodes title={`Runs ${runs.length}`} nodes={runs.map((run) => ({ id: run.node_id, why: run.reason }))} />
-          <Nodes title={`Keeps ${keeps.length}`} nodes={keeps.map((id) => ({ id, why: 'kept' }))} quiet />
-        </>
-      )}
-    </li>
-  );
-}
-
-const FEW = 12;
-
-function Nodes({
-  title,
-  nodes,
-  quiet = false,
-}: {
-  title: string;
-  nodes: { id: string; why: string }[];
-  quiet?: boolean;
-}) {
-  return (
-    <div className={quiet ? 'letters-nodes quiet' : 'letters-nodes'}>
-      <span className="letters-nodes-title number">{title}</span>
-      <span className="letters-nodes-list">
-        {nodes.slice(0, FEW).map((each) => (
-          <span key={each.id} className="tag" title={each.why}>
-            <code>{each.id}</code> {!quiet && <span className="faint">{each.why}</span>}
-          </span>
-        ))}
-        {nodes.length > FEW && <span className="faint">and {(nodes.length - FEW).toLocaleString()} more</span>}
-      </span>
-    </div>
   );
 }
 

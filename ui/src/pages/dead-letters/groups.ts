@@ -7,7 +7,7 @@ export type Group = {
   nodeId: string;
   handler: string;
   category: string;
-  /** Of the newest letter: an example that can be read. */
+  /** Of the oldest letter: an example that can be read, and that new letters don't change. */
   message: string;
   letters: DeadLetter[];
   newest: string;
@@ -55,7 +55,10 @@ export function groupsOf(letters: DeadLetter[]): Group[] {
       continue;
     }
     group.letters.push(letter);
-    if (letter.at < group.oldest) group.oldest = letter.at;
+    if (letter.at <= group.oldest) {
+      group.oldest = letter.at;
+      group.message = messageOfLetter(letter);
+    }
     if (letter.at > group.newest) group.newest = letter.at;
   }
   return [...groups.values()].sort(

@@ -10,8 +10,8 @@ const CAP = 10_000;
 type Figure = { label: string; value: string; note: string; to: string; icon: LucideIcon; tone?: string | undefined };
 
 /** The numbers that say how things stand; each leads to what it counts. */
-export function Figures({ stats }: { stats: Stats }) {
-  const figures = [...ofExecutions(stats), ...ofTheFleet(stats)];
+export function Figures({ stats, span }: { stats: Stats; span: string }) {
+  const figures = [...ofExecutions(stats, span), ...ofTheFleet(stats)];
   return (
     <ul className="overview-figures" aria-label="Figures">
       {figures.map(({ label, value, note, to, icon: Icon, tone = '' }) => (
@@ -30,7 +30,7 @@ export function Figures({ stats }: { stats: Stats }) {
   );
 }
 
-function ofExecutions({ active, totals, since }: Stats): Figure[] {
+function ofExecutions({ active, totals, since }: Stats, span: string): Figure[] {
   const waiting = [
     active.PENDING ? `${countText(active.PENDING, CAP)} pending` : '',
     active.PAUSED ? `${countText(active.PAUSED, CAP)} paused` : '',
@@ -53,9 +53,9 @@ function ofExecutions({ active, totals, since }: Stats): Figure[] {
       icon: iconOf('RUNNING'),
       tone: active.RUNNING ? stateClass('RUNNING') : undefined,
     },
-    ended('COMPLETED', 'Completed', share === null ? 'none has ended' : `${percentText(1 - share)} of ended`),
-    ended('FAILED', 'Failed', share === null ? 'none has ended' : `${percentText(share)} of ended`),
-    ended('CANCELLED', 'Cancelled', 'by someone'),
+    ended('COMPLETED', 'Completed', share === null ? 'none ended' : `${percentText(1 - share)} of ended`),
+    ended('FAILED', 'Failed', share === null ? 'none ended' : `${percentText(share)} of ended`),
+    ended('CANCELLED', 'Cancelled', `in ${span}`),
   ];
 }
 
@@ -89,7 +89,7 @@ function ofTheFleet({ dead_letters, workers, orchestrators, tasks, inbox }: Stat
     {
       label: 'Inbox lag',
       value: countText(inbox),
-      note: 'events to decide on',
+      note: inbox === 1 ? 'event waits' : 'events wait',
       to: paths.workers(),
       icon: Inbox,
       tone: orchestrators ? undefined : stateClass('FAILED'),

@@ -36,12 +36,12 @@ export default function Overview() {
         </>
       }
     >
-      <Loaded query={stats}>{(data) => <Standing stats={data} when={chosen.long} />}</Loaded>
+      <Loaded query={stats}>{(data) => <Standing stats={data} chosen={chosen} />}</Loaded>
     </Page>
   );
 }
 
-function Standing({ stats, when }: { stats: Stats; when: string }) {
+function Standing({ stats, chosen }: { stats: Stats; chosen: Window }) {
   const quiet = isQuiet(stats);
   const ever = useQuery({
     queryKey: ['executions', 'ever'],
@@ -52,17 +52,17 @@ function Standing({ stats, when }: { stats: Stats; when: string }) {
   const isFirstVisit = quiet && ever.data?.items.length === 0;
   return (
     <>
-      <Figures stats={stats} />
+      <Figures stats={stats} span={chosen.label} />
       {isFirstVisit ? (
         <FirstSteps />
       ) : (
         <>
-          <Timeline stats={stats} when={when} />
+          <Timeline stats={stats} when={chosen.long} />
           <div className="grid">
             <Throughput stats={stats} />
             <HopLatency stats={stats} />
           </div>
-          <FailureRates stats={stats} when={when} />
+          <FailureRates stats={stats} when={chosen.long} />
         </>
       )}
     </>

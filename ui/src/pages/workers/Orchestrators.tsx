@@ -7,7 +7,11 @@ export function Orchestrators({ orchestrators }: { orchestrators: Orchestrator[]
   return (
     <Card
       title="Orchestrators"
-      actions={owned > 0 && <span className="faint number">{`${owned} partitions owned`}</span>}
+      actions={
+        owned > 0 && (
+          <span className="faint number">{`${owned} ${owned === 1 ? 'partition' : 'partitions'} owned`}</span>
+        )
+      }
     >
       {orchestrators.length === 0 ? (
         <Empty title="No orchestrator runs">

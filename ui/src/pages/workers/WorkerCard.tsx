@@ -13,9 +13,9 @@ export function WorkerCard({ worker, readAt }: { worker: Worker; readAt: number 
   return (
     <li className="card workers-worker">
       <header className="workers-head">
-        <h3>
+        <h2>
           <Id>{worker.worker_id}</Id>
-        </h3>
+        </h2>
         <span className={`badge ${stateClass(worker.running ? 'RUNNING' : 'PENDING')}`}>
           <StateIcon state={worker.running ? 'RUNNING' : 'PENDING'} size={13} />
           {worker.running ? `runs ${worker.running}` : 'idle'}
