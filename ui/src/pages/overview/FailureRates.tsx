@@ -70,7 +70,7 @@ function Row({ row, since }: { row: Stats['workflows'][number]; since: string })
       </td>
       <td className="right number">
         {failed ? (
-          <Link to={executions('FAILED')} aria-label={`${failed} failed executions of ${workflow}`}>
+          <Link to={executions('FAILED')} aria-label={`${countText(failed)} failed executions of ${workflow}`}>
             {countText(failed)}
           </Link>
         ) : (
@@ -79,7 +79,7 @@ function Row({ row, since }: { row: Stats['workflows'][number]; since: string })
       </td>
       <td className="right number overview-wide">{countText(completed)}</td>
       <td className="right number">
-        <Link to={executions(null)} aria-label={`All ${total} executions of ${workflow}`}>
+        <Link to={executions(null)} aria-label={`${countText(total)} executions of ${workflow}`}>
           {countText(total)}
         </Link>
       </td>

@@ -40,21 +40,25 @@ export function Queues({ queues, workers }: { queues: Queue[]; workers: Worker[]
 
 function Row({ row }: { row: QueueRow }) {
   return (
-    <tr>
-      <td className="workers-queue">
-        {row.queue}
-        {row.isStuck && (
-          <p className="workers-stuck">
-            <TriangleAlert size={14} aria-hidden="true" />
-            <span>
-              No worker serves it. Start one: <code>penstock worker --queues {row.queue}</code>
-            </span>
-          </p>
-        )}
-      </td>
-      <td className={`right number ${row.waiting ? 'workers-waiting' : 'faint'}`}>{row.waiting.toLocaleString()}</td>
-      <td className={`right number ${row.running ? 'workers-running' : 'faint'}`}>{row.running.toLocaleString()}</td>
-      <td className={`right number ${row.served ? '' : 'faint'}`}>{row.served.toLocaleString()}</td>
-    </tr>
+    <>
+      <tr>
+        <td className="workers-queue">{row.queue}</td>
+        <td className={`right number ${row.waiting ? 'workers-waiting' : 'faint'}`}>{row.waiting.toLocaleString()}</td>
+        <td className={`right number ${row.running ? 'workers-running' : 'faint'}`}>{row.running.toLocaleString()}</td>
+        <td className={`right number ${row.served ? '' : 'faint'}`}>{row.served.toLocaleString()}</td>
+      </tr>
+      {row.isStuck && (
+        <tr className="workers-stuck">
+          <td colSpan={4}>
+            <p>
+              <TriangleAlert size={14} aria-hidden="true" />
+              <span>
+                No worker serves {row.queue}. Start one: <code>penstock worker --queues {row.queue}</code>
+              </span>
+            </p>
+          </td>
+        </tr>
+      )}
+    </>
   );
 }

@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Server } from 'lucide-react';
-import { listOrchestrators, listQueues, listWorkers } from '../../api/calls';
-import { Empty, Loaded, Page, useTitle } from '../../components/basics';
+import { useState } from 'react';
+import { listOrchestrators, listQueues, listWorkers, type Worker } from '../../api/calls';
+import { Button, Empty, Loaded, Page, useTitle } from '../../components/basics';
 import { Orchestrators } from './Orchestrators';
 import { Queues } from './Queues';
 import { WorkerCard } from './WorkerCard';
@@ -23,15 +24,7 @@ export default function Workers() {
     <Page title="Workers">
       <Loaded query={workers}>
         {({ items }) =>
-          items.length === 0 ? (
-            <NoWorkers />
-          ) : (
-            <ul className="workers-list" aria-label="Workers">
-              {items.map((each) => (
-                <WorkerCard key={each.worker_id} worker={each} readAt={workers.dataUpdatedAt} />
-              ))}
-            </ul>
-          )
+          items.length === 0 ? <NoWorkers /> : <WorkerList workers={items} readAt={workers.dataUpdatedAt} />
         }
       </Loaded>
       <div className="grid workers-lower">
@@ -39,6 +32,25 @@ export default function Workers() {
         <Loaded query={orchestrators}>{({ items }) => <Orchestrators orchestrators={items} />}</Loaded>
       </div>
     </Page>
+  );
+}
+
+/** With hundreds of workers, queues must not be far below. */
+const FEW = 12;
+
+function WorkerList({ workers, readAt }: { workers: Worker[]; readAt: number }) {
+  const [all, setAll] = useState(false);
+  const shown = all ? workers : workers.slice(0, FEW);
+  const more = workers.length - shown.length;
+  return (
+    <>
+      <ul className="workers-list" aria-label="Workers">
+        {shown.map((each) => (
+          <WorkerCard key={each.worker_id} worker={each} readAt={readAt} />
+        ))}
+      </ul>
+      {more > 0 && <Button className="workers-more" onClick={() => setAll(true)}>{`Show ${more} more workers`}</Button>}
+    </>
   );
 }
 
