@@ -29,7 +29,9 @@ from tests.waiting import until
 START = b'{"definition": {"name": "flow", "nodes": [{"id": "a", "handler": "noop"}]}}'
 NEVER = b'{"definition": {"name": "never", "nodes": [{"id": "a", "handler": "sleep", "config": {"seconds": 900}}]}}'
 JSON = {"Content-Type": "application/json"}
-OK_WITHOUT_STORES = {"/health/live", "/metrics", "/", "/docs", "/openapi.json", "/api/v1/workflows/validate"}
+OK_WITHOUT_STORES = {
+    "/health/live", "/metrics", "/", "/docs", "/openapi.json", "/api/v1/workflows/validate", "/api/v1/me",
+}  # fmt: skip
 
 
 class Away:
