@@ -6,7 +6,10 @@ const IDS_SHOWN = 5;
 
 /** Says how many it was done to, and why not to the others. */
 export function tellOutcome(said: string, { done, refused }: Summary): void {
-  if (refused.length === 0) return toast(`${executionsText(done.length)} ${said}`);
+  if (refused.length === 0) {
+    toast(`${executionsText(done.length)} ${said}`);
+    return;
+  }
   const text = (
     <>
       {executionsText(done.length)} {said}.
