@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format bench bench-http bench-scaled footprint simulate guards lock clean help setup-run setup-dev
+.PHONY: run test check format ui screenshots bench bench-http bench-scaled footprint simulate guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 # Tests with real processes mostly wait: with one more than two cores have to do, the others go on meanwhile.
@@ -11,16 +11,23 @@ run: setup-run ## run the quickstart workflow
 test: setup-dev ## run the tests
 	$(bin)/pytest $(spread)
 
-check: setup-dev ## everything that CI checks: format, lint, types, layers, tests
+check: setup-dev ## everything that CI checks: format, lint, types, layers, the page, tests
 	$(bin)/ruff format --check
 	$(bin)/ruff check
 	$(bin)/mypy
 	$(bin)/lint-imports --no-logo
+	scripts/ui check
 	$(bin)/pytest $(spread)
 
 format: setup-dev ## format the code and fix what ruff can fix
 	$(bin)/ruff check --fix-only
 	$(bin)/ruff format
+
+ui: setup-dev ## build the page into the package
+	scripts/ui build
+
+screenshots: setup-dev ## take the pictures of the page in docs/images/ui from a real run
+	$(bin)/python -m scripts.screenshots
 
 bench: setup-dev ## measure the engine on this machine
 	$(bin)/python -m benchmarks
@@ -51,7 +58,7 @@ lock: ## pin the dependencies again after a change in pyproject.toml (needs uv)
 	$(compile) --extra local --group dev --constraint requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove everything that was built or cached
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv ui/node_modules ui/openapi.json .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## show this list

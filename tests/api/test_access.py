@@ -33,6 +33,7 @@ def test_nothing_that_changes_something_needs_only_read():
     weak = [row for row, rule in TABLE.items() if rule.changes and rule.scope in {OPEN, "read"}]
     assert weak == []
     strong = {"cancel_execution", "retry_execution", "retry_dead_letter", "retry_dead_letters", "drop_dead_letter"}
+    strong |= {"steer_executions", "drop_dead_letters"}
     assert all(rule.scope == "operate" for rule in TABLE.values() if rule.operation in strong)
 
 

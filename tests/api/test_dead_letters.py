@@ -155,6 +155,38 @@ def test_many_are_retried_by_their_ids(api: Caller) -> None:
     assert api.shown(f"/dead-letters/{letters[2][1]}")["closed"] is None, "all of them, or none"
 
 
+def test_many_are_dropped_by_their_ids_and_those_that_were_open_are_counted(api: Caller) -> None:
+    made = [dead(api, "drop-many")[1] for _ in range(4)]
+    api.delete(f"/dead-letters/{made[0]}")
+    answer = api.post("/dead-letters/drop", {"ids": [*made[:3], made[2], 10**9]})
+    assert (answer.status, answer.body) == (200, {"dropped": 2})
+    assert [letter["id"] for letter in api.items("/dead-letters", workflow="drop-many")] == [made[3]]
+    closed = api.items("/dead-letters", workflow="drop-many", closed=True)
+    assert {letter["id"] for letter in closed if letter["closed"] == "dropped"} == set(made[:3])
+    assert api.post("/dead-letters/drop", {"ids": made[:3]}).body == {"dropped": 0}
+    lines = [line for line in api.items("/audit", action="drop_dead_letters") if line["status"] == 200]
+    assert [(line["object"], line["detail"]) for line in lines] == [
+        ("dead-letters", {"count": 0}), ("dead-letters", {"count": 2}),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"ids": []},
+        {"ids": [0]},
+        {"ids": ["1"]},
+        {"ids": [2**60]},
+        {"ids": [1] * 1001},
+        {"ids": [1], "all": True},
+        [],
+    ],
+)
+def test_a_bulk_drop_that_means_nothing_is_refused(api: Caller, body: Any) -> None:
+    assert_problem(api.post("/dead-letters/drop", body), 422, "invalid_request")
+
+
 def test_a_retry_of_the_execution_itself_closes_its_letters_too(api: Caller) -> None:
     execution_id, letter_id = dead(api, "itself")
     made = api.post(f"/executions/{execution_id}/retry").body["execution_id"]

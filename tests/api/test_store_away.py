@@ -75,6 +75,9 @@ class Nobody:
 
     orchestrators = queues = workers
 
+    async def inbox(self) -> int:
+        return 0
+
 
 class Place:
     def __init__(self, app: FastAPI, engine: Engine, stores: Any) -> None:

@@ -62,7 +62,7 @@ def test_results_of_what_has_not_ended_and_of_what_failed_say_so(place: Place) -
     assert shown["error"] == {"category": "handler", "message": "no luck", "node_id": "bad"}
 
 
-def test_a_node_shows_how_it_was_written_and_every_failed_attempt(api: Caller) -> None:
+def test_a_node_shows_how_it_was_written_and_every_attempt(api: Caller) -> None:
     retry = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
     config = {"until": 3, "lines": ["{{ first.word }}"]}
     nodes = [
@@ -74,11 +74,17 @@ def test_a_node_shows_how_it_was_written_and_every_failed_attempt(api: Caller) -
     assert (node["node_id"], node["handler"], node["dependencies"]) == ("tries", "tell", ["first"])
     assert (node["state"], node["attempt"], node["config"]) == ("COMPLETED", 3, config)
     assert (node["condition"], node["trigger_rule"]) == (None, "all_success")
-    assert [each["attempt"] for each in node["attempts"]] == [1, 2]
-    assert [each["error"]["message"] for each in node["attempts"]] == [
-        "RuntimeError: not at attempt 1", "RuntimeError: not at attempt 2",
+    attempts = node["attempts"]
+    assert [(each["attempt"], each["state"]) for each in attempts] == [(1, "FAILED"), (2, "FAILED"), (3, "COMPLETED")]
+    assert [each["error"] and each["error"]["message"] for each in attempts] == [
+        "RuntimeError: not at attempt 1", "RuntimeError: not at attempt 2", None,
     ]  # fmt: skip
-    assert all(each["worker_id"] and each["at"].endswith("Z") for each in node["attempts"])
+    assert [bool(each["at"]) for each in attempts] == [True, True, False]
+    assert all(each["worker_id"] for each in attempts)
+    moments = [each[key] for each in attempts for key in ("queued_at", "started_at", "finished_at")]
+    assert all(moments)
+    assert moments == sorted(moments)
+    assert moments[-3:] == [node["queued_at"], node["started_at"], node["finished_at"]]
     assert_logs(api, execution_id)
 
 

@@ -282,6 +282,10 @@ def test_a_name_that_ends_like_a_route_is_still_a_name(api: Caller) -> None:
     assert api.shown("/workflows/a%2Fversions")["name"] == "a/versions"
     assert api.shown("/workflows/a/versions").keys() == {"items", "next_cursor"}
     assert api.items("/workflows/a%2Fversions/versions")[0]["version"] == 1
+    api.store(one("a/graph"))
+    assert api.shown("/workflows/a%2Fgraph")["name"] == "a/graph"
+    assert api.shown("/workflows/a/graph")["name"] == "a"
+    assert api.shown("/workflows/a%2Fgraph/graph")["name"] == "a/graph"
     api.put("/workflows/a/aliases/stable", {"version": 1})
     api.store(one("a/aliases/stable"))
     assert api.delete("/workflows/a%2Faliases%2Fstable").status == 204

@@ -166,7 +166,8 @@ async def test_retries_are_found_by_what_they_retry(stores: Stores) -> None:
     retries = [new(next(names), retry_of=first) for _ in range(2)]
     await stores.cold.create([new(first), *retries])
     assert await _found(stores, retry_of=first) == [each.record.execution_id for each in retries[::-1]]
-    assert await _found(stores, retry_of="unknown") == []
+    for odd in ("unknown", *ODD, "half \ud800"):
+        assert await _found(stores, retry_of=odd) == []
 
 
 @on_every_store

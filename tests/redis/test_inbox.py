@@ -78,3 +78,18 @@ def test_entries_of_which_nothing_can_be_read_do_not_stand_in_the_way() -> None:
             assert await it.call("XLEN", "penstock:{0}:inbox") == 0
 
     asyncio.run(scenario())
+
+
+def test_the_length_of_the_inboxes_is_what_no_commit_has_trimmed() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.own()
+            assert await it.hot.inbox_length() == 0
+            await it.hot.append([ExecutionStarted(NAME)])
+            await it.hot.append([ExecutionStarted("execution-2")])
+            assert await it.hot.inbox_length() == 2
+            received = await it.hot.receive(0, 0, 10, 0.0)
+            await it.commit(started(NAME), position=received[0][0])
+            assert await it.hot.inbox_length() == 1
+
+    asyncio.run(scenario())

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from penstock.api import (
+    bulk,
     compat,
     dead_letters,
     describing,
@@ -17,6 +18,7 @@ from penstock.api import (
     health,
     pages,
     problems,
+    statistics,
     system,
     workflows,
 )
@@ -50,9 +52,11 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     problems.install(app)
     app.include_router(compat.compat_routes(service))  # first: its paths are narrower than the main API's
     for router in (
+        statistics.routes(service, fleet),  # before the workflows, whose names may have slashes in them
         workflows.routes(service, bodies),
         events.events_routes(service.feed),
         executions.routes(service, bodies),
+        bulk.routes(service, bodies),
         dead_letters.routes(service, bodies),
         system.routes(service, fleet),
         system.key_routes(service, bodies),

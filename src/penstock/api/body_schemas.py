@@ -84,6 +84,24 @@ RETRY: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"from": "letter", "preview": True}, {}],
 }  # fmt: skip
+BULK: dict[str, Any] = {
+    "title": "SteerExecutions",
+    "type": "object",
+    "required": ["action", "execution_ids"],
+    "properties": {
+        "action": {"enum": ["cancel", "pause", "resume", "retry"]},
+        "execution_ids": {
+            "type": "array", "minItems": 1, "maxItems": 500, "uniqueItems": True,
+            "items": {"type": "string", "minLength": 1, "maxLength": 1024},
+        },
+        "preview": {"type": "boolean", "description": "Of a retry: only say what would run and why."},
+    },
+    "additionalProperties": False,
+    "examples": [
+        {"action": "cancel", "execution_ids": ["0192", "0193"]},
+        {"action": "retry", "execution_ids": ["0192"], "preview": True},
+    ],
+}  # fmt: skip
 RETRY_LETTERS: dict[str, Any] = {
     "title": "RetryDeadLetters",
     "type": "object",
@@ -100,6 +118,19 @@ RETRY_LETTERS: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"handler": "call_external_service", "preview": True}, {"ids": [1, 2]}],
 }
+DROP_LETTERS: dict[str, Any] = {
+    "title": "DropDeadLetters",
+    "type": "object",
+    "required": ["ids"],
+    "properties": {
+        "ids": {
+            "type": "array", "minItems": 1, "maxItems": 1000,
+            "items": {"type": "integer", "minimum": 1, "maximum": 2**53},
+        },
+    },
+    "additionalProperties": False,
+    "examples": [{"ids": [1, 2]}],
+}  # fmt: skip
 KEY: dict[str, Any] = {
     "title": "CreateKey",
     "type": "object",
@@ -113,4 +144,4 @@ KEY: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"name": "billing", "scopes": ["submit"]}],
 }  # fmt: skip
-BODIES = (DOCUMENT, ORDER, BATCH, ALIAS, RETRY, RETRY_LETTERS, KEY)
+BODIES = (DOCUMENT, ORDER, BATCH, ALIAS, RETRY, BULK, RETRY_LETTERS, DROP_LETTERS, KEY)

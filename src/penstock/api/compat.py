@@ -135,7 +135,7 @@ class Workflows:
 
     async def _shown(self, execution_id: str) -> dict[str, Any]:
         stored = await newest(self._service, execution_id)
-        return await self._service.executions.view(stored.record.execution_id, stored)
+        return await self._service.executions.view(stored.record.execution_id, stored, newest=True)
 
 
 class Letters:

@@ -62,6 +62,17 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         done = await letters.retry_many(search, body.get("ids"), preview=body.get("preview", False))
         return answer({"items": [_retried(each) for each in done], "next_cursor": None})
 
+    @router.post(
+        "/drop", **operation("drop_dead_letters", "Drop many dead letters", {200: schemas.DroppedLetters},
+                             body=body_schemas.DROP_LETTERS)
+    )  # fmt: skip
+    async def drop_many(request: Request) -> Response:
+        """Those that are closed already, or aren't there, stay as they are and aren't counted."""
+        body = await bodies.read(request, body_schemas.DROP_LETTERS)
+        dropped = await letters.drop_many(body["ids"])
+        note(request.scope, count=dropped)
+        return answer({"dropped": dropped})
+
     _letter_routes(router, letters)
     return router
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
-from penstock.api import body_schemas, schemas
+from penstock.api import body_schemas, node_schemas, schemas
 from penstock.api.auditing import line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
@@ -21,7 +21,7 @@ from penstock.engine.states import ExecutionState
 from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.view import history_view, time_text
 from penstock.service import Service
-from penstock.service.executions import Executions, row_view
+from penstock.service.executions import row_view
 from penstock.service.retries import RetryPlan
 from penstock.service.submissions import Accepted, Order
 from penstock.stores.base import Wish
@@ -50,7 +50,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     router = APIRouter(prefix="/executions", tags=["executions"])
     _start_routes(router, service, bodies)
     _look_routes(router, service)
-    _node_routes(router, service.executions)
+    _node_routes(router, service)
     _steer_routes(router, service, bodies)
     return router
 
@@ -130,7 +130,7 @@ def _started(record: ExecutionRecord) -> dict[str, Any]:
 async def _as_it_is(service: Service, accepted: Accepted, wait: float) -> dict[str, Any]:
     known = accepted.execution_id in service.submissions.unfinished  # it may have ended before we got here
     ended = await service.executions.end(accepted.execution_id, wait, known=known) if wait else None
-    return await service.executions.view(accepted.execution_id, ended)
+    return await service.executions.view(accepted.execution_id, ended, newest=not accepted.replayed)
 
 
 def _look_routes(router: APIRouter, service: Service) -> None:
@@ -148,6 +148,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         since: Moment = None,
         until: Moment = None,
         text: Words = None,
+        retry_of: Annotated[str | None, Query(max_length=1024, description="Retries of this execution.")] = None,
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Response:
@@ -155,16 +156,18 @@ def _look_routes(router: APIRouter, service: Service) -> None:
             workflow, version = await _meant(service, workflow)
         search = Search(
             states=tuple(str(state) for state in states), workflow=workflow, version=version, labels=_labels(labels),
-            since=moment(since, "since"), until=moment(until, "until"), text=text or None, before=number_place(cursor),
-            limit=limit + 1,
+            since=moment(since, "since"), until=moment(until, "until"), text=text or None, retry_of=retry_of,
+            before=number_place(cursor), limit=limit + 1,
         )  # fmt: skip
         return answer(page(await executions.search(search), limit, row_view, lambda row: row.n))
 
     @router.get(
         "/{execution_id}", **operation("get_execution", "An execution", {200: schemas.Execution}, errors=(404,))
     )
-    async def get(execution_id: str) -> Response:
-        return answer(await executions.view(execution_id))
+    async def get(
+        execution_id: str, nodes: Annotated[bool, Query(description="Also all its nodes with their outputs.")] = True
+    ) -> Response:
+        return answer(await (executions.view(execution_id) if nodes else executions.bare(execution_id)))
 
     @router.get(
         "/{execution_id}/results", **operation("get_results", "Its outputs", {200: schemas.Results}, errors=(404,))
@@ -182,13 +185,13 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         return answer(page(items, limit, lambda item: item, lambda item: item["seq"]))
 
     @router.get(
-        "/{execution_id}/graph", **operation("get_graph", "Nodes and edges", {200: schemas.Graph}, errors=(404,))
+        "/{execution_id}/graph", **operation("get_graph", "Nodes and edges", {200: node_schemas.Graph}, errors=(404,))
     )
     async def graph(execution_id: str) -> Response:
         return answer(await executions.graph(execution_id))
 
 
-def _node_routes(router: APIRouter, executions: Executions) -> None:
+def _node_routes(router: APIRouter, service: Service) -> None:
     @router.get(
         "/{execution_id}/nodes/{node_id:path}/logs",
         **operation(
@@ -198,16 +201,16 @@ def _node_routes(router: APIRouter, executions: Executions) -> None:
     async def logs(execution_id: str, node_id: str, request: Request) -> Response:
         if not is_written(request, "logs"):
             return await node(execution_id, f"{node_id}/logs")
-        texts = await executions.logs(execution_id, node_id)
+        texts = await service.executions.logs(execution_id, node_id)
         items = [{"attempt": attempt, "text": text} for attempt, text in sorted(texts.items())]
         return answer({"node_id": node_id, "items": items, "next_cursor": None})
 
     @router.get(
         "/{execution_id}/nodes/{node_id:path}",
-        **operation("get_node", "A node with its attempts", {200: schemas.NodeDetail}, errors=(404,)),
+        **operation("get_node", "A node with its attempts", {200: node_schemas.NodeDetail}, errors=(404,)),
     )
     async def node(execution_id: str, node_id: str) -> Response:
-        return answer(await executions.node(execution_id, node_id))
+        return answer(await service.nodes.view(execution_id, node_id))
 
 
 async def _meant(service: Service, reference: str) -> tuple[str, int | None]:
@@ -272,5 +275,9 @@ def _steer_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
 def retry_view(made: str | None, retry_of: str, plan: RetryPlan) -> dict[str, Any]:
     return {
         "execution_id": made, "retry_of": retry_of, "version": plan.version, "keeps": plan.keeps,
-        "runs": [{"node_id": each.node_id, "reason": each.reason} for each in plan.runs],
+        "runs": runs_view(plan),
     }  # fmt: skip
+
+
+def runs_view(plan: RetryPlan) -> list[dict[str, str]]:
+    return [{"node_id": each.node_id, "reason": each.reason} for each in plan.runs]

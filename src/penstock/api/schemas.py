@@ -68,6 +68,7 @@ class Execution(Started):
     nodes: dict[str, Node] = {}
     priority: int = 0
     retry_of: str | None = None
+    retried_as: str | None = Field(None, description="The newest retry of it.")
 
 
 class ListedExecution(Started):
@@ -82,16 +83,6 @@ class Attempt(BaseModel):
     at: str | None
     error: Error | None
     worker_id: str | None = None
-
-
-class NodeDetail(Node):
-    node_id: str
-    handler: str | None
-    dependencies: list[str]
-    condition: str | None = None
-    trigger_rule: str | None = None
-    config: dict[str, Any]
-    attempts: list[Attempt]
 
 
 class Results(BaseModel):
@@ -116,25 +107,6 @@ class HistoryItem(BaseModel):
 class LogItem(BaseModel):
     attempt: int
     text: str
-
-
-class GraphNode(BaseModel):
-    id: str
-    handler: str
-    state: str
-    reason: str | None = None
-    level: int
-
-
-class GraphEdge(BaseModel):
-    from_: str = Field(alias="from")
-    to: str
-
-
-class Graph(BaseModel):
-    execution_id: str
-    nodes: list[GraphNode]
-    edges: list[GraphEdge]
 
 
 class Requested(BaseModel):
@@ -163,6 +135,21 @@ class BatchItem(BaseModel):
     created_at: str | None = None
     labels: dict[str, Any] | None = None
     error: ProblemDocument | None = None
+
+
+class BulkItem(BaseModel):
+    """`made`, `runs` and `keeps` are of a retry."""
+
+    execution_id: str
+    ok: bool
+    made: str | None = Field(description="The new execution.")
+    runs: list[RetryRun] | None
+    keeps: list[str] | None
+    error: ProblemDocument | None
+
+
+class DroppedLetters(BaseModel):
+    dropped: int = Field(description="How many of them were open.")
 
 
 class RetriedLetters(BaseModel):
@@ -237,6 +224,13 @@ class DeadLetter(BaseModel):
     closed: str | None
     closed_at: str | None
     retried_as: str | None
+
+
+class Me(BaseModel):
+    open: bool
+    key_id: str | None
+    name: str | None
+    scopes: list[str] = Field(description="All that this caller may use.")
 
 
 class Worker(BaseModel):

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, schemas
+from penstock.api.access import CALLER, Caller
 from penstock.api.auditing import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
@@ -16,6 +17,7 @@ from penstock.errors import NotFound
 from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.fleet import Fleet
+from penstock.service.keys import SCOPES, includes
 from penstock.stores.records import AuditLine, AuditSearch
 
 Filter = Annotated[str | None, Query(max_length=1024)]
@@ -35,6 +37,14 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
         "/orchestrators", "list_orchestrators", "Who owns which partitions", schemas.Orchestrator, fleet.orchestrators
     )
     listing("/queues", "list_queues", "What waits and what runs", schemas.Queue, fleet.queues)
+
+    @router.get("/me", **operation("get_me", "Who calls, and all that they may do", {200: schemas.Me}))
+    async def me(request: Request) -> Response:
+        """`open`: no key was sent, and on this machine none is needed."""
+        caller: Caller = request.scope[CALLER]
+        allowed = [scope for scope in SCOPES if includes(caller.scopes, scope)]
+        shown = {"open": not caller.key_id, "key_id": caller.key_id or None, "name": caller.name or None}
+        return answer({**shown, "scopes": allowed})
 
     @router.get(
         "/audit", **operation("list_audit", "Who did what, the newest first", {200: schemas.page_of(schemas.AuditItem)})

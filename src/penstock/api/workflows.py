@@ -9,7 +9,7 @@ import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from penstock.api import body_schemas, schemas
+from penstock.api import body_schemas, node_schemas, schemas
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, page, text_place
@@ -106,6 +106,18 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
         ]  # fmt: skip
         return answer({"items": items, "next_cursor": None})
 
+    @router.get(
+        "/{name:path}/graph",
+        **operation(
+            "get_workflow_graph", "Nodes and edges of a version", {200: node_schemas.WorkflowGraph}, errors=(404,)
+        ),
+    )
+    async def graph(name: str, request: Request, version: Tag = None) -> Response:
+        """`name` may be `name@stable` too."""
+        if not is_written(request, "graph"):
+            return await get(f"{name}/graph", version)
+        return answer(await workflows.graph(name, version))
+
     @router.delete(
         "/{name:path}/aliases/{alias}", **operation("remove_alias", "Remove an alias", {204: None}, errors=(404,))
     )
@@ -120,13 +132,7 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
     )
     async def get(name: str, version: Tag = None) -> Response:
         """`name` may be `name@stable` too."""
-        stored, aliases = await workflows.get(name, version)
-        latest = max(aliases.get(LATEST) or {stored.version: 1})
-        shown = {
-            "name": stored.name, "version": stored.version, "definition": json.loads(stored.document),
-            "created_at": time_text(stored.created_at), "latest_version": latest, "aliases": _aliases(aliases),
-        }  # fmt: skip
-        return answer(shown)
+        return await get_version(workflows, name, version)
 
     @router.delete(
         "/{name:path}",
@@ -136,6 +142,16 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
         """It can't be started any more; executions of it go on and can be looked at."""
         await workflows.delete(name)
         return Response(status_code=204)
+
+
+async def get_version(workflows: Workflows, name: str, tag: str | None) -> Response:
+    stored, aliases = await workflows.get(name, tag)
+    latest = max(aliases.get(LATEST) or {stored.version: 1})
+    shown = {
+        "name": stored.name, "version": stored.version, "definition": json.loads(stored.document),
+        "created_at": time_text(stored.created_at), "latest_version": latest, "aliases": _aliases(aliases),
+    }  # fmt: skip
+    return answer(shown)
 
 
 def _problems(problems: list[Problem]) -> list[dict[str, Any]]:

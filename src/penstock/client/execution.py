@@ -105,7 +105,7 @@ class Execution:
                 return found
 
     async def node(self, name: str) -> dict[str, Any]:
-        """One node: its state, its part of the document, and why each failed attempt failed."""
+        """One node: its state, its part of the document, what it was given, and every attempt."""
         answer: dict[str, Any] = await self._transport.call("GET", self._path("nodes", name))
         return answer
 

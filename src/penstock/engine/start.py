@@ -104,7 +104,7 @@ def _lacks_blobs(execution: Execution, node: PlanNode) -> bool:
 def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
     node, scope = execution.nodes[number], Outputs(execution)
     try:
-        config, _ = _resolve(execution, node, scope)
+        config, _ = resolve(execution, node, scope)
         parents = [execution.nodes[parent].address for parent in node.dependencies]
         output = evaluate(node.handler, config, scope, [name for name in parents if name in execution.outputs])
     except Missing as error:
@@ -113,7 +113,7 @@ def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
     execution.complete(number, run, output)
 
 
-def _resolve(execution: Execution, node: PlanNode, scope: Outputs) -> tuple[dict[str, Any], tuple[SecretText, ...]]:
+def resolve(execution: Execution, node: PlanNode, scope: Outputs) -> tuple[dict[str, Any], tuple[SecretText, ...]]:
     """The node's config, with what the execution puts over it: plain data, in which nothing is looked up."""
     config, secrets = node.config.resolve(scope)
     over = execution.record.overrides.get(node.address)
@@ -130,7 +130,7 @@ def _dispatch(execution: Execution, node: PlanNode, run: NodeRun) -> None:
         config = node.fixed_config
     else:
         try:
-            resolved, secrets = _resolve(execution, node, Outputs(execution))
+            resolved, secrets = resolve(execution, node, Outputs(execution))
         except Missing as error:
             execution.fail(execution.numbers[node.address], run, TaskError("config", str(error)))
             return

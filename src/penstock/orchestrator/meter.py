@@ -81,8 +81,12 @@ class Meter:
 
 
 async def levels(stores: Stores, owned: Mapping[int, PartitionOwner]) -> Levels:
-    inbox = {
+    return Levels(await inboxes(stores, owned), await stores.queue.depths(), len(await stores.queue.workers()))
+
+
+async def inboxes(stores: Stores, owned: Mapping[int, PartitionOwner]) -> dict[int, int]:
+    """By partition, how many events aren't committed yet."""
+    return {
         partition: len(await stores.hot.receive(partition, owner.lease.position, LAG_MOST, 0.0))
         for partition, owner in list(owned.items())
     }
-    return Levels(inbox, await stores.queue.depths(), len(await stores.queue.workers()))

@@ -31,6 +31,12 @@ def execution_view(
 ) -> dict[str, Any]:
     values = {name: msgspec.json.decode(data) for name, data in outputs.items()}
     addresses = [node.address for node in plan.nodes] + [node.address for node in record.added]
+    nodes = {name: node_view(runs.get(name), values.get(name)) for name in addresses}
+    return {**bare_view(record, values, plan), "nodes": nodes}
+
+
+def bare_view(record: ExecutionRecord, values: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+    """Without its nodes. `values` needs the outputs of the plan's result nodes."""
     return {
         "execution_id": record.execution_id,
         "workflow": record.workflow,
@@ -43,24 +49,29 @@ def execution_view(
         "created_at": time_text(record.created_at),
         "started_at": time_text(record.started_at),
         "finished_at": time_text(record.finished_at),
-        "nodes": {name: node_view(runs.get(name), values.get(name)) for name in addresses},
     }
 
 
 def node_view(run: NodeRun | None, output: Any) -> dict[str, Any]:
     run = run or NodeRun("", NodeState.PENDING)
-    failed = run.failures and run.state in (NodeState.FAILED, NodeState.RETRYING)
     return {
         "state": str(run.state),
         "attempt": run.attempt,
         "output": output,
-        "error": error_view(run.failures[-1].error) if failed else None,
+        "error": error_view(last_error(run)),
         "reason": run.reason,
         "worker_id": run.worker_id,
         "queued_at": time_text(run.queued_at),
         "started_at": time_text(run.started_at),
         "finished_at": time_text(run.finished_at),
     }
+
+
+def last_error(run: NodeRun) -> TaskError | None:
+    """Of a node that has failed or waits for its next attempt; one that went on has none any more."""
+    if run.failures and run.state in (NodeState.FAILED, NodeState.RETRYING):
+        return run.failures[-1].error
+    return None
 
 
 def error_view(error: TaskError | None, node_id: str | None = None) -> dict[str, Any] | None:

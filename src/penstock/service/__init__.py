@@ -2,9 +2,10 @@
 
 workflows    definitions, versions, aliases
 submissions  starting executions
-executions   looking at them, steering them, waiting for their end
+executions   looking at them, steering them, waiting for their end; `nodes`, at one node of them
 retries      running again what didn't complete; `letters`, the dead letters, use it too
 feed         live events
+statistics   how all of it does, for charts
 keys         who may ask
 news         of what orchestrators in other processes do
 """
@@ -24,7 +25,9 @@ from penstock.service.feed import Feed
 from penstock.service.keys import Keys
 from penstock.service.letters import Letters
 from penstock.service.news import News
+from penstock.service.nodes import Nodes
 from penstock.service.retries import Retries
+from penstock.service.statistics import Statistics
 from penstock.service.submissions import Submissions
 from penstock.service.workflows import Workflows
 from penstock.stores.base import NewsSource, Stores
@@ -47,9 +50,11 @@ class Service:
         self.workflows = Workflows(stores, plans, settings, handlers)
         self.submissions = Submissions(stores, self.workflows, hears_of_ends=news is None)
         self.executions = Executions(stores, plans, listening)
+        self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)
         self.letters = Letters(stores, self.retries)
         self.feed = Feed(stores.cold, listening=listening)
+        self.statistics = Statistics(stores.cold, stores.hot.now, self.workflows, plans)
         self.keys = Keys(stores.cold)
 
     def committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
@@ -72,6 +77,7 @@ class Service:
 
     def close(self) -> None:
         self.feed.close()
+        self.statistics.close()
         self.executions.give_up()
         if self.news is not None:
             self.news.close()

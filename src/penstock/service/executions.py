@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
@@ -12,14 +11,15 @@ import msgspec
 
 from penstock.definition.plan import Plan
 from penstock.definition.problems import nearest
-from penstock.engine.commands import AttemptFailure, ExecutionRecord, NodeRun, Transition
+from penstock.engine.commands import AttemptFailure, ExecutionRecord, Transition
 from penstock.engine.events import Value
-from penstock.engine.states import EXECUTION_ENDS, NodeState
+from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
-from penstock.orchestrator.view import error_view, execution_view, fetch_outputs, node_view, time_text
+from penstock.orchestrator.view import bare_view, error_view, execution_view, fetch_outputs, time_text
+from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.stores.base import Stored, Stores, Wish
 from penstock.stores.records import ExecutionRow, FeedPart, Search
@@ -52,11 +52,27 @@ class Executions:
     async def outputs(self, outputs: Mapping[str, Value]) -> dict[str, bytes]:
         return await fetch_outputs(outputs, self._stores.blobs)
 
-    async def view(self, execution_id: str, ended: Ended | None = None) -> dict[str, Any]:
+    async def view(self, execution_id: str, ended: Ended | None = None, *, newest: bool = False) -> dict[str, Any]:
+        """`newest`: of its chain, as one that was started by this very call is; then no retry is looked for."""
         stored = ended or await self.stored(execution_id)
         plan = await self.plan(stored.record)
         shown = execution_view(stored.record, stored.runs, await self.outputs(stored.outputs), plan)
-        return {**shown, "priority": stored.record.priority, "retry_of": stored.record.retry_of}
+        return {**shown, **await self._chain(stored.record, newest=newest)}
+
+    async def bare(self, execution_id: str) -> dict[str, Any]:
+        """As `view`, without the nodes: of their outputs only those are read that make the execution's."""
+        stored = await self.stored(execution_id)
+        plan = await self.plan(stored.record)
+        needed = {name: stored.outputs[name] for name in plan.result_nodes if name in stored.outputs}
+        values = {name: msgspec.json.decode(data) for name, data in (await self.outputs(needed)).items()}
+        return {**bare_view(stored.record, values, plan), **await self._chain(stored.record)}
+
+    async def _chain(self, record: ExecutionRecord, *, newest: bool = False) -> dict[str, Any]:
+        """What it goes on from, and what goes on from it: only one that has ended can have been retried."""
+        may_be = record.state in EXECUTION_ENDS and not newest
+        rows = await self.search(Search(retry_of=record.execution_id, limit=1)) if may_be else []
+        retried_as = rows[0].execution_id if rows else None
+        return {"priority": record.priority, "retry_of": record.retry_of, "retried_as": retried_as}
 
     async def results(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
@@ -70,35 +86,6 @@ class Executions:
             "outputs": {name: msgspec.json.decode(data) for name, data in outputs.items()},
             "error": shown["error"],
         }
-
-    async def node(self, execution_id: str, node_id: str) -> dict[str, Any]:
-        stored = await self.stored(execution_id)
-        plan = await self.plan(stored.record)
-        run, number = stored.runs.get(node_id), plan.numbers.get(node_id)
-        if run is None and number is None:
-            raise NotFound(no_node(node_id, plan))
-        outputs = await self.outputs({node_id: stored.outputs[node_id]} if node_id in stored.outputs else {})
-        output = msgspec.json.decode(outputs[node_id]) if node_id in outputs else None
-        written = await self._written(stored.record, node_id)
-        return {
-            "node_id": node_id,
-            **node_view(run, output),
-            "handler": plan.nodes[number].handler if number is not None else None,
-            "dependencies": [plan.nodes[each].address for each in plan.nodes[number].dependencies]
-            if number is not None
-            else [],
-            "condition": written.get("condition"),
-            "trigger_rule": plan.nodes[number].rule if number is not None else None,
-            "config": {**(written.get("config") or {}), **stored.record.overrides.get(node_id, {})},
-            "attempts": attempts_view(run.failures if run else ()),
-        }
-
-    async def _written(self, record: ExecutionRecord, node_id: str) -> dict[str, Any]:
-        """The node as the document has it: templates and references to secrets, never what they stand for."""
-        stored = await self._stores.cold.get_workflow(record.workflow, record.version)
-        document = json.loads(stored.document) if stored else {}
-        nodes = (document.get("dag") or document).get("nodes") or []
-        return next((node for node in nodes if isinstance(node, dict) and node.get("id") == node_id), {})
 
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]:
         """What the node's handler logged, by attempt."""
@@ -116,23 +103,7 @@ class Executions:
 
     async def graph(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
-        plan = await self.plan(stored.record)
-        depth = [0] * len(plan.nodes)
-        for number in plan.order:
-            depth[number] = max((depth[parent] + 1 for parent in plan.nodes[number].dependencies), default=0)
-        nodes = []
-        for number, node in enumerate(plan.nodes):
-            run = stored.runs.get(node.address) or NodeRun(node.address, NodeState.PENDING)
-            nodes.append(
-                {"id": node.address, "handler": node.handler, "state": str(run.state), "reason": run.reason,
-                 "level": depth[number]}
-            )  # fmt: skip
-        edges = [
-            {"from": plan.nodes[parent].address, "to": node.address}
-            for node in plan.nodes
-            for parent in node.dependencies
-        ]
-        return {"execution_id": execution_id, "nodes": nodes, "edges": edges}
+        return execution_graph(stored, await self.plan(stored.record))
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         return await self._stores.cold.search(search)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
+from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import Stores
@@ -15,6 +16,9 @@ class Fleet(Protocol):
     async def workers(self) -> list[dict[str, Any]]: ...
     async def orchestrators(self) -> list[dict[str, Any]]: ...
     async def queues(self) -> list[dict[str, Any]]: ...
+
+    async def inbox(self) -> int:
+        """How many events in all inboxes aren't committed yet."""
 
 
 class EmbeddedFleet:
@@ -35,6 +39,9 @@ class EmbeddedFleet:
     async def queues(self) -> list[dict[str, Any]]:
         return await _queues(self._stores)
 
+    async def inbox(self) -> int:
+        return sum((await inboxes(self._stores, self._orchestrator.owned)).values())
+
 
 class _Workers(Protocol):
     async def worker_details(self) -> list[dict[str, Any]]: ...
@@ -42,6 +49,7 @@ class _Workers(Protocol):
 
 class _Orchestrators(Protocol):
     async def orchestrator_details(self) -> list[dict[str, Any]]: ...
+    async def inbox_length(self) -> int: ...
 
 
 class ScaledFleet:
@@ -60,6 +68,10 @@ class ScaledFleet:
 
     async def queues(self) -> list[dict[str, Any]]:
         return await _queues(self._stores)
+
+    async def inbox(self) -> int:
+        """In entries of the streams, which are counted without being read. One may hold several events."""
+        return await cast("_Orchestrators", self._stores.hot).inbox_length()
 
 
 async def _queues(stores: Stores) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from penstock.errors import Conflict, NotFound, PenstockError
@@ -39,6 +40,10 @@ class Letters:
         await self.get(letter_id)
         if not await self._cold.close_letters([letter_id], "dropped", self._now()):
             raise Conflict(f"the dead letter {letter_id} is closed already")
+
+    async def drop_many(self, ids: Collection[int]) -> int:
+        """How many of them were open."""
+        return await self._cold.close_letters(ids, "dropped", self._now())
 
     async def retry(self, letter_id: int, *, preview: bool = False) -> Retried:
         row = await self.get(letter_id)

@@ -21,6 +21,7 @@ from penstock.definition.problems import Problem
 from penstock.definition.read import content_hash
 from penstock.errors import InvalidInput, InvalidWorkflow, NotFound
 from penstock.orchestrator.plans import Plans
+from penstock.service.graphs import workflow_graph
 from penstock.stores.base import Stores, WorkflowVersion
 from penstock.stores.records import Weights, WorkflowRow
 
@@ -162,6 +163,9 @@ class Workflows:
         if stored is None:
             raise NotFound(f"there is no workflow {name!r} in this store")
         return stored, await self.aliases(found)
+
+    async def graph(self, name: str, tag: str | None = None) -> dict[str, Any]:
+        return workflow_graph(await self.resolve(f"{name}@{tag}" if tag else name))
 
     async def aliases(self, name: str) -> dict[str, Weights]:
         newest = await self._cold.get_workflow(name)

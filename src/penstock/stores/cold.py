@@ -14,6 +14,7 @@ from penstock.stores.records import (
     AuditLine,
     AuditSearch,
     Closed,
+    Counts,
     ExecutionRow,
     FeedPart,
     LetterRow,
@@ -21,6 +22,7 @@ from penstock.stores.records import (
     Place,
     Search,
     Weights,
+    Window,
     WorkflowRow,
 )
 
@@ -129,6 +131,26 @@ class DeadLetters(Protocol):
         """Answers how many of them were open; those that were closed stay as they are."""
 
 
+class Counting(Protocol):
+    """What a page of charts asks for all the time: none of these reads more rows than about what `most` says.
+
+    States are those that a search shows. Where hot and cold are two, an end is counted once the cold store has heard of
+    it, a moment later; and of what it has heard nothing yet, only the newest are looked up in the hot store.
+    """
+
+    async def count_created(self, window: Window, most: int) -> Counts:
+        """Those created since the window began, by workflow, state and bucket: the newest `most` of them."""
+
+    async def count_active(self, most: int) -> dict[str, int]:
+        """How many are PENDING, RUNNING and PAUSED, whatever their age; each is counted up to `most`.
+
+        Of those that should run, whether they have begun or not, only the newest 2 × `most` are looked at.
+        """
+
+    async def count_letters(self, most: int) -> int:
+        """Those that are open, counted up to `most`."""
+
+
 class Keys(Protocol):
     async def put_key(self, key: ApiKey) -> None:
         """Also in place of the one with the same id."""
@@ -147,5 +169,5 @@ class Audit(Protocol):
         """The newest first."""
 
 
-class ColdStore(Definitions, Executions, DeadLetters, Keys, Audit, Protocol):
+class ColdStore(Definitions, Executions, DeadLetters, Counting, Keys, Audit, Protocol):
     """All of it."""

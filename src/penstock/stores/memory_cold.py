@@ -21,6 +21,7 @@ from penstock.stores.base import (
 from penstock.stores.cold import NO_LINES
 from penstock.stores.matching import finds, finds_letter
 from penstock.stores.memory_books import MemoryBooks, MemoryDefinitions
+from penstock.stores.memory_counts import MemoryCounts
 from penstock.stores.partial import history_of
 from penstock.stores.records import AuditLine, Closed, ExecutionRow, FeedPart, LetterRow, LetterSearch, Place, Search
 
@@ -161,7 +162,7 @@ class MemoryLetters:
         return len(closing)
 
 
-class MemoryColdStore(MemoryDefinitions, MemoryExecutions, MemoryLetters, MemoryBooks):
+class MemoryColdStore(MemoryDefinitions, MemoryExecutions, MemoryLetters, MemoryCounts, MemoryBooks):
     def __init__(self, hot: Facts) -> None:
         MemoryDefinitions.__init__(self)
         MemoryExecutions.__init__(self, hot)

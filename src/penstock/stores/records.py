@@ -65,6 +65,36 @@ class Search(msgspec.Struct, kw_only=True):
     limit: int = 50
 
 
+class Window(msgspec.Struct, frozen=True):
+    """A part of time in buckets of the same width, the oldest first."""
+
+    since: float
+    bucket_seconds: float
+    buckets: int
+
+    def bucket_of(self, at: float) -> int:
+        """What was created later, by a clock that is ahead, counts in the last."""
+        return min(int((at - self.since) / self.bucket_seconds), self.buckets - 1)
+
+
+class CountRow(msgspec.Struct, gc=False):
+    """How many executions of a workflow that are in a state now were created in a bucket of a window."""
+
+    workflow: str
+    state: str
+    bucket: int
+    count: int
+    example: str
+    """The id of one of them."""
+
+
+class Counts(msgspec.Struct):
+    rows: list[CountRow]
+    """One for each that isn't 0, in any order."""
+    truncated: bool = False
+    """There are more in the window than were counted: older ones."""
+
+
 class LetterRow(msgspec.Struct):
     id: int
     letter: DeadLetter

@@ -14,7 +14,8 @@ from penstock.stores.base import Stored
 from penstock.stores.partial import history_of
 from penstock.stores.postgres.blobs import PostgresBlobs
 from penstock.stores.postgres.cold import PostgresColdStore
-from penstock.stores.records import ExecutionRow, FeedPart, Place, Search
+from penstock.stores.postgres.database import Row
+from penstock.stores.records import CountRow, Counts, ExecutionRow, FeedPart, Place, Search, Window
 from penstock.stores.redis import keys
 from penstock.stores.redis.events import RedisEvents
 from penstock.stores.redis.hot import RedisHotStore, stored_of
@@ -24,6 +25,8 @@ from penstock.stores.redis.sides import RedisSide
 
 WIDE = 500
 """Rows in a page that some may have to be left out of."""
+UNHEARD_MOST = 20_000
+"""How many executions a count asks Redis about."""
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 
 
@@ -86,6 +89,33 @@ class ScaledColdStore(PostgresColdStore):
         for row in rows:
             if row.execution_id in begun:
                 row.state, row.started_at = RUNNING, begun[row.execution_id].started_at
+
+    async def count_created(self, window: Window, most: int) -> Counts:
+        counts = await super().count_created(window, most)
+        rows = {(row.workflow, row.state, row.bucket): row for row in counts.rows}
+        for name, workflow, created_at in await self._begun(most):
+            bucket = window.bucket_of(created_at)
+            pending = rows.get((workflow, PENDING, bucket))
+            if created_at >= window.since and pending is not None and pending.count:
+                pending.count -= 1
+                none_yet = CountRow(workflow, RUNNING, bucket, 0, name)
+                rows.setdefault((workflow, RUNNING, bucket), none_yet).count += 1
+        return Counts([row for row in rows.values() if row.count], counts.truncated)
+
+    async def count_active(self, most: int) -> dict[str, int]:
+        counts = await self.heard_of(most)
+        begun = min(len(await self._begun(2 * most)), counts[PENDING])
+        counts = {**counts, PENDING: counts[PENDING] - begun, RUNNING: counts[RUNNING] + begun}
+        return {state: min(count, most) for state, count in counts.items()}
+
+    async def _begun(self, most: int) -> list[Row]:
+        """Of the newest that PostgreSQL has heard nothing of, those that Redis has."""
+        rows = await self.unheard(min(most, UNHEARD_MOST))
+        try:
+            known = await self.hot.known([row[0] for row in rows])
+        except StoreUnavailable:
+            return []  # then as it was heard of last
+        return [row for row in rows if row[0] in known]
 
     async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
         return await self.events.feed(after, limit)

@@ -150,6 +150,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How all of it does
+         * @description Executions by when they were created and the state that they are in now. Computed every 2 seconds at most.
+         */
+        get: operations["get_stats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workflows/{name}/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How a workflow and its nodes do
+         * @description Of its newest executions that have ended. Computed every 5 seconds at most.
+         */
+        get: operations["get_workflow_stats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workflows": {
         parameters: {
             query?: never;
@@ -728,6 +768,15 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** Active */
+        Active: {
+            /** Pending */
+            PENDING: number;
+            /** Running */
+            RUNNING: number;
+            /** Paused */
+            PAUSED: number;
+        };
         /** Alias */
         Alias: {
             /** Name */
@@ -803,6 +852,26 @@ export interface components {
             items: components["schemas"]["BatchItem"][];
             /** Next Cursor */
             next_cursor?: string | null;
+        };
+        /** Bucket */
+        Bucket: {
+            /** Pending */
+            PENDING: number;
+            /** Running */
+            RUNNING: number;
+            /** Paused */
+            PAUSED: number;
+            /** Completed */
+            COMPLETED: number;
+            /** Failed */
+            FAILED: number;
+            /** Cancelled */
+            CANCELLED: number;
+            /**
+             * At
+             * @description When it begins.
+             */
+            at: string;
         };
         /** Cancelled */
         Cancelled: {
@@ -1071,6 +1140,29 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** HopBucket */
+        HopBucket: {
+            /** P50 Ms */
+            p50_ms: number | null;
+            /** P95 Ms */
+            p95_ms: number | null;
+            /** At */
+            at: string;
+        };
+        /**
+         * Hops
+         * @description From the moment that a node may start to its start by a worker, of some executions of each bucket.
+         */
+        Hops: {
+            /** P50 Ms */
+            p50_ms: number | null;
+            /** P95 Ms */
+            p95_ms: number | null;
+            /** Samples */
+            samples: number;
+            /** Series */
+            series: components["schemas"]["HopBucket"][];
+        };
         /** LetterDropped */
         LetterDropped: {
             /** Id */
@@ -1240,6 +1332,33 @@ export interface components {
             /** Attempts */
             attempts: components["schemas"]["Attempt"][];
         };
+        /** NodeStats */
+        NodeStats: {
+            /** Node Id */
+            node_id: string;
+            /** Handler */
+            handler: string;
+            /**
+             * Count
+             * @description Runs that ended COMPLETED or FAILED.
+             */
+            count: number;
+            /** Failed */
+            failed: number;
+            /** Skipped */
+            skipped: number;
+            /** Failure Rate */
+            failure_rate: number;
+            /** Attempts */
+            attempts: number;
+            /**
+             * P50 Seconds
+             * @description Of runs that completed: their last attempt.
+             */
+            p50_seconds: number | null;
+            /** P95 Seconds */
+            p95_seconds: number | null;
+        };
         /** Orchestrator */
         Orchestrator: {
             /** Name */
@@ -1382,6 +1501,64 @@ export interface components {
             /** Reason */
             reason: string;
         };
+        /** StateCounts */
+        StateCounts: {
+            /** Pending */
+            PENDING: number;
+            /** Running */
+            RUNNING: number;
+            /** Paused */
+            PAUSED: number;
+            /** Completed */
+            COMPLETED: number;
+            /** Failed */
+            FAILED: number;
+            /** Cancelled */
+            CANCELLED: number;
+        };
+        /** Stats */
+        Stats: {
+            /** Now */
+            now: string;
+            /** Since */
+            since: string;
+            /** Bucket Seconds */
+            bucket_seconds: number;
+            /**
+             * Truncated
+             * @description There were too many executions since then: only the newest are counted.
+             */
+            truncated: boolean;
+            /** @description Now, whatever their age; each counted up to 10,000. */
+            active: components["schemas"]["Active"];
+            totals: components["schemas"]["StateCounts"];
+            /**
+             * Series
+             * @description The oldest first.
+             */
+            series: components["schemas"]["Bucket"][];
+            /**
+             * Workflows
+             * @description At most 50, the highest failure rate first.
+             */
+            workflows: components["schemas"]["WorkflowCounts"][];
+            hops: components["schemas"]["Hops"];
+            /**
+             * Dead Letters
+             * @description Open ones, counted up to 10,000.
+             */
+            dead_letters: number;
+            tasks: components["schemas"]["Tasks"];
+            /** Workers */
+            workers: number;
+            /** Orchestrators */
+            orchestrators: number;
+            /**
+             * Inbox
+             * @description What orchestrators haven't committed yet.
+             */
+            inbox: number;
+        };
         /** Status */
         Status: {
             /** Execution Id */
@@ -1468,6 +1645,13 @@ export interface components {
             created_at: string;
             /** Message */
             message: string;
+        };
+        /** Tasks */
+        Tasks: {
+            /** Waiting */
+            waiting: number;
+            /** Running */
+            running: number;
         };
         /** Triggered */
         Triggered: {
@@ -1563,6 +1747,48 @@ export interface components {
                     [key: string]: number;
                 };
             };
+        };
+        /** WorkflowCounts */
+        WorkflowCounts: {
+            /** Workflow */
+            workflow: string;
+            /** Total */
+            total: number;
+            /** Completed */
+            completed: number;
+            /** Failed */
+            failed: number;
+            /** Cancelled */
+            cancelled: number;
+            /** Active */
+            active: number;
+            /**
+             * Failure Rate
+             * @description `failed / (completed + failed)`; 0 if none of them has ended.
+             */
+            failure_rate: number;
+        };
+        /** WorkflowStats */
+        WorkflowStats: {
+            /** Name */
+            name: string;
+            /** Version */
+            version: number | null;
+            /** Sampled */
+            sampled: number;
+            /** States */
+            states: {
+                [key: string]: number;
+            };
+            /**
+             * P50 Seconds
+             * @description Of executions that completed, from start to end.
+             */
+            p50_seconds: number | null;
+            /** P95 Seconds */
+            p95_seconds: number | null;
+            /** Nodes */
+            nodes: components["schemas"]["NodeStats"][];
         };
         /**
          * WorkflowDocument
@@ -2651,6 +2877,211 @@ export interface operations {
             };
             /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_stats: {
+        parameters: {
+            query?: {
+                /** @description How far back. */
+                seconds?: number;
+                /** @description In how many parts of the same width. */
+                buckets?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How all of it does */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Stats"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_workflow_stats: {
+        parameters: {
+            query?: {
+                /** @description A number or an alias; all versions if left out. */
+                version?: string | null;
+                /** @description How many executions to read at most: the newest. */
+                sample?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How a workflow and its nodes do */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowStats"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description There is none */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.errors import SchemaMismatch, SettingsError
 from penstock.stores.postgres.books import PostgresBooks
 from penstock.stores.postgres.copying import PostgresCopies
+from penstock.stores.postgres.counting import PostgresCounts
 from penstock.stores.postgres.database import Database
 from penstock.stores.postgres.definitions import PostgresDefinitions
 from penstock.stores.postgres.executions import PostgresExecutions
@@ -12,7 +13,9 @@ from penstock.stores.postgres.letters import PostgresLetters
 from penstock.stores.postgres.schema import MIGRATE, VERSION_TABLE, check_schema
 
 
-class PostgresColdStore(PostgresDefinitions, PostgresExecutions, PostgresLetters, PostgresBooks, PostgresCopies):
+class PostgresColdStore(
+    PostgresDefinitions, PostgresExecutions, PostgresLetters, PostgresCounts, PostgresBooks, PostgresCopies
+):
     """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `split.ColdSide`."""
 
     def __init__(self, database_url: str, *, partitions: int | None = None) -> None:
@@ -20,7 +23,9 @@ class PostgresColdStore(PostgresDefinitions, PostgresExecutions, PostgresLetters
         self.database = Database(database_url)
         self._wanted = partitions
         self.store_id = ""
-        for part in (PostgresDefinitions, PostgresExecutions, PostgresLetters, PostgresBooks, PostgresCopies):
+        for part in (
+            PostgresDefinitions, PostgresExecutions, PostgresLetters, PostgresCounts, PostgresBooks, PostgresCopies,
+        ):  # fmt: skip
             part.__init__(self, self.database)
 
     async def open(self) -> None:

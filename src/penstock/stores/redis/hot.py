@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -127,6 +128,11 @@ class RedisHotStore:
             raise
         idle.append(link)
         return found
+
+    async def inbox_length(self) -> int:
+        """How many entries all inboxes have. What is committed is trimmed at once."""
+        calls = [self._server.of(partition).call("XLEN", keys.inbox(partition)) for partition in range(self.partitions)]
+        return sum(await asyncio.gather(*calls))
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
         found = await self.changes(execution_ids)

@@ -42,10 +42,15 @@ class Numbers:
         """Conditions that hold for every `n` whose execution was created then, and for few others."""
         found: list[tuple[str, int]] = []
         if since is not None:
-            found.append(("n >= ?", floor(_sane(since) * PER_SECOND) - 1))
+            found.append(("n >= ?", first_since(since)))
         if until is not None:
             found.append(("n <= ?", ceil((_sane(until) + self._lead) * PER_SECOND) + 1))
         return found
+
+
+def first_since(since: float) -> int:
+    """No execution that was created since then has a smaller number."""
+    return floor(_sane(since) * PER_SECOND) - 1
 
 
 def write_lead(connection: sqlite3.Connection, lead: float) -> None:

@@ -1,0 +1,73 @@
+"""One wish for many executions at once, with one answer each: what can't be done to one says why, the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, Literal, TypeAlias
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from penstock.api import body_schemas, schemas
+from penstock.api.auditing import note, skip_audit
+from penstock.api.bodies import Bodies, answer, invalid_request
+from penstock.api.describing import operation
+from penstock.api.executions import runs_view
+from penstock.api.problems import problem_of
+from penstock.service import Service
+from penstock.stores.base import Wish
+
+Action: TypeAlias = Wish | Literal["retry"]
+RETRY: Final = "retry"
+MOST_AT_ONCE = 16
+"""Of one call: the store has others to serve."""
+
+
+def routes(service: Service, bodies: Bodies) -> APIRouter:
+    router = APIRouter(prefix="/executions", tags=["executions"])
+
+    @router.post(
+        "/bulk",
+        **operation("steer_executions", "Cancel, pause, resume or retry many executions",
+                    {200: schemas.page_of(schemas.BulkItem)}, body=body_schemas.BULK),
+    )  # fmt: skip
+    async def bulk(request: Request) -> Response:
+        """One answer each, in the same order. `preview` only says what a retry would run."""
+        body = await bodies.read(request, body_schemas.BULK)
+        action, names, preview = body["action"], body["execution_ids"], body.get("preview", False)
+        if preview and action != RETRY:
+            raise invalid_request([("preview", f"only a retry has a preview; leave it out to {action} them")])
+        items = await _do_all(service, action, names, preview=preview)
+        if preview:
+            skip_audit(request.scope)
+        else:
+            note(request.scope, action=action, count=len(items), done=sum(item["ok"] for item in items))
+        return answer({"items": items, "next_cursor": None})
+
+    return router
+
+
+async def _do_all(service: Service, action: Action, names: list[str], *, preview: bool) -> list[dict[str, Any]]:
+    room = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def do_one(name: str) -> dict[str, Any]:
+        done = {"execution_id": name, "ok": True, "made": None, "runs": None, "keeps": None, "error": None}
+        try:
+            async with room:
+                if action == RETRY:
+                    return done | await _retry(service, name, preview=preview)
+                await service.executions.steer(name, action)
+        except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
+            return done | {"ok": False, "error": problem_of(error)}
+        return done
+
+    return await asyncio.gather(*map(do_one, names))
+
+
+async def _retry(service: Service, name: str, *, preview: bool) -> dict[str, Any]:
+    made = None
+    if preview:
+        plan = await service.retries.preview(name)
+    else:
+        made, plan = await service.retries.retry(name)
+    return {"made": made, "runs": runs_view(plan), "keeps": plan.keeps}

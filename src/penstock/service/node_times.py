@@ -1,0 +1,76 @@
+"""How the nodes of a workflow do: executions are added one by one, and none of them is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from penstock.definition.plan import Plan
+from penstock.engine.commands import NodeRun
+from penstock.engine.keeping import KEPT
+from penstock.engine.states import ExecutionState, NodeState
+from penstock.service.charts import ENDS, percentile, rate
+from penstock.stores.base import Stored
+
+
+class _Node:
+    def __init__(self) -> None:
+        self.states: Counter[str] = Counter()
+        self.attempts = 0
+        self.seconds: list[float] = []
+
+    def add(self, run: NodeRun) -> None:
+        self.states[run.state] += 1
+        self.attempts += run.attempt
+        if run.state is NodeState.COMPLETED and run.started_at is not None and run.finished_at is not None:
+            self.seconds.append(run.finished_at - run.started_at)
+
+    def view(self) -> dict[str, Any]:
+        failed = self.states[NodeState.FAILED]
+        count = self.states[NodeState.COMPLETED] + failed
+        return {
+            "count": count, "failed": failed, "skipped": self.states[NodeState.SKIPPED],
+            "failure_rate": rate(failed, count), "attempts": self.attempts,
+            "p50_seconds": percentile(self.seconds, 0.50), "p95_seconds": percentile(self.seconds, 0.95),
+        }  # fmt: skip
+
+
+class NodeTimes:
+    def __init__(self) -> None:
+        self.versions: set[int] = set()
+        self._states: Counter[str] = Counter()
+        self._seconds: list[float] = []
+        self._nodes: dict[str, _Node] = {}
+        self._added: dict[str, str] = {}
+        """Nodes that an execution has gained, and which node of the plan each is like."""
+
+    def add(self, stored: Stored) -> None:
+        record = stored.record
+        self.versions.add(record.version)
+        self._states[record.state] += 1
+        if record.state is ExecutionState.COMPLETED and record.started_at is not None:
+            self._seconds.append((record.finished_at or record.started_at) - record.started_at)
+        self._added.update((node.address, node.like) for node in record.added)
+        for name, run in stored.runs.items():
+            if run.reason != KEPT:  # an earlier execution ran it
+                self._nodes.setdefault(name, _Node()).add(run)
+
+    def view(self, plans: Iterable[Plan]) -> dict[str, Any]:
+        """In the order of these plans: what only an older version has comes last."""
+        handlers: dict[str, str] = {}
+        for plan in plans:
+            for node in plan.nodes:
+                handlers.setdefault(node.address, node.handler)
+        for name, like in self._added.items():
+            if like in handlers:
+                handlers.setdefault(name, handlers[like])
+        nodes = [
+            {"node_id": name, "handler": handler, **self._nodes.get(name, _Node()).view()}
+            for name, handler in handlers.items()
+        ]
+        return {
+            "sampled": sum(self._states.values()), "states": {state: self._states[state] for state in ENDS},
+            "p50_seconds": percentile(self._seconds, 0.50), "p95_seconds": percentile(self._seconds, 0.95),
+            "nodes": nodes,
+        }  # fmt: skip

@@ -1,0 +1,75 @@
+"""What a node was given, or would be given now: its config with every reference filled in by the engine's own rules.
+
+A node sees what was recorded when its last attempt was handed out, and no output that came later: a `??` that stood in
+for an output then stands in for it here. Secrets stay the references that were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+import msgspec
+
+from penstock.definition.plan import Plan, PlanNode
+from penstock.definition.template import Missing
+from penstock.engine.commands import NodeRun
+from penstock.engine.execution import Execution
+from penstock.engine.start import Outputs, resolve
+from penstock.engine.states import NODE_ENDS, NodeState
+from penstock.orchestrator.view import fetch_outputs
+from penstock.stores.base import BlobStore, Stored
+
+MOST_BYTES = 256 * 1024
+NEVER_GIVEN = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.FAILED})
+
+
+class Resolved(NamedTuple):
+    config: dict[str, Any] | None
+    unresolved: str | None = None
+    """Why there is no config."""
+
+
+async def resolved_config(stored: Stored, plan: Plan, node: PlanNode, blobs: BlobStore) -> Resolved:
+    run = stored.runs.get(node.address)
+    why_not = _never_given(run) if run else _waits(stored, node.config.references)
+    if why_not is not None:
+        return Resolved(None, why_not)
+    seen = _seen(stored, node.address, node.config.references) if run else node.config.references
+    known = {name: stored.outputs[name] for name in seen if name in stored.outputs}
+    runs = [stored.runs[name] for name in seen if name in stored.runs]
+    execution = Execution(plan, stored.record, runs, {**await fetch_outputs(known, blobs)})
+    try:
+        config, _ = resolve(execution, node, Outputs(execution))
+    except Missing as error:
+        return Resolved(None, str(error))
+    size = len(msgspec.json.encode(config))
+    if size > MOST_BYTES:
+        return Resolved(None, f"too large to show ({-(-size // 1024)} KiB)")
+    return Resolved(config)
+
+
+def _never_given(run: NodeRun) -> str | None:
+    if run.attempt or run.state not in NEVER_GIVEN or run.reason == "config":
+        return None
+    return (
+        f"it never started: it is {run.state} ({run.reason})" if run.reason else f"it never started: it is {run.state}"
+    )
+
+
+def _waits(stored: Stored, references: Collection[str]) -> str | None:
+    """A fallback doesn't count yet: the output may still come."""
+    for name in sorted(references):
+        run = stored.runs.get(name)
+        if run is None or run.state not in NODE_ENDS:
+            return f"it waits for the output of {name!r}, which is {run.state if run else NodeState.PENDING}"
+    return None
+
+
+def _seen(stored: Stored, address: str, references: Collection[str]) -> set[str]:
+    """Those that had ended when the node was decided on for the last time: queued, or evaluated in place."""
+    own = [line for line in stored.history if line.node == address]
+    queued = [line.seq for line in own if line.after == NodeState.QUEUED]
+    decided = queued[-1] if queued else own[-1].seq if own else stored.last_seq
+    later = {line.node for line in stored.history if line.seq > decided and line.after in NODE_ENDS}
+    return set(references) - later

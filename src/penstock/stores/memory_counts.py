@@ -1,0 +1,40 @@
+"""Counting in a store in memory: by a look at each execution."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
+from typing import Protocol
+
+from penstock.engine.states import ExecutionState
+from penstock.stores.records import CountRow, Counts, ExecutionRow, LetterRow, LetterSearch, Search, Window
+
+ACTIVE = (str(ExecutionState.PENDING), str(ExecutionState.RUNNING), str(ExecutionState.PAUSED))
+
+
+class _Searched(Protocol):
+    async def search(self, search: Search) -> list[ExecutionRow]: ...
+    async def letters(self, search: LetterSearch) -> list[LetterRow]: ...
+
+
+class MemoryCounts:
+    async def count_created(self: _Searched, window: Window, most: int) -> Counts:
+        rows = await self.search(Search(since=window.since, limit=most + 1))
+        return Counts(_grouped(islice(rows, most), window), truncated=len(rows) > most)
+
+    async def count_active(self: _Searched, most: int) -> dict[str, int]:
+        return {state: len(await self.search(Search(states=(state,), limit=most))) for state in ACTIVE}
+
+    async def count_letters(self: _Searched, most: int) -> int:
+        return len(await self.letters(LetterSearch(limit=most)))
+
+
+def _grouped(rows: Iterable[ExecutionRow], window: Window) -> list[CountRow]:
+    counts: Counter[tuple[str, str, int]] = Counter()
+    examples: dict[tuple[str, str, int], str] = {}
+    for row in rows:
+        key = (row.workflow, str(row.state), window.bucket_of(row.created_at))
+        counts[key] += 1
+        examples.setdefault(key, row.execution_id)
+    return [CountRow(*key, count, examples[key]) for key, count in counts.items()]

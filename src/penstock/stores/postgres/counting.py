@@ -1,0 +1,84 @@
+"""Counting executions and letters in the database, never more rows than were asked for.
+
+`n` counts up one by one, so the newest `most` executions are those above the greatest one less `most`: a part of the
+primary key, which is found without a look at how many there are. Where numbers were left out, it is a few less. Often
+a window has far fewer: a look at one row here and there says where it begins, give or take as many rows again.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+from penstock.engine.states import ExecutionState
+from penstock.stores.postgres.database import Database, Row
+from penstock.stores.records import CountRow, Counts, Window
+
+PENDING, RUNNING, PAUSED = str(ExecutionState.PENDING), str(ExecutionState.RUNNING), str(ExecutionState.PAUSED)
+SHOWN = "CASE WHEN state = 'RUNNING' AND generation = 0 THEN 'PENDING' ELSE state END"
+FIRST_STEP = 1000
+SKEW_SECONDS = 60.0
+"""What stands before a row that is older than the window by this is older than the window, whoever's clock it was."""
+SELECT_AFTER = """
+    WITH last AS (SELECT coalesce(max(n), 0) AS n FROM executions)
+    SELECT last.n - coalesce((
+      SELECT min(step) FROM unnest(%(steps)s::bigint[]) AS step WHERE %(before)s > coalesce(
+        (SELECT created_at FROM executions WHERE executions.n <= last.n - step ORDER BY executions.n DESC LIMIT 1),
+        '-infinity')
+    ), %(most)s) FROM last
+"""
+# The time is compared so that no plan begins with the index by_time: what isn't summarized in that yet is read whole.
+SELECT_CREATED = f"""
+    SELECT workflow, {SHOWN} AS shown,
+      least(floor((created_at - %(since)s) / %(width)s)::bigint, %(buckets)s - 1) AS bucket, count(*), max(id)
+    FROM executions WHERE n > %(after)s AND created_at - %(since)s >= 0 GROUP BY workflow, shown, bucket
+"""  # noqa: S608 -- our own words
+SELECT_BEFORE = "SELECT created_at FROM executions WHERE n <= %s ORDER BY n DESC LIMIT 1"
+SELECT_ACTIVE = f"""
+    SELECT {SHOWN} AS shown, count(*) FROM (
+      (SELECT state, generation FROM executions WHERE state = 'PENDING' ORDER BY n DESC LIMIT %(most)s) UNION ALL
+      (SELECT state, generation FROM executions WHERE state = 'RUNNING' ORDER BY n DESC LIMIT 2 * %(most)s) UNION ALL
+      (SELECT state, generation FROM executions WHERE state = 'PAUSED' ORDER BY n DESC LIMIT %(most)s)
+    ) AS active GROUP BY shown
+"""  # noqa: S608 -- our own words
+SELECT_UNHEARD = """
+    SELECT id, workflow, created_at FROM (
+      SELECT id, workflow, created_at, generation FROM executions WHERE state = 'RUNNING' ORDER BY n DESC LIMIT %s
+    ) AS newest WHERE generation = 0
+"""
+COUNT_LETTERS = "SELECT count(*) FROM (SELECT 1 FROM letters WHERE closed IS NULL LIMIT %s) AS open"
+
+
+class PostgresCounts:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def count_created(self, window: Window, most: int) -> Counts:
+        after = await self._after(window.since, most)
+        values = {
+            "since": window.since, "width": window.bucket_seconds, "buckets": window.buckets, "after": after,
+        }  # fmt: skip
+        rows = await self._database.rows(SELECT_CREATED, values)
+        before = await self._database.rows(SELECT_BEFORE, (after,))
+        return Counts([CountRow(*row) for row in rows], truncated=bool(before) and before[0][0] >= window.since)
+
+    async def _after(self, since: float, most: int) -> int:
+        """A number behind which are at most `most` executions, and all of the window's if they are so few."""
+        steps = list(takewhile(lambda step: step < most, (FIRST_STEP << number for number in range(63))))
+        values = {"steps": steps, "before": since - SKEW_SECONDS, "most": most}
+        return int((await self._database.rows(SELECT_AFTER, values))[0][0])
+
+    async def count_active(self, most: int) -> dict[str, int]:
+        return {state: min(count, most) for state, count in (await self.heard_of(most)).items()}
+
+    async def heard_of(self, most: int) -> dict[str, int]:
+        """As `count_active`, without its limit: PENDING and RUNNING together are up to three times as many."""
+        found: dict[str, int] = dict(await self._database.rows(SELECT_ACTIVE, {"most": most}))
+        return {state: found.get(state, 0) for state in (PENDING, RUNNING, PAUSED)}
+
+    async def unheard(self, most: int) -> list[Row]:
+        """Of the newest that should run, id, workflow and `created_at` of those that no copy came of."""
+        return await self._database.rows(SELECT_UNHEARD, (most,))
+
+    async def count_letters(self, most: int) -> int:
+        rows = await self._database.rows(COUNT_LETTERS, (most,))
+        return int(rows[0][0])

@@ -1,0 +1,66 @@
+"""Counting executions and letters in the file, never more rows than were asked for."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from penstock.engine.states import ExecutionState
+from penstock.stores.records import CountRow, Counts, Window
+from penstock.stores.sqlite.numbers import first_since
+from penstock.stores.sqlite.reader import HAS_CHANGES, Reader
+
+PENDING, RUNNING, PAUSED = str(ExecutionState.PENDING), str(ExecutionState.RUNNING), str(ExecutionState.PAUSED)
+# `id` is that of the row with the greatest `n` of its group: SQLite promises this where the only aggregate of that kind
+# is one max(). The end of the window is open: what a clock that was ahead has made counts in the last bucket.
+SELECT_CREATED = f"""
+    SELECT workflow, CASE WHEN state = 'RUNNING' AND NOT {HAS_CHANGES} THEN 'PENDING' ELSE state END AS shown,
+      min(CAST((created_at - :since) / :width AS INTEGER), :buckets - 1) AS bucket, count(*), id, max(n)
+    FROM (
+      SELECT n, id, workflow, state, created_at FROM executions
+      WHERE n >= :first AND created_at >= :since ORDER BY n DESC LIMIT :most
+    ) AS executions GROUP BY workflow, shown, bucket
+"""  # noqa: S608 -- our own words
+HAS_MORE = """
+    SELECT 1 FROM executions WHERE n >= :first AND created_at >= :since ORDER BY n DESC LIMIT 1 OFFSET :most
+"""
+COUNT_STATE = """
+    SELECT count(*) FROM (SELECT 1 FROM executions INDEXED BY by_state WHERE state = ? ORDER BY n DESC LIMIT ?)
+"""
+COUNT_BEGUN = f"""
+    SELECT count(*), coalesce(sum(begun), 0) FROM (
+      SELECT {HAS_CHANGES} AS begun FROM executions INDEXED BY by_state WHERE state = ? ORDER BY n DESC LIMIT ?
+    )
+"""  # noqa: S608 -- our own words
+COUNT_LETTERS = "SELECT count(*) FROM (SELECT 1 FROM letters INDEXED BY open_letters WHERE closed IS NULL LIMIT ?)"
+
+
+class SqliteCounts:
+    def __init__(self, searcher: Reader) -> None:
+        self._searcher = searcher
+
+    async def count_created(self, window: Window, most: int) -> Counts:
+        return await self._searcher.run(lambda connection: _created(connection, window, most))
+
+    async def count_active(self, most: int) -> dict[str, int]:
+        return await self._searcher.run(lambda connection: _active(connection, most))
+
+    async def count_letters(self, most: int) -> int:
+        rows = await self._searcher.rows(COUNT_LETTERS, (most,))
+        return int(rows[0][0])
+
+
+def _created(connection: sqlite3.Connection, window: Window, most: int) -> Counts:
+    values = {
+        "since": window.since, "width": window.bucket_seconds, "buckets": window.buckets,
+        "first": first_since(window.since), "most": most,
+    }  # fmt: skip
+    rows = [CountRow(*row[:5]) for row in connection.execute(SELECT_CREATED, values)]
+    is_full = sum(row.count for row in rows) == most
+    return Counts(rows, truncated=is_full and connection.execute(HAS_MORE, values).fetchone() is not None)
+
+
+def _active(connection: sqlite3.Connection, most: int) -> dict[str, int]:
+    """A row is RUNNING from the moment that it should run; one without changes is shown as PENDING."""
+    waiting, paused = (connection.execute(COUNT_STATE, (state, most)).fetchone()[0] for state in (PENDING, PAUSED))
+    all_running, begun = connection.execute(COUNT_BEGUN, (RUNNING, 2 * most)).fetchone()
+    return {PENDING: min(waiting + all_running - begun, most), RUNNING: min(begun, most), PAUSED: paused}

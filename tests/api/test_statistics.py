@@ -1,0 +1,232 @@
+"""How the store and its workflows do, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.api import statistics_schemas as schemas
+from tests.api.caller import Caller, assert_problem, at_once, document, failing, segment
+from tests.api.gates import Place, gated, gated_service
+from tests.servers import database_url, redis_url
+from tests.waiting import until_now
+
+STATES = ("PENDING", "RUNNING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with gated_service(tmp_path_factory.mktemp("statistics")) as found:
+        yield found
+
+
+@pytest.fixture
+def api(place: Place) -> Caller:
+    return place.api
+
+
+def stats(api: Caller, **query: Any) -> dict[str, Any]:
+    """An answer, which has exactly the fields that are described."""
+    found: dict[str, Any] = api.shown("/stats", **query)
+    assert_described(found, schemas.Stats)
+    return found
+
+
+def assert_described(shown: Any, model: Any) -> None:
+    made = model.model_validate(shown, strict=True)
+    assert made.model_dump() == shown
+    assert model.model_fields.keys() == shown.keys()
+
+
+def test_an_empty_store_has_nothing_to_show(tmp_path: Path) -> None:
+    with gated_service(tmp_path) as place:
+        found = stats(place.api)
+        assert found["active"] == {"PENDING": 0, "RUNNING": 0, "PAUSED": 0}
+        assert found["totals"] == dict.fromkeys(STATES, 0)
+        assert len(found["series"]) == len(found["hops"]["series"]) == 60
+        assert found["workflows"] == []
+        assert (found["hops"]["p50_ms"], found["hops"]["samples"]) == (None, 0)
+        assert (found["dead_letters"], found["inbox"], found["truncated"]) == (0, 0, False)
+        assert found["tasks"] == {"waiting": 0, "running": 0}
+        assert (found["workers"], found["orchestrators"]) == (1, 1)
+
+
+def test_everything_that_happens_is_counted_where_it_belongs(tmp_path: Path) -> None:
+    with gated_service(tmp_path) as place:
+        api = place.api
+        for _ in range(3):
+            api.ended(document("fine", {"a": "", "b": "a"}))
+        api.ended(failing("bad"))
+        running, paused, cancelled = (api.start(gated(name, "a", "b")) for name in ("running", "paused", "cancelled"))
+        for name in ("running", "paused", "cancelled"):
+            place.gates.until_asked(f"{name} a")
+        api.post(f"/executions/{paused}/pause")
+        api.until_state(paused, "PAUSED")
+        api.post(f"/executions/{cancelled}/cancel")
+        api.until_state(cancelled, "CANCELLED")
+        found = stats(api, seconds=3600, buckets=20)
+        assert found["active"] == {"PENDING": 0, "RUNNING": 1, "PAUSED": 1}
+        wanted = {"COMPLETED": 3, "FAILED": 1, "CANCELLED": 1, "RUNNING": 1, "PAUSED": 1, "PENDING": 0}
+        assert found["totals"] == wanted
+        assert {state: sum(each[state] for each in found["series"]) for state in STATES} == wanted
+        assert found["dead_letters"] == 1
+        assert found["tasks"]["running"] >= 1
+        assert found["workflows"][0] == {
+            "workflow": "bad", "total": 1, "completed": 0, "failed": 1, "cancelled": 0, "active": 0,
+            "failure_rate": 1.0,
+        }  # fmt: skip
+        assert [each["workflow"] for each in found["workflows"]] == ["bad", "fine", "cancelled", "paused", "running"]
+        assert_hops(found["hops"])
+        assert api.state(running) == "RUNNING"
+
+
+def assert_hops(hops: dict[str, Any]) -> None:
+    assert hops["samples"] >= 4, "two nodes that completed, two of the one that failed"
+    assert 0 <= hops["p50_ms"] <= hops["p95_ms"] < 60_000
+    assert any(each["p50_ms"] is not None for each in hops["series"])
+    assert any(each["p50_ms"] is None for each in hops["series"])
+
+
+def test_on_redis_and_postgresql_it_is_the_same_a_moment_later(tmp_path: Path) -> None:
+    with gated_service(tmp_path, store=redis_url(), database=database_url()) as place:
+        api = place.api
+        api.ended(document("fine", {"a": "", "b": "a"}))
+        api.start(gated("held", "a"))
+        place.gates.until_asked("held a")
+
+        def look() -> dict[str, Any] | None:
+            found = stats(api, buckets=30)
+            return found if found["totals"]["COMPLETED"] and found["hops"]["samples"] else None
+
+        found = until_now(look, "the end is in PostgreSQL")
+        assert found["active"] == {"PENDING": 0, "RUNNING": 1, "PAUSED": 0}
+        assert found["totals"] == {**dict.fromkeys(STATES, 0), "COMPLETED": 1, "RUNNING": 1}
+        assert (found["tasks"], found["workers"], found["orchestrators"]) == ({"waiting": 0, "running": 1}, 1, 1)
+        assert found["hops"]["samples"] == 2
+        assert api.shown("/workflows/fine/stats")["states"]["COMPLETED"] == 1
+        until_now(lambda: stats(api, buckets=31)["inbox"] == 0, "everything is committed")
+        place.gates.open("held a")
+
+
+def test_what_waits_for_its_trigger_is_pending(tmp_path: Path) -> None:
+    with gated_service(tmp_path) as place:
+        place.api.store(document("waits", {"a": ""}))
+        answer = place.api.send(
+            "POST", "/v1/workflow", b'{"name": "w", "dag": {"nodes": [{"id": "a", "handler": "noop"}]}}',
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        assert answer.status == 201, answer
+        found = stats(place.api, buckets=30)
+        assert (found["active"]["PENDING"], found["totals"]["PENDING"]) == (1, 1)
+        assert found["workflows"][0]["active"] == 1
+
+
+def test_buckets_are_one_after_another_and_the_last_has_now_in_it(api: Caller) -> None:
+    for seconds, buckets in ((60, 60), (3600, 12), (604_800, 200), (100, 7), (60, 1)):
+        found = stats(api, seconds=seconds, buckets=buckets)
+        assert found["bucket_seconds"] == pytest.approx(seconds / buckets)
+        at = [datetime.fromisoformat(each["at"]).timestamp() for each in found["series"]]
+        assert [each["at"] for each in found["hops"]["series"]] == [each["at"] for each in found["series"]]
+        assert len(at) == buckets
+        assert found["series"][0]["at"] == found["since"]
+        widths = [after - before for before, after in pairwise(at)]
+        assert widths == pytest.approx([seconds / buckets] * (buckets - 1), abs=0.002)
+        now = datetime.fromisoformat(found["now"]).timestamp()
+        assert at[-1] - 0.002 <= now <= at[-1] + seconds / buckets + 0.002
+
+
+def test_an_answer_is_shared_for_a_moment_and_then_made_again(api: Caller) -> None:
+    found = at_once(8, lambda _: api.shown("/stats", seconds=7200, buckets=11))
+    assert len({each["now"] for each in found}) <= 2
+    until_now(lambda: api.shown("/stats", seconds=7200, buckets=11)["now"] > found[0]["now"], "a newer answer")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [{"seconds": 59}, {"seconds": 604_801}, {"buckets": 0}, {"buckets": 201}, {"seconds": "1h"}, {"buckets": 1.5}],
+)
+def test_a_window_that_is_too_wide_or_too_fine_is_refused(api: Caller, query: dict[str, Any]) -> None:
+    assert_problem(api.get("/stats", **query), 422, "invalid_request")
+
+
+def test_a_workflow_shows_how_its_nodes_do_in_the_order_of_the_plan(api: Caller) -> None:
+    retry = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
+    nodes = [
+        {"id": "z", "handler": "echo", "config": {"n": 1}},
+        {"id": "m", "handler": "tell", "dependencies": ["z"], "config": {"until": 2}, "retry": retry},
+        {"id": "a", "handler": "echo", "dependencies": ["m"], "condition": "1 > 2"},
+        {"id": "out", "handler": "output", "dependencies": ["m"], "config": {"n": "{{ z.n }}"}},
+    ]
+    for _ in range(2):
+        api.ended({"name": "nodes", "nodes": nodes})
+    found = api.shown("/workflows/nodes/stats")
+    assert_described(found, schemas.WorkflowStats)
+    assert (found["name"], found["version"], found["sampled"]) == ("nodes", None, 2)
+    assert found["states"] == {"COMPLETED": 2, "FAILED": 0, "CANCELLED": 0}
+    assert 0 < found["p50_seconds"] <= found["p95_seconds"]
+    z, m, a, out = found["nodes"]
+    assert [node["node_id"] for node in (z, m, a, out)] == ["z", "m", "a", "out"]
+    assert [node["handler"] for node in (z, m, a, out)] == ["echo", "tell", "echo", "output"]
+    assert (m["count"], m["failed"], m["attempts"], m["failure_rate"]) == (2, 0, 4, 0.0)
+    assert 0 <= m["p50_seconds"] <= m["p95_seconds"]
+    assert (a["count"], a["skipped"], a["p50_seconds"]) == (0, 2, None)
+    assert (out["count"], out["p50_seconds"]) == (2, None), "a data node takes no time of a worker"
+
+
+def test_a_workflow_that_fails_shows_where(api: Caller) -> None:
+    api.ended(failing("fails"))
+    found = api.shown("/workflows/fails/stats")
+    by_name = {node["node_id"]: node for node in found["nodes"]}
+    assert found["states"]["FAILED"] == 1
+    assert found["p50_seconds"] is None, "none has completed"
+    assert (by_name["bad"]["failed"], by_name["bad"]["failure_rate"]) == (1, 1.0)
+    assert (by_name["after"]["skipped"], by_name["after"]["count"]) == (1, 0)
+
+
+def test_a_version_counts_alone_and_a_sample_is_the_newest(api: Caller) -> None:
+    for nodes in ({"a": ""}, {"b": "", "c": "b"}):
+        for _ in range(2):
+            api.ended(document("versions", nodes))
+    api.put("/workflows/versions/aliases/stable", {"version": 1})
+    first = api.shown("/workflows/versions/stats", version=1)
+    assert (first["version"], first["sampled"], [node["node_id"] for node in first["nodes"]]) == (1, 2, ["a"])
+    assert api.shown("/workflows/versions/stats", version="stable") == first
+    assert api.shown("/workflows/versions@1/stats") == first
+    both = api.shown("/workflows/versions/stats")
+    assert (both["version"], both["sampled"]) == (None, 4)
+    assert [(node["node_id"], node["count"]) for node in both["nodes"]] == [("b", 2), ("c", 2), ("a", 2)]
+    newest = api.shown("/workflows/versions/stats", sample=1)
+    assert (newest["sampled"], [node["node_id"] for node in newest["nodes"]]) == (1, ["b", "c"])
+
+
+def test_a_workflow_that_never_ran_has_its_nodes_and_no_numbers(place: Place) -> None:
+    place.api.store(document("idle", {"a": ""}))
+    found = place.api.shown("/workflows/idle/stats")
+    assert (found["sampled"], found["p95_seconds"], found["nodes"][0]["count"]) == (0, None, 0)
+    unfinished = place.api.start(gated("unfinished stats", "a"))
+    place.gates.until_asked("unfinished stats a")
+    assert place.api.shown(f"/workflows/{segment('unfinished stats')}/stats")["sampled"] == 0, "it hasn't ended"
+    place.gates.open("unfinished stats a")
+    place.api.until_state(unfinished, "COMPLETED")
+
+
+def test_a_workflow_or_version_that_is_not_there_is_not_found(api: Caller) -> None:
+    api.store(document("here", {"a": ""}))
+    for path, query in (("nobody", {}), ("here", {"version": 2}), ("here", {"version": "stable"})):
+        assert_problem(api.get(f"/workflows/{path}/stats", **query), 404, "not_found")
+    for query in ({"sample": 0}, {"sample": 501}, {"version": "x" * 65}):
+        assert_problem(api.get("/workflows/here/stats", **query), 422, "invalid_request")
+
+
+def test_a_name_that_ends_in_stats_is_a_name(api: Caller) -> None:
+    api.store(document("team/stats", {"a": ""}))
+    api.store(document("stats", {"a": ""}))
+    assert api.shown(f"/workflows/{segment('team/stats')}")["name"] == "team/stats"
+    assert api.shown("/workflows/stats")["name"] == "stats"
+    assert api.shown(f"/workflows/{segment('team/stats')}/stats")["sampled"] == 0
+    assert api.shown("/workflows/stats/stats")["name"] == "stats"

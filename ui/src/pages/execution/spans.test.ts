@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+import type { NodeNow } from '../../graph/model';
+import { spansOf, ticks } from './spans';
+
+const base = { handler: 'noop', level: 0, optional: false, reason: null, attempt: 1, error: null };
+const at = (second: number) => `2026-01-31T12:00:${String(second).padStart(2, '0')}.000Z`;
+
+it('puts nodes in the order in which they were queued, and leaves out what never ran', () => {
+  const nodes: NodeNow[] = [
+    { ...base, id: 'late', state: 'RUNNING', queued_at: at(3), started_at: at(4), finished_at: null },
+    { ...base, id: 'early', state: 'COMPLETED', queued_at: at(1), started_at: at(5), finished_at: at(6) },
+    { ...base, id: 'data', state: 'COMPLETED', queued_at: null, started_at: null, finished_at: at(2) },
+    { ...base, id: 'skipped', state: 'SKIPPED', queued_at: null, started_at: null, finished_at: at(2) },
+    { ...base, id: 'pending', state: 'PENDING', queued_at: null, started_at: null, finished_at: null },
+  ];
+  expect(spansOf(nodes).map((span) => [span.id, span.to === null])).toEqual([
+    ['early', false],
+    ['data', false],
+    ['late', true],
+  ]);
+});
+
+it('draws a handful of lines on any scale', () => {
+  for (const length of [3, 70, 900, 12_345, 3_600_000, 86_400_000 * 30]) {
+    const found = ticks(length);
+    expect(found[0]).toBe(0);
+    expect(found.length).toBeGreaterThan(2);
+    expect(found.length).toBeLessThan(14);
+  }
+  expect(ticks(0)).toEqual([0]);
+});
