@@ -17,7 +17,11 @@ from tests.waiting import PATIENCE_SECONDS, until_now
 
 
 class Gates:
-    """`gate` waits until the gate that its config names is opened; `tell` logs; `grow` answers a long text."""
+    """`gate` waits until the gate that its config names is opened; `tell` logs; `grow` answers a long text.
+
+    `gate` logs the `lines` of its config before it waits. With `fails`, every attempt has a gate of its own, and that
+    attempt fails behind it.
+    """
 
     def __init__(self) -> None:
         self._open: defaultdict[str, threading.Event] = defaultdict(threading.Event)
@@ -44,9 +48,14 @@ class Gates:
         with self._lock:
             return self._open[name]
 
-    def _wait(self, config: dict[str, Any], _ctx: Context) -> dict[str, Any]:
-        self.passed.append(config["gate"])
-        assert self._of(config["gate"]).wait(PATIENCE_SECONDS)
+    def _wait(self, config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        for line in config.get("lines", ()):
+            ctx.log.info("%s at attempt %s", line, ctx.attempt)
+        gate = f"{config['gate']} {ctx.attempt}" if "fails" in config else config["gate"]
+        self.passed.append(gate)
+        assert self._of(gate).wait(PATIENCE_SECONDS)
+        if ctx.attempt == config.get("fails"):
+            raise RuntimeError("behind the gate")
         return {"gate": config["gate"]}
 
 

@@ -254,8 +254,8 @@ def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
     async def scenario() -> None:
         stores: Any = MemoryStores(lambda: 1000.0)
 
-        async def workers() -> list[dict[str, Any]]:
-            about = {"queues": ["echo"], "running": 1, "heartbeats": 7}
+        async def workers(_most_tasks: int) -> list[dict[str, Any]]:
+            about = {"queues": ["echo"], "running": 1, "heartbeats": 7, "started_at": None, "tasks": []}
             return [
                 {"worker_id": name, **about, "seconds_since_heartbeat": seconds}
                 for name, seconds in (("alive", 4.9), ("slow", 14.0), ("dead", 15.1))

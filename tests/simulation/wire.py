@@ -13,8 +13,8 @@ from tests.simulation.split import Halves, SplitStores
 
 FAULTY = {
     "acquire", "renew", "release", "append", "receive", "load", "commit", "due", "next_due", "active", "fetch", "held",
-    "report", "started", "heartbeat", "workers", "reap", "leave", "create", "execution", "intent", "put", "get",
-    "attend", "depart", "known", "intents", "wishes", "built", "outbox", "changes", "taken", "wipe", "restore",
+    "report", "started", "share_logs", "heartbeat", "workers", "reap", "leave", "create", "execution", "intent", "put",
+    "get", "attend", "depart", "known", "intents", "wishes", "built", "outbox", "changes", "taken", "wipe", "restore",
     "mark_built", "put_copies", "commit_number", "raise_generation", "unfinished",
 }  # fmt: skip
 WAITS = {"receive", "fetch"}

@@ -90,6 +90,7 @@ class World:
     async def work(self, config: dict[str, Any], context: Context) -> dict[str, Any]:
         self.notes.append((context.execution_id, context.node_id, context.attempt))
         if config["seconds"]:
+            context.heartbeat("at work")  # which a worker shows while it waits
             await asyncio.sleep(config["seconds"])
         if config["fails"] >= 9 and context.attempt % 2:
             raise Terminal("never")

@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,45 @@ def tell(_config: Any, ctx: Context) -> Any:
     logging.getLogger("elsewhere").warning("from logging")
     ctx.heartbeat({"done": 1})
     return [ctx.execution_id, ctx.node_id, ctx.attempt, ctx.idempotency_key, ctx.deadline, dict(ctx.inputs)]
+
+
+@handler("processes.log_and_end", runs_in="process")
+def log_and_end(config: dict[str, Any], ctx: Context) -> None:
+    ctx.log.info("before the end é")
+    if config["how"] == "hang":
+        signal.pause()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@handler("processes.chatter", runs_in="process")
+def chatter(config: dict[str, Any], ctx: Context) -> None:
+    for number in range(config["lines"]):
+        ctx.heartbeat(number)
+
+
+_called_again = threading.Event()
+_threads: list[threading.Thread] = []
+
+
+@handler("processes.log_elsewhere", runs_in="process")
+def log_elsewhere(_config: Any, ctx: Context) -> None:
+    """In a process that it forks, and in a thread that goes on until the next call."""
+    if os.fork() == 0:
+        ctx.heartbeat("in a fork")
+        os._exit(0)
+    os.wait()
+    ctx.heartbeat("here")
+    if _threads:
+        _called_again.set()
+        _threads[0].join()
+    else:
+        _threads.append(threading.Thread(target=_log_late, args=(ctx,)))
+        _threads[0].start()
+
+
+def _log_late(ctx: Context) -> None:
+    _called_again.wait()
+    ctx.heartbeat("too late")
 
 
 @handler("processes.leak", runs_in="process")
@@ -225,6 +265,40 @@ def test_a_handler_in_a_process_is_told_what_it_works_for_and_its_log_is_kept() 
             assert "INFO at work" in event.logs
             assert "WARNING from logging" in event.logs
             assert 'heartbeat {"done":1}' in event.logs
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(("how", "category"), [("die", "lost"), ("hang", "timeout")])
+def test_what_a_handler_logged_before_its_process_was_killed_is_kept(how: str, category: str) -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine(), worker_processes=1) as place:
+            await place.run("processes.pid")  # so that the time isn't spent on starting Python
+            event = await place.run("processes.log_and_end", {"how": how}, timeout_seconds=1.0)
+            assert error_of(event).category == category
+            assert event.logs.endswith("INFO before the end é")
+
+    asyncio.run(scenario())
+
+
+def test_a_log_of_a_process_that_is_too_long_keeps_its_beginning() -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine(), worker_processes=1, log_max_bytes=30) as place:
+            for _ in range(2):
+                event = await place.run("processes.chatter", {"lines": 9})
+                assert event.logs.splitlines() == [
+                    "heartbeat 0", "heartbeat 1", "(7 more lines dropped: the log is full)",
+                ]  # fmt: skip
+
+    asyncio.run(scenario())
+
+
+def test_forked_processes_and_threads_that_go_on_do_not_get_between_the_answers() -> None:
+    async def scenario() -> None:
+        async with Workplace(*_mine(), worker_processes=1) as place:
+            logs = [(await place.run("processes.log_elsewhere")).logs for _ in range(2)]
+            assert logs == ['heartbeat "here"'] * 2
+            assert output_of(await place.run("processes.echo", {"a": 1})) == {"a": 1}
 
     asyncio.run(scenario())
 

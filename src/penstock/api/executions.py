@@ -202,7 +202,7 @@ def _node_routes(router: APIRouter, service: Service) -> None:
         if not is_written(request, "logs"):
             return await node(execution_id, f"{node_id}/logs")
         texts = await service.executions.logs(execution_id, node_id)
-        items = [{"attempt": attempt, "text": text} for attempt, text in sorted(texts.items())]
+        items = [{"attempt": each.attempt, "text": each.text, "live": each.live} for each in texts]
         return answer({"node_id": node_id, "items": items, "next_cursor": None})
 
     @router.get(

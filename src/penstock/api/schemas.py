@@ -107,6 +107,7 @@ class HistoryItem(BaseModel):
 class LogItem(BaseModel):
     attempt: int
     text: str
+    live: bool = Field(description="The attempt runs, and this is what it has logged so far.")
 
 
 class Requested(BaseModel):
@@ -233,11 +234,23 @@ class Me(BaseModel):
     scopes: list[str] = Field(description="All that this caller may use.")
 
 
+class HeldTask(BaseModel):
+    execution_id: str
+    node_id: str
+    attempt: int
+    handler: str
+    queue: str
+    workflow: str
+    seconds: float | None = Field(description="For how long the worker has had it, if that is known.")
+
+
 class Worker(BaseModel):
     worker_id: str
     queues: list[str]
     running: int
     heartbeats: int
+    started_at: str | None
+    tasks: list[HeldTask] = Field(description="What it holds, at most 100 of them.")
 
 
 class Orchestrator(BaseModel):

@@ -129,7 +129,7 @@ def workers(**options: Any) -> None:
         if not items:
             print(f"no {kind}")
             continue
-        columns = list(items[0])
+        columns = [name for name in items[0] if name != "tasks"]  # with --json they are all there
         rows = [[_cell(item.get(name)) for name in columns] for item in items]
         show_table([name.replace("_", " ") for name in columns], rows, whole=("worker id", "name", "queue"))
 

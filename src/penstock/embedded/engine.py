@@ -149,8 +149,8 @@ class Engine:
                 yield line
 
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]:
-        """What the node's handler logged, by attempt."""
-        return await self.service.executions.logs(execution_id, node_id)
+        """What the node's handler logged, by attempt; of one that runs, what there is so far."""
+        return {each.attempt: each.text for each in await self.service.executions.logs(execution_id, node_id)}
 
     async def cancel(self, execution_id: str) -> None:
         """Raises `Conflict` if it has ended, `NotFound` if there is none; so do `pause` and `resume`."""

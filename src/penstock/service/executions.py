@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,6 +27,16 @@ from penstock.stores.records import ExecutionRow, FeedPart, Search
 MOST_READS = 16
 """At once, of executions whose end was told."""
 AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
+
+OUT = (NodeState.QUEUED, NodeState.RUNNING)
+"""A worker may have the node's task: that it has begun is heard of later, or never."""
+
+
+class LogText(NamedTuple):
+    attempt: int
+    text: str
+    live: bool = False
+    """The attempt runs, and there may be more to come."""
 
 
 class Executions:
@@ -87,13 +97,27 @@ class Executions:
             "error": shown["error"],
         }
 
-    async def logs(self, execution_id: str, node_id: str) -> dict[int, str]:
-        """What the node's handler logged, by attempt."""
+    async def logs(self, execution_id: str, node_id: str) -> list[LogText]:
+        """What the node's handler logged, attempt by attempt, with what a running one has logged so far."""
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         if node_id not in stored.runs and node_id not in plan.numbers:
             raise NotFound(no_node(node_id, plan))
-        return {attempt: text for node, attempt, text in stored.logs if node == node_id}
+        kept = {attempt: LogText(attempt, text) for node, attempt, text in stored.logs if node == node_id}
+        live = await self._live_log(stored, node_id)
+        if live is not None:
+            kept.setdefault(live.attempt, live)
+        return sorted(kept.values())
+
+    async def _live_log(self, stored: Stored, node_id: str) -> LogText | None:
+        run = stored.runs.get(node_id)
+        if run is None or run.state not in OUT:
+            return None
+        key = (stored.record.execution_id, node_id, stored.record.generation, run.attempt)
+        with suppress(StoreError):  # what is stored is shown all the same
+            text = await self._stores.queue.live_log(key)
+            return LogText(run.attempt, text, live=True) if text else None
+        return None
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition]:
         lines = await self._stores.cold.history(execution_id, after)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, Protocol, cast
 
 from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.service import Orchestrator
+from penstock.orchestrator.view import time_text
 from penstock.stores.base import Stores
 from penstock.worker.runtime import Worker
+
+MOST_TASKS = 100
+"""Of one worker, in a list of workers."""
 
 
 class Fleet(Protocol):
@@ -30,8 +35,9 @@ class EmbeddedFleet:
     async def workers(self) -> list[dict[str, Any]]:
         beats: Mapping[str, int] = await self._stores.queue.workers()
         me = self._worker
-        running, heartbeats = me.running, beats.get(me.worker_id, 0)
-        return [{"worker_id": me.worker_id, "queues": sorted(me.queues), "running": running, "heartbeats": heartbeats}]
+        about = {"worker_id": me.worker_id, "queues": sorted(me.queues), "running": me.running}
+        about["heartbeats"] = beats.get(me.worker_id, 0)
+        return [{**about, "started_at": time_text(me.started_at), "tasks": _tasks(me.held())}]
 
     async def orchestrators(self) -> list[dict[str, Any]]:
         return [{"name": self._orchestrator.name, "partitions": sorted(self._orchestrator.owned)}]
@@ -44,7 +50,8 @@ class EmbeddedFleet:
 
 
 class _Workers(Protocol):
-    async def worker_details(self) -> list[dict[str, Any]]: ...
+    async def worker_details(self, most_tasks: int) -> list[dict[str, Any]]:
+        """`started_at` is a number, or None; `tasks` has pairs of a task and for how many seconds the worker has it."""
 
 
 class _Orchestrators(Protocol):
@@ -60,8 +67,12 @@ class ScaledFleet:
 
     async def workers(self) -> list[dict[str, Any]]:
         """Without those that have been silent for so long that the reaper takes their tasks."""
-        found = await cast("_Workers", self._stores.queue).worker_details()
-        return [each for each in found if each["seconds_since_heartbeat"] < DEAD_SECONDS]
+        found = await cast("_Workers", self._stores.queue).worker_details(MOST_TASKS)
+        return [
+            {**each, "started_at": time_text(each["started_at"]), "tasks": _tasks(each["tasks"])}
+            for each in found
+            if each["seconds_since_heartbeat"] < DEAD_SECONDS
+        ]
 
     async def orchestrators(self) -> list[dict[str, Any]]:
         return await cast("_Orchestrators", self._stores.hot).orchestrator_details()
@@ -79,3 +90,12 @@ async def _queues(stores: Stores) -> list[dict[str, Any]]:
     return [
         {"queue": name, "waiting": waiting, "running": running} for name, (waiting, running) in sorted(depths.items())
     ]
+
+
+def _tasks(held: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
+    """Of tasks, or of what a store has read of them."""
+    return [
+        {"execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt, "handler": task.handler,
+         "queue": task.queue, "workflow": task.workflow, "seconds": None if seconds is None else round(seconds, 3)}
+        for task, seconds in islice(held, MOST_TASKS)
+    ]  # fmt: skip

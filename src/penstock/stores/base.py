@@ -199,6 +199,15 @@ class TaskQueue(Protocol):
     async def heartbeat(self, worker_id: str, queues: Collection[str], held: Collection[Stop]) -> list[Stop]:
         """I live. Answers which of the held tasks aren't this worker's any more."""
 
+    async def share_logs(self, texts: Mapping[tuple[str, str, int, int], str]) -> None:
+        """What running tasks have logged so far, in place of what was shared before; an empty text takes it away.
+
+        Only to look at: it is kept for a minute at least, not for ever, and perhaps for longer than the task runs.
+        """
+
+    async def live_log(self, key: tuple[str, str, int, int]) -> str:
+        """What was shared of a task; empty if there is nothing. Whether it still runs, its node's state says."""
+
     async def workers(self) -> Mapping[str, int]:
         """The heartbeat counter of each known worker."""
 

@@ -27,6 +27,7 @@ class MemoryTaskQueue:
         self._ranked: dict[str, dict[int, deque[tuple[Key, Task]]]] = {}
         """By queue and priority: the few tasks whose priority isn't 0."""
         self._held: dict[Key, tuple[str, Task]] = {}
+        self._logs: dict[Key, str] = {}
         self._beats: dict[str, int] = {}
         self._on_hold: dict[str, list[Task]] = {}
         self._stopped: set[Key] = set()
@@ -135,6 +136,14 @@ class MemoryTaskQueue:
         self._beats[worker_id] = self._beats.get(worker_id, 0) + 1
         return [stop for stop in held if not self._is_held(worker_id, stop)]
 
+    async def share_logs(self, texts: Mapping[Key, str]) -> None:
+        """Also forgets what is over: a worker that was declared dead takes nothing away."""
+        logs = {**self._logs, **texts}
+        self._logs = {key: text for key, text in logs.items() if text and key in self._held}
+
+    async def live_log(self, key: Key) -> str:
+        return self._logs.get(key, "")
+
     async def workers(self) -> Mapping[str, int]:
         return dict(self._beats)
 
@@ -151,6 +160,7 @@ class MemoryTaskQueue:
         keys = [key for key, (holder, _) in self._held.items() if holder == worker_id and mine(key[0])]
         for key in keys:
             del self._held[key]
+            self._logs.pop(key, None)
         self._append(TaskLost(*key, worker_id) for key in keys)
         if not any(holder == worker_id for holder, _ in self._held.values()):
             self._beats.pop(worker_id, None)

@@ -133,6 +133,11 @@ class Attempt:
     def clean(self, value: Any) -> Any:
         return redact(value, self.secrets) if self.secrets else value
 
+    def logs(self) -> str:
+        """What its handler has logged so far, without secrets."""
+        text = self.log.text()
+        return str(redact(text, self.secrets)) if self.secrets and text else text
+
     def wait(self) -> None:
         """It needs a thread or a process first, and has no time to lose meanwhile."""
         self.end()
@@ -151,7 +156,7 @@ async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runner
             task = attempt.task
             return TaskSucceeded(
                 task.execution_id, task.node, task.generation, task.attempt, runners.worker_id, attempt.started_at,
-                value, _logs(attempt),
+                value, attempt.logs(),
             )  # fmt: skip
     except asyncio.CancelledError as error:
         if attempt.stopped is None:
@@ -229,9 +234,8 @@ async def _call_process(attempt: Attempt, handler: Handler, config: Any, task: T
         return Request(handler.name, data, fields, task.inputs, limit, list(attempt.secrets))
 
     attempt.wait()
-    reply = await runners.processes.run(origin_of(handler), begin)
-    if reply.logs:
-        attempt.log.write(reply.logs)
+    reply = await runners.processes.run(origin_of(handler), begin, attempt.log.write)
+    attempt.log.drop(reply.dropped)
     if reply.error is not None:
         raise RemoteFailure(reply.error, retryable=reply.retryable, after=reply.retry_after)
     return msgspec.Raw(reply.output or b"null")
@@ -329,7 +333,7 @@ def _failed(attempt: Attempt, error: BaseException, worker_id: str) -> TaskFaile
         described = msgspec.convert(redact(msgspec.to_builtins(described), attempt.secrets), TaskError)
     return TaskFailed(
         task.execution_id, task.node, task.generation, task.attempt, worker_id, attempt.started_at, described,
-        retryable, after, _logs(attempt),
+        retryable, after, attempt.logs(),
     )  # fmt: skip
 
 
@@ -338,8 +342,3 @@ def stopped_event(attempt: Attempt, worker_id: str) -> TaskFailed | None:
         return None
     seconds = attempt.task.timeout_seconds
     return _failed(attempt, Retryable(f"the handler didn't finish within {seconds:g} s", category="timeout"), worker_id)
-
-
-def _logs(attempt: Attempt) -> str:
-    text = attempt.log.text()
-    return str(redact(text, attempt.secrets)) if attempt.secrets and text else text

@@ -1,13 +1,16 @@
 """The other side of `runs_in="process"`: a process that runs one handler call after another.
 
 Started as `python -m penstock.worker.child ORIGIN…`, where an origin is a module's name or a script's path. Requests
-come on standard input, replies go to what was standard output; what a handler prints goes to standard error.
+come on standard input, replies go to what was standard output; what a handler prints goes to standard error. What it
+logs goes to the worker line by line.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
+from contextlib import suppress
 from typing import BinaryIO
 
 import msgspec
@@ -17,8 +20,52 @@ from penstock.worker.context import Context
 from penstock.worker.loading import load_handlers
 from penstock.worker.logs import AttemptLog, capture_logging, current_log
 from penstock.worker.outcome import describe, encode_output, is_retryable, retry_after
-from penstock.worker.protocol import LENGTH, READY, Reply, Request
+from penstock.worker.protocol import LENGTH, READY, Line, Reply, Request
 from penstock.worker.registry import Handler, registered
+
+
+class Mouth:
+    """What is said to the worker. Any thread of a handler may log, and not all end when the handler returns."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._process = stream, os.getpid()
+        self._lock = threading.RLock()  # a signal's handler may log in the middle of a line
+        self._log: ToldLog | None = None
+
+    def begin(self, limit: int) -> ToldLog:
+        self._log = ToldLog(limit, self)
+        return self._log
+
+    def tell(self, log: ToldLog, line: str) -> None:
+        if os.getpid() != self._process:
+            return  # of a process that the handler has forked
+        with self._lock, suppress(OSError):  # the worker is gone: that is no failure of the handler's
+            if log is self._log:
+                self._say(Line(line))
+
+    def end(self, reply: Reply) -> None:
+        with self._lock:
+            self._log = None
+            self._say(reply)
+
+    def _say(self, what: Line | Reply) -> None:
+        data = msgspec.msgpack.encode(what)
+        self._stream.write(LENGTH.pack(len(data)) + data)
+        self._stream.flush()
+
+
+class ToldLog(AttemptLog):
+    """What it keeps, the worker is told."""
+
+    __slots__ = ("_mouth",)
+
+    def __init__(self, limit: int, mouth: Mouth) -> None:
+        super().__init__(limit)
+        self._mouth = mouth
+
+    def keep(self, line: str) -> None:
+        super().keep(line)
+        self._mouth.tell(self, line)
 
 
 def main() -> None:
@@ -28,11 +75,9 @@ def main() -> None:
     load_handlers(sys.argv[1:])
     replies.write(READY)
     replies.flush()
-    requests = sys.stdin.buffer
+    requests, mouth = sys.stdin.buffer, Mouth(replies)
     while (request := _read(requests)) is not None:
-        data = msgspec.msgpack.encode(_run(request))
-        replies.write(LENGTH.pack(len(data)) + data)
-        replies.flush()
+        mouth.end(_run(request, mouth.begin(request.log_bytes)))
 
 
 def _read(stream: BinaryIO) -> Request | None:
@@ -49,16 +94,15 @@ def _find(name: str) -> Handler:
     return handler
 
 
-def _run(request: Request) -> Reply:
-    log = AttemptLog(request.log_bytes)
+def _run(request: Request, log: ToldLog) -> Reply:
     current_log.set(log)
     try:
         handler = _find(request.handler)
         context = Context(**request.context, inputs=request.inputs, on_heartbeat=log.heartbeat)
         value = handler.function(*handler.arguments(msgspec.json.decode(request.config), context))
-        return Reply(encode_output(value), None, False, None, log.text())  # noqa: FBT003 -- a record
+        return Reply(encode_output(value), None, False, None, log.dropped)  # noqa: FBT003 -- a record
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it is the handler's failure
-        return Reply(None, describe(error, request.secrets), is_retryable(error), retry_after(error), log.text())
+        return Reply(None, describe(error, request.secrets), is_retryable(error), retry_after(error), log.dropped)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,11 @@ class AttemptLog:
         self._limit, self._bytes, self._dropped = limit, 0, 0
         self._lines: list[str] | None = None  # most attempts log nothing
 
+    @property
+    def version(self) -> int:
+        """Changes when there is more to read; how many lines are dropped once it is full isn't worth telling anew."""
+        return (len(self._lines) if self._lines else 0) + bool(self._dropped)
+
     def write(self, line: str) -> None:
         if not line.isascii():
             line = line.encode("utf-8", "backslashreplace").decode()  # half a character couldn't be stored
@@ -25,12 +30,24 @@ class AttemptLog:
             self._dropped += 1
         else:
             self._bytes += size
-            self._lines = self._lines or []
-            self._lines.append(line)
+            self.keep(line)
+
+    def keep(self, line: str) -> None:
+        """One for which there is room."""
+        self._lines = self._lines or []
+        self._lines.append(line)
 
     def heartbeat(self, detail: Any) -> None:
         """What `ctx.heartbeat(detail)` does: a line in the log."""
         self.write(f"heartbeat {json.dumps(detail, default=str, separators=(',', ':'))}")
+
+    def drop(self, lines: int) -> None:
+        """So many were dropped elsewhere, before they came here."""
+        self._dropped += lines
+
+    @property
+    def dropped(self) -> int:
+        return self._dropped
 
     def text(self) -> str:
         if self._dropped:

@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 
 from penstock.errors import Retryable
-from penstock.worker.protocol import LENGTH, READY, Reply, Request
+from penstock.worker.protocol import LENGTH, READY, Line, Reply, Request
 
 MAX_REPLY = 256 * 1024 * 1024
+OnLine = Callable[[str], None]
+_said = msgspec.msgpack.Decoder(Reply | Line)
 
 
 class ProcessDied(Retryable):
@@ -32,12 +34,15 @@ class ProcessRunner:
         self._idle: dict[str, list[asyncio.subprocess.Process]] = {}
         self._killed: list[asyncio.subprocess.Process] = []
 
-    async def run(self, origin: str, begin: Callable[[], Request]) -> Reply:
-        """`begin` is asked for the request when a process is there: waiting for one isn't the handler's time."""
+    async def run(self, origin: str, begin: Callable[[], Request], on_line: OnLine) -> Reply:
+        """`begin` is asked for the request when a process is there: waiting for one isn't the handler's time.
+
+        `on_line` is given what the handler logs, as it comes.
+        """
         async with self._slots:
             child = await self._take(origin)
             try:
-                reply = await _ask(child, begin())
+                reply = await _ask(child, begin(), on_line)
             except BaseException:
                 _kill(child)  # cancelled or broken: what it would answer next is anybody's guess
                 self._killed.append(child)
@@ -75,14 +80,18 @@ class ProcessRunner:
         self._killed.clear()
 
 
-async def _ask(child: asyncio.subprocess.Process, request: Request) -> Reply:
+async def _ask(child: asyncio.subprocess.Process, request: Request, on_line: OnLine) -> Reply:
     stdin, stdout = _pipes(child)
     data = msgspec.msgpack.encode(request)
     try:
         stdin.write(LENGTH.pack(len(data)) + data)
         await stdin.drain()
-        (size,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
-        return msgspec.msgpack.decode(await stdout.readexactly(min(size, MAX_REPLY)), type=Reply)
+        while True:
+            (size,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
+            said = _said.decode(await stdout.readexactly(min(size, MAX_REPLY)))
+            if isinstance(said, Reply):
+                return said
+            on_line(said.text)
     except (asyncio.IncompleteReadError, ConnectionError):
         raise ProcessDied(await child.wait()) from None
 

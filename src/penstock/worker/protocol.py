@@ -24,9 +24,16 @@ class Request(msgspec.Struct, array_like=True):
     """Values that may not come back in a text."""
 
 
-class Reply(msgspec.Struct, array_like=True):
+class Line(msgspec.Struct, array_like=True, tag="line"):
+    """Logged just now. Told at once: it can be read while the handler runs, and stays if its process is killed."""
+
+    text: str
+
+
+class Reply(msgspec.Struct, array_like=True, tag="reply"):
     output: bytes | None
     error: TaskError | None
     retryable: bool
     retry_after: float | None
-    logs: str
+    dropped: int
+    """Lines of the log that were too many."""

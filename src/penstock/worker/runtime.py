@@ -14,7 +14,7 @@ import os
 import secrets as random_tokens
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from penstock.stores.task_queue import Key, key_of
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.traces import active_tracer
 from penstock.worker.attempt import Attempt, run_attempt, run_traced, stopped_event
+from penstock.worker.live_logs import LiveLogs
 from penstock.worker.logs import capture_logging
 from penstock.worker.outcome import outcome_name
 from penstock.worker.processes import ProcessRunner
@@ -89,6 +90,8 @@ class Worker:
         self._is_cut_off = self._is_unsure = False
         """Unsure: something failed, and what this worker holds may not be what the store says."""
         self.attempts = 0
+        self.started_at: float | None = None
+        self._live_logs = LiveLogs(queue, self._running)
 
     def serve(self, queues: Iterable[str]) -> None:
         """Take tasks of these queues too, from now on."""
@@ -99,12 +102,23 @@ class Worker:
         """How many attempts are under way."""
         return len(self._running)
 
+    def held(self) -> Iterator[tuple[Task, float | None]]:
+        """What it has in hand, and for how many seconds each handler has run; None for one that hasn't been called."""
+        now = asyncio.get_running_loop().time()
+        for attempt in self._running.values():
+            yield attempt.task, None if attempt.began > now else now - attempt.began
+        for task in self._pending:
+            yield task, None
+
     def start(self) -> None:
         capture_logging()
+        self.started_at = self._clock()
         self._tracer = self._tracer or active_tracer()
         if self._metrics is not None:
             self._metrics.handlers.know([*BUILT_IN_HANDLERS, *(handler.name for handler in self.registry)])
-        services = (self._fetch(), self._report(), self._watch(), self._heartbeat())
+        services = (
+            self._fetch(), self._report(), self._watch(), self._heartbeat(), self._live_logs.keep_sharing(),
+        )  # fmt: skip
         self._services = [asyncio.create_task(service) for service in services]
 
     async def stop(self, grace_seconds: float | None = None) -> None:

@@ -90,7 +90,7 @@ export const listVersions = (name: string) =>
 export const getWorkflowGraph = (name: string, version?: string) =>
   data(client.GET(at('/workflows/{name}/graph'), { params: { path: { name }, query: { version } } }));
 
-export const getWorkflowStats = (name: string, version?: number) =>
+export const getWorkflowStats = (name: string, version?: string) =>
   data(client.GET(at('/workflows/{name}/stats'), { params: { path: { name }, query: { version } } }));
 
 export const setAlias = (name: string, alias: string, version: number) =>

@@ -266,6 +266,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/workflows/{name}/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Nodes and edges of a version
+         * @description `name` may be `name@stable` too.
+         */
+        get: operations["get_workflow_graph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workflows/{name}": {
         parameters: {
             query?: never;
@@ -538,6 +558,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/executions/bulk": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel, pause, resume or retry many executions
+         * @description One answer each, in the same order. `preview` only says what a retry would run.
+         */
+        post: operations["steer_executions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/dead-letters": {
         parameters: {
             query?: never;
@@ -566,6 +606,26 @@ export interface paths {
         put?: never;
         /** Retry many: one new execution for each that they belong to */
         post: operations["retry_dead_letters"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dead-letters/drop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drop many dead letters
+         * @description Those that are closed already, or aren't there, stay as they are and aren't counted.
+         */
+        post: operations["drop_dead_letters"];
         delete?: never;
         options?: never;
         head?: never;
@@ -650,6 +710,26 @@ export interface paths {
         };
         /** What waits and what runs */
         get: operations["list_queues"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who calls, and all that they may do
+         * @description `open`: no key was sent, and on this machine none is needed.
+         */
+        get: operations["get_me"];
         put?: never;
         post?: never;
         delete?: never;
@@ -873,6 +953,33 @@ export interface components {
              */
             at: string;
         };
+        /**
+         * BulkItem
+         * @description `made`, `runs` and `keeps` are of a retry.
+         */
+        BulkItem: {
+            /** Execution Id */
+            execution_id: string;
+            /** Ok */
+            ok: boolean;
+            /**
+             * Made
+             * @description The new execution.
+             */
+            made: string | null;
+            /** Runs */
+            runs: components["schemas"]["RetryRun"][] | null;
+            /** Keeps */
+            keeps: string[] | null;
+            error: components["schemas"]["ProblemDocument"] | null;
+        };
+        /** BulkItemPage */
+        BulkItemPage: {
+            /** Items */
+            items: components["schemas"]["BulkItem"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** Cancelled */
         Cancelled: {
             /** Execution Id */
@@ -1022,6 +1129,14 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** DroppedLetters */
+        DroppedLetters: {
+            /**
+             * Dropped
+             * @description How many of them were open.
+             */
+            dropped: number;
+        };
         /** Error */
         Error: {
             /** Category */
@@ -1076,6 +1191,11 @@ export interface components {
             priority: number;
             /** Retry Of */
             retry_of?: string | null;
+            /**
+             * Retried As
+             * @description The newest retry of it.
+             */
+            retried_as?: string | null;
         };
         /**
          * ExecutionState
@@ -1086,6 +1206,13 @@ export interface components {
         Graph: {
             /** Execution Id */
             execution_id: string;
+            /** State */
+            state: string;
+            /**
+             * Seq
+             * @description Of the last change in it: events after this one carry on from here.
+             */
+            seq: number;
             /** Nodes */
             nodes: components["schemas"]["GraphNode"][];
             /** Edges */
@@ -1110,6 +1237,21 @@ export interface components {
             reason?: string | null;
             /** Level */
             level: number;
+            /** Attempt */
+            attempt: number;
+            /** Queued At */
+            queued_at: string | null;
+            /** Started At */
+            started_at: string | null;
+            /** Finished At */
+            finished_at: string | null;
+            /**
+             * Error
+             * @description The message of its last error, at most 300 characters.
+             */
+            error: string | null;
+            /** Optional */
+            optional: boolean;
         };
         /** Health */
         Health: {
@@ -1276,6 +1418,20 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
+        /** Me */
+        Me: {
+            /** Open */
+            open: boolean;
+            /** Key Id */
+            key_id: string | null;
+            /** Name */
+            name: string | null;
+            /**
+             * Scopes
+             * @description All that this caller may use.
+             */
+            scopes: string[];
+        };
         /** Node */
         Node: {
             /** State */
@@ -1295,6 +1451,27 @@ export interface components {
             started_at?: string | null;
             /** Finished At */
             finished_at?: string | null;
+        };
+        /**
+         * NodeAttempt
+         * @description `at` and `error` are of one that failed.
+         */
+        NodeAttempt: {
+            /** Attempt */
+            attempt: number;
+            /** At */
+            at: string | null;
+            error: components["schemas"]["Error"] | null;
+            /** Worker Id */
+            worker_id?: string | null;
+            /** State */
+            state: string;
+            /** Queued At */
+            queued_at: string | null;
+            /** Started At */
+            started_at: string | null;
+            /** Finished At */
+            finished_at: string | null;
         };
         /** NodeDetail */
         NodeDetail: {
@@ -1318,19 +1495,48 @@ export interface components {
             /** Node Id */
             node_id: string;
             /** Handler */
-            handler: string | null;
+            handler: string;
             /** Dependencies */
             dependencies: string[];
             /** Condition */
-            condition?: string | null;
+            condition: string | null;
             /** Trigger Rule */
-            trigger_rule?: string | null;
-            /** Config */
+            trigger_rule: string;
+            /** Optional */
+            optional: boolean;
+            /** Queue */
+            queue: string;
+            /** Timeout Seconds */
+            timeout_seconds: number;
+            retry: components["schemas"]["Retry"];
+            /**
+             * Labels
+             * @description As they are written, and `metadata` too.
+             */
+            labels: unknown;
+            /** Metadata */
+            metadata: unknown;
+            /**
+             * Config
+             * @description As it is written.
+             */
             config: {
                 [key: string]: unknown;
             };
+            /**
+             * Resolved Config
+             * @description With every reference but those to secrets filled in.
+             */
+            resolved_config: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Unresolved
+             * @description Why there is no `resolved_config`.
+             */
+            unresolved: string | null;
             /** Attempts */
-            attempts: components["schemas"]["Attempt"][];
+            attempts: components["schemas"]["NodeAttempt"][];
         };
         /** NodeStats */
         NodeStats: {
@@ -1493,6 +1699,19 @@ export interface components {
             items: components["schemas"]["RetriedLetters"][];
             /** Next Cursor */
             next_cursor?: string | null;
+        };
+        /** Retry */
+        Retry: {
+            /** Max Attempts */
+            max_attempts: number;
+            /** Initial Delay Seconds */
+            initial_delay_seconds: number;
+            /** Multiplier */
+            multiplier: number;
+            /** Max Delay Seconds */
+            max_delay_seconds: number;
+            /** Jitter Seconds */
+            jitter_seconds: number;
         };
         /** RetryRun */
         RetryRun: {
@@ -1768,6 +1987,32 @@ export interface components {
              */
             failure_rate: number;
         };
+        /** WorkflowGraph */
+        WorkflowGraph: {
+            /** Name */
+            name: string;
+            /** Version */
+            version: number;
+            /** Nodes */
+            nodes: components["schemas"]["WorkflowGraphNode"][];
+            /** Edges */
+            edges: components["schemas"]["GraphEdge"][];
+        };
+        /** WorkflowGraphNode */
+        WorkflowGraphNode: {
+            /** Id */
+            id: string;
+            /** Handler */
+            handler: string;
+            /** Level */
+            level: number;
+            /** Condition */
+            condition: string | null;
+            /** Trigger Rule */
+            trigger_rule: string;
+            /** Optional */
+            optional: boolean;
+        };
         /** WorkflowStats */
         WorkflowStats: {
             /** Name */
@@ -1903,6 +2148,30 @@ export interface components {
             preview?: boolean;
         };
         /**
+         * SteerExecutions
+         * @example {
+         *       "action": "cancel",
+         *       "execution_ids": [
+         *         "0192",
+         *         "0193"
+         *       ]
+         *     }
+         * @example {
+         *       "action": "retry",
+         *       "execution_ids": [
+         *         "0192"
+         *       ],
+         *       "preview": true
+         *     }
+         */
+        SteerExecutions: {
+            /** @enum {unknown} */
+            action: "cancel" | "pause" | "resume" | "retry";
+            execution_ids: string[];
+            /** @description Of a retry: only say what would run and why. */
+            preview?: boolean;
+        };
+        /**
          * RetryDeadLetters
          * @description Which ones: by id, or all open ones that fit every filter.
          * @example {
@@ -1924,6 +2193,18 @@ export interface components {
             execution_id?: string;
             limit?: number;
             preview?: boolean;
+        };
+        /**
+         * DropDeadLetters
+         * @example {
+         *       "ids": [
+         *         1,
+         *         2
+         *       ]
+         *     }
+         */
+        DropDeadLetters: {
+            ids: number[];
         };
         /**
          * CreateKey
@@ -3813,6 +4094,112 @@ export interface operations {
             };
         };
     };
+    get_workflow_graph: {
+        parameters: {
+            query?: {
+                /** @description A number or an alias; the newest if left out. */
+                version?: string | null;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nodes and edges of a version */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkflowGraph"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description There is none */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     get_workflow: {
         parameters: {
             query?: {
@@ -4259,6 +4646,8 @@ export interface operations {
                 until?: string | null;
                 /** @description Part of the id or of the workflow's name. */
                 text?: string | null;
+                /** @description Retries of this execution. */
+                retry_of?: string | null;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description How many at most. */
@@ -4598,7 +4987,10 @@ export interface operations {
     };
     get_execution: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Also all its nodes with their outputs. */
+                nodes?: boolean;
+            };
             header?: never;
             path: {
                 execution_id: string;
@@ -5708,6 +6100,120 @@ export interface operations {
             };
         };
     };
+    steer_executions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SteerExecutions"];
+            };
+        };
+        responses: {
+            /** @description Cancel, pause, resume or retry many executions */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkItemPage"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The body isn't application/json */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
     list_dead_letters: {
         parameters: {
             query?: {
@@ -5862,6 +6368,120 @@ export interface operations {
             };
             /** @description There is none */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The body isn't application/json */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    drop_dead_letters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DropDeadLetters"];
+            };
+        };
+        responses: {
+            /** @description Drop many dead letters */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DroppedLetters"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6459,6 +7079,98 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueuePage"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_me: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who calls, and all that they may do */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Me"];
                 };
             };
             /** @description The body isn't JSON, or a parameter can't be read */

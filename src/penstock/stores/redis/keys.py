@@ -39,6 +39,10 @@ def execution(partition: int, execution_id: str) -> str:
     return f"penstock:{{{partition}}}:execution:{execution_id}"
 
 
+def live_log(partition: int, execution_id: str, node: str, generation: int, attempt: int) -> str:
+    return f"penstock:{{{partition}}}:log:{execution_id}:{generation}:{attempt}:{node}"
+
+
 def stream(queue: str, priority: int) -> str:
     """What a task stream is called behind `tasks:`."""
     return f"{priority}:{queue}"

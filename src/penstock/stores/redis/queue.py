@@ -19,6 +19,8 @@ from penstock.errors import StoreError
 from penstock.stores import codec
 from penstock.stores.redis import keys
 from penstock.stores.redis.entries import task_key
+from penstock.stores.redis.fleet import worker_details
+from penstock.stores.redis.live_logs import RedisLiveLogs
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.waking import Waker
@@ -40,6 +42,9 @@ class RedisTaskQueue:
         self._held: dict[Held, Place] = {}
         self._wakers: dict[str, Waker] = {}
         self._background: set[asyncio.Future[Any]] = set()
+        self._since: dict[str, float] = {}
+        """When each worker here first said that it lives."""
+        self._logs = RedisLiveLogs(server, partitions)
 
     async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
         if worker_id not in self._wakers:
@@ -162,7 +167,9 @@ class RedisTaskQueue:
         return self._held.get((worker_id, key_of(item)))
 
     async def heartbeat(self, worker_id: str, queues: Collection[str], held: Collection[Stop]) -> list[Stop]:
-        about = {"queues": sorted(queues), "running": len(held), "at": self._server.now()}
+        now = self._server.now()
+        since = self._since.setdefault(worker_id, now)
+        about = {"queues": sorted(queues), "running": len(held), "at": now, "since": since}
         await script("beat").run(self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about))
         groups: dict[int, list[tuple[Stop, Place]]] = {}
         gone: list[Stop] = []
@@ -187,6 +194,12 @@ class RedisTaskQueue:
             gone += [some[int(number) - 1][0] for number in found]
         return gone
 
+    async def share_logs(self, texts: Mapping[Key, str]) -> None:
+        await self._logs.share(texts)
+
+    async def live_log(self, key: Key) -> str:
+        return await self._logs.of(key)
+
     async def workers(self) -> Mapping[str, int]:
         """Also those that hold tasks and never said that they live."""
         beats = await self._server.fleet.call("HGETALL", keys.BEATS)
@@ -203,18 +216,8 @@ class RedisTaskQueue:
     def _ask_holders(self) -> list[Coroutine[Any, Any, Any]]:
         return [self._run("list", each, "holders") for each in range(self._partitions)]
 
-    async def worker_details(self) -> list[dict[str, Any]]:
-        beats, about = await self._server.fleet.pipeline([("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)])
-        counts = {name.decode(): int(count) for name, count in zip(beats[::2], beats[1::2], strict=True)}
-        now, shown = self._server.now(), []
-        for name, data in zip(about[::2], about[1::2], strict=True):
-            worker_id, it = name.decode(), msgspec.json.decode(data)
-            if worker_id in counts:
-                shown.append(
-                    {"worker_id": worker_id, "queues": it["queues"], "running": it["running"],
-                     "heartbeats": counts[worker_id], "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3))}
-                )  # fmt: skip
-        return sorted(shown, key=lambda worker: str(worker["worker_id"]))
+    async def worker_details(self, most_tasks: int) -> list[dict[str, Any]]:
+        return await worker_details(self._server, self._partitions, most_tasks)
 
     async def reap(self, partition: int, token: str, worker_id: str) -> int:
         lost = 0
@@ -247,6 +250,7 @@ class RedisTaskQueue:
         if waker is not None:
             await waker.close()
         self._held = {held: place for held, place in self._held.items() if held[0] != worker_id}
+        self._since.pop(worker_id, None)
 
     async def _forget(self, worker_id: str) -> None:
         await script("beat").run(self._server.fleet, keys.BEATS, worker_id)

@@ -5,6 +5,8 @@
 -- ARGV    one of
 --         gone, worker, then stream, entry id…   answers the numbers (from 1) of those that aren't its any more
 --         pending, worker, most                  answers stream, entry id, task…
+--         tasks, most, bytes                     answers worker, milliseconds since it got it, task…; of each worker at most
+--                                                so many, and in all at most so many bytes of tasks
 --         back, worker, then stream, entry id…   puts them where all can fetch them; answers how many
 --         holders                                answers worker, how many; again and again, without those that have none
 --         forget, worker                         removes it from the groups where it has nothing; answers 1
@@ -52,6 +54,25 @@ function actions.pending()
         local size = #answer
         answer[size + 1], answer[size + 2], answer[size + 3] = stream, item[1], entry and entry[2][2] or ''
         left = left - 1
+      end
+    end
+  end
+  return answer
+end
+
+function actions.tasks()
+  local answer, left, room = {}, {}, tonumber(ARGV[3])
+  for _, stream in ipairs(streams()) do
+    for _, holder in ipairs(pending(stream)[4] or {}) do
+      local name = holder[1]
+      left[name] = left[name] or tonumber(ARGV[2])
+      for _, item in ipairs(left[name] > 0 and pending(stream, '-', '+', left[name], name) or {}) do
+        local entry = redis.call('XRANGE', key_of(stream), item[1], item[1])[1]
+        if entry and #entry[2][2] <= room then
+          local size = #answer
+          answer[size + 1], answer[size + 2], answer[size + 3] = name, item[3], entry[2][2]
+          left[name], room = left[name] - 1, room - #entry[2][2]
+        end
       end
     end
   end

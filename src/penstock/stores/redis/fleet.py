@@ -1,0 +1,75 @@
+"""Workers as they show themselves in Redis: what they say of themselves, and the tasks on their lists."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from penstock.errors import StoreError
+from penstock.stores.redis import keys
+from penstock.stores.redis.scripts import script
+from penstock.stores.redis.server import Server
+
+MOST_BYTES = 1024 * 1024
+"""Of tasks that are read of one partition: their configs may be large, and nobody asks for them here."""
+
+
+class ShownTask(msgspec.Struct, array_like=True):
+    """A task (`engine.commands.Task`), read without making objects of what isn't shown."""
+
+    execution_id: str
+    node: str
+    generation: int
+    attempt: int
+    handler: str
+    queue: str
+    config: msgspec.Raw
+    inputs: msgspec.Raw
+    secrets: msgspec.Raw
+    timeout_seconds: float
+    idempotency_key: str
+    workflow: str
+
+
+Held = tuple[ShownTask, float]
+"""And for how many seconds its worker has had it."""
+_task = msgspec.msgpack.Decoder(ShownTask)
+
+
+async def worker_details(server: Server, partitions: int, most_tasks: int) -> list[dict[str, Any]]:
+    beats, about = await server.fleet.pipeline([("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)])
+    counts = {name.decode(): int(count) for name, count in zip(beats[::2], beats[1::2], strict=True)}
+    held, now, shown = await _held(server, partitions, most_tasks), server.now(), []
+    for name, data in zip(about[::2], about[1::2], strict=True):
+        worker_id, it = name.decode(), msgspec.json.decode(data)
+        if worker_id in counts:
+            tasks = sorted(held.get(worker_id, ()), key=lambda each: each[1], reverse=True)
+            shown.append(
+                {"worker_id": worker_id, "queues": it["queues"], "running": it["running"],
+                 "heartbeats": counts[worker_id], "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3)),
+                 "started_at": it.get("since"), "tasks": tasks[:most_tasks]}
+            )  # fmt: skip
+    return sorted(shown, key=lambda worker: str(worker["worker_id"]))
+
+
+async def _held(server: Server, partitions: int, most: int) -> dict[str, list[Held]]:
+    """By worker."""
+    held: dict[str, list[Held]] = {}
+    for found in await asyncio.gather(*(_lists(server, each, most) for each in range(partitions))):
+        for worker, milliseconds, data in zip(found[::3], found[1::3], found[2::3], strict=True):
+            with suppress(msgspec.DecodeError):  # of another version; whoever runs it will say so
+                held.setdefault(worker.decode(), []).append((_task.decode(data), int(milliseconds) / 1000))
+    return held
+
+
+async def _lists(server: Server, partition: int, most: int) -> list[Any]:
+    """Of a partition; nothing if its node of a cluster is away, since others can still be shown."""
+    try:
+        link, key = server.of(partition), keys.lease(partition)
+        found: list[Any] = await script("list").run(link, key, "tasks", most, MOST_BYTES)
+    except StoreError:
+        return []
+    return found

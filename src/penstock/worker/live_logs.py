@@ -1,0 +1,82 @@
+"""What running attempts have logged so far, for whoever looks at them. An outcome brings the whole log by itself.
+
+This stands beside the work: it looks about once a second, at attempts that have run for that long, and sends those
+whose log has grown. If a store can't take it, nothing is lost but the sight of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from penstock.errors import StoreError
+from penstock.stores.base import TaskQueue
+from penstock.stores.task_queue import Key
+from penstock.worker.attempt import Attempt
+
+log = logging.getLogger("penstock.worker")
+
+LOOK_SECONDS = 1.0
+AGAIN_SECONDS = 20.0
+"""A store forgets what it isn't told again: nobody takes away what a dead worker has left there."""
+MOST_CHARACTERS = 1_000_000
+"""In one look. They share the connection with outcomes, which must not wait for them."""
+
+
+class _Shared(NamedTuple):
+    version: int
+    at: float
+
+
+class LiveLogs:
+    """`running` is the worker's own table."""
+
+    def __init__(self, queue: TaskQueue, running: Mapping[Key, Attempt]) -> None:
+        self._queue, self._running = queue, running
+        self._shared: dict[Key, _Shared] = {}
+
+    async def keep_sharing(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                await self.look(loop.time())
+            except StoreError as error:
+                log.debug("logs of running attempts can't be shown: %s", error)
+
+    async def look(self, now: float) -> None:
+        """Share what is new at `now`, by the loop's clock. Raises `StoreError`; the next look makes up for it."""
+        over = self._shared.keys() - self._running.keys()
+        texts = dict.fromkeys(over, "")
+        shared: dict[Key, _Shared] = {}
+        size = 0
+        for attempt in self._grown(now):
+            version = attempt.log.version  # first: a thread may write on
+            texts[attempt.key] = text = attempt.logs()
+            shared[attempt.key] = _Shared(version, now)
+            size += len(text)
+            if size >= MOST_CHARACTERS:
+                break
+        if texts:
+            await self._queue.share_logs(texts)
+            for key in over:
+                del self._shared[key]
+            self._shared.update(shared)
+
+    def _grown(self, now: float) -> Iterator[Attempt]:
+        """Attempts with something to share; those that waited longest first, so that each has its turn."""
+        long_ago = now - LOOK_SECONDS
+        grown: list[tuple[float, Attempt]] = []
+        for key, attempt in self._running.items():
+            version = attempt.log.version
+            if not version or attempt.began > long_ago:
+                continue
+            shared = self._shared.get(key)
+            if shared is None:
+                grown.append((float("-inf"), attempt))
+            elif shared.version != version or shared.at <= now - AGAIN_SECONDS:
+                grown.append((shared.at, attempt))
+        grown.sort(key=lambda each: each[0])
+        return (attempt for _, attempt in grown)

@@ -1,0 +1,121 @@
+"""What is shown of workers elsewhere: what they say of themselves, and the tasks on their lists."""
+
+import asyncio
+
+from penstock.stores.redis import fleet
+from penstock.stores.redis.queue import RedisTaskQueue
+from tests.contract.facts import queued, started, stop, success, task
+from tests.redis.place import NAME, Place, place
+from tests.waiting import until
+
+ECHO = {"echo"}
+STREAM = "penstock:{0}:tasks:0:echo"
+
+
+async def _shown(it: Place, most: int = 100) -> dict[str, list[str]]:
+    """The nodes of the tasks that each worker holds."""
+    found = await it.queue.worker_details(most)
+    return {each["worker_id"]: [held.node for held, _ in each["tasks"]] for each in found}
+
+
+def test_every_worker_is_shown_with_the_tasks_on_its_list() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            a, b, c = await it.hand_out("a", "b", "c")
+            urgent = task(NAME, "urgent", priority=5)
+            await it.commit(queued(urgent))
+            for worker, count in (("worker-1", 2), ("worker-2", 1), ("worker-3", 0)):
+                if count:
+                    await it.queue.fetch(worker, ECHO, count)
+                await it.queue.heartbeat(worker, ECHO, [])
+            shown = await _shown(it)
+            assert {name: sorted(nodes) for name, nodes in shown.items()} == {
+                "worker-1": ["a", "urgent"], "worker-2": ["b"], "worker-3": [],
+            }  # fmt: skip
+            await it.queue.report("worker-1", [success(a, "worker-1")])
+            assert (await _shown(it))["worker-1"] == ["urgent"]
+            assert await it.queue.heartbeat("worker-2", ECHO, [stop(b)]) == []
+            assert await it.queue.fetch("worker-4", ECHO, 5) == [c]
+
+    asyncio.run(scenario())
+
+
+def test_looking_does_not_make_the_tasks_of_others_ours() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            await it.queue.fetch("worker-1", ECHO, 1)
+            other = RedisTaskQueue(it.server, 1)
+            await it.queue.heartbeat("worker-1", ECHO, [])
+            (worker,) = await other.worker_details(100)
+            ((shown, seconds),) = worker["tasks"]
+            fields = ("execution_id", "node", "generation", "attempt", "handler", "queue", "workflow")
+            assert [getattr(shown, name) for name in fields] == [getattr(given, name) for name in fields]
+            assert 0 <= seconds < 20
+            await other.report("worker-1", [success(given, "worker-1")])
+            assert await it.inbox() == []
+
+    asyncio.run(scenario())
+
+
+def test_the_time_of_a_task_counts_from_when_its_worker_got_it_and_goes_on_through_heartbeats() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            (given,) = await it.hand_out("a")
+            await it.queue.fetch("worker-1", ECHO, 1)
+
+            async def seconds() -> float:
+                await it.queue.heartbeat("worker-1", ECHO, [stop(given)])
+                (worker,) = await it.queue.worker_details(100)
+                return float(worker["tasks"][0][1])
+
+            async def passed() -> bool:
+                return await seconds() >= 0.05
+
+            await until(passed, "the time to go on")
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_is_shown_with_the_time_of_its_first_heartbeat() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            before = it.server.now()
+            for _ in range(3):
+                await it.queue.heartbeat("worker-1", ECHO, [])
+            (worker,) = await it.queue.worker_details(100)
+            assert worker["heartbeats"] == 3
+            assert before - 1 <= worker["started_at"] <= it.server.now() - worker["seconds_since_heartbeat"]
+            old = b'{"queues":["echo"],"running":1,"at":1000.0}'  # as the version before said it
+            await it.call("HSET", "penstock:{fleet}:workers", "worker-1", old)
+            (worker,) = await it.queue.worker_details(100)
+            assert (worker["started_at"], worker["running"]) == (None, 1)
+
+    asyncio.run(scenario())
+
+
+def test_of_many_tasks_those_that_a_worker_has_had_for_longest_are_shown() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.hand_out(*(f"n{number}" for number in range(9)))
+            await it.queue.fetch("worker-1", ECHO, 6)
+            await it.queue.fetch("worker-2", ECHO, 3)
+            for worker in ("worker-1", "worker-2"):
+                await it.queue.heartbeat(worker, ECHO, [])
+            assert await _shown(it, 4) == {"worker-1": ["n0", "n1", "n2", "n3"], "worker-2": ["n6", "n7", "n8"]}
+
+    asyncio.run(scenario())
+
+
+def test_tasks_that_are_too_large_or_of_another_version_are_left_out() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.commit(started(NAME))
+            large = [task(NAME, f"large{number}", config=b"x" * (fleet.MOST_BYTES // 3)) for number in range(4)]
+            await it.commit(queued(*large, task(NAME, "small")))
+            await it.call("XADD", STREAM, "*", "1", b"\x92\x01\x02")
+            await it.queue.heartbeat("worker-1", ECHO, [])
+            await it.call("XREADGROUP", "GROUP", "workers", "worker-1", "COUNT", 10, "STREAMS", STREAM, ">")
+            assert (await _shown(it))["worker-1"] == ["large0", "large1", "small"]
+
+    asyncio.run(scenario())

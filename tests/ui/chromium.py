@@ -1,0 +1,70 @@
+"""A real Chromium, wherever this machine gets one: the system's, else Playwright's own download, else Debian's package.
+
+There is always one, or the tests fail: a page that nobody has looked at isn't tested.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+INSTALL_SECONDS = 900
+FLAGS = [
+    "--no-sandbox",  # as root there is none; the pages are our own
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    # nothing but what a test asks for goes over the network
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
+]  # fmt: skip
+
+
+def find_chromium() -> str | None:
+    """Its path; None is Playwright's own."""
+    with _alone():
+        found = _of_the_system()
+        if found is None and not _of_playwright():
+            found = _of_debian()
+        return found
+
+
+def _of_the_system() -> str | None:
+    named = os.environ.get("TEST_CHROMIUM")
+    return named or next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+def _of_playwright() -> bool:
+    done = subprocess.run(
+        [sys.executable, "-m", "playwright", "install", "chromium"],
+        capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False,
+    )  # fmt: skip
+    return done.returncode == 0
+
+
+def _of_debian() -> str:
+    if os.geteuid() == 0 and shutil.which("apt-get"):
+        environ = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for command in (["update"], ["install", "--yes", "--no-install-recommends", "chromium"]):
+            subprocess.run(
+                ["apt-get", "--quiet", *command], env=environ, capture_output=True, timeout=INSTALL_SECONDS, check=False
+            )
+    found = _of_the_system()
+    assert found, "there is no Chromium, and none could be installed: install one, or name it in TEST_CHROMIUM"
+    return found
+
+
+class _alone:  # noqa: N801 -- reads as what it does
+    """One process installs; the others find what it has installed."""
+
+    def __enter__(self) -> None:
+        path = Path(tempfile.gettempdir()) / f"penstock-chromium-{os.geteuid()}.lock"
+        self._file = path.open("w", encoding="utf-8")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()

@@ -1,0 +1,47 @@
+"""A browser for the tests of a module, and for each test a page of its own that tells of everything that goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from tests.ui.chromium import FLAGS, find_chromium
+
+PATIENCE_MS = 20_000
+EXPECTED = ("the server responded with a status of", "net::ERR_", "Failed to load resource")
+"""The browser's own words for an answer that isn't 200: the page has to deal with those."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    made = browser.new_context(viewport={"width": 1440, "height": 900}, locale="en-GB", timezone_id="Europe/Berlin")
+    made.set_default_timeout(PATIENCE_MS)
+    made.grant_permissions(["clipboard-read", "clipboard-write"])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Iterator[Page]:
+    """Whatever the page or its CSP complains about fails the test."""
+    complaints: list[str] = []
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"} and not any(each in message.text for each in EXPECTED):
+            complaints.append(message.text)
+
+    made = context.new_page()
+    made.on("console", hear)
+    made.on("pageerror", lambda error: complaints.append(str(error)))
+    yield made
+    assert complaints == []

@@ -1,0 +1,256 @@
+"""What a handler has logged so far can be read while it runs; and that costs short tasks nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.definition.config import SecretText
+from penstock.engine.commands import Task
+from penstock.engine.events import TaskSucceeded
+from penstock.errors import StoreUnavailable
+from penstock.stores.memory import MemoryStores
+from penstock.stores.task_queue import Key, key_of
+from penstock.worker import live_logs, runtime
+from penstock.worker.context import Context
+from penstock.worker.registry import Handler, handler, registered
+from tests.contract.workplace import Workplace
+from tests.waiting import PATIENCE_SECONDS, let_others_run, until
+
+CANARY = "canary-0123456789abcdefghijklmnopqrstuvwxyz"
+NEVER, FAST = 1e6, 0.01
+
+
+class Shared:
+    """The store's queue; it remembers what was shared, and fails as often as it is told."""
+
+    def __init__(self, stores: MemoryStores, failures: int = 0) -> None:
+        self._real, self.failures = stores.queue, failures
+        self.calls: list[dict[Key, str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    async def share_logs(self, texts: dict[Key, str]) -> None:
+        self.calls.append(texts)
+        if self.failures:
+            self.failures -= 1
+            raise StoreUnavailable("OOM command not allowed")
+        await self._real.share_logs(texts)
+
+
+class Scene:
+    """A worker that looks when the test says so, at a time that the test says."""
+
+    def __init__(self, failures: int = 0) -> None:
+        stores = MemoryStores(time.time)
+        self.queue = Shared(stores, failures)
+        self.lines: asyncio.Queue[str | None] = asyncio.Queue()
+        handlers = (Handler("says", self.says), Handler("waits", asyncio.Event().wait))
+        self.place = Workplace(*handlers, stores=stores, queue=self.queue, shutdown_grace_seconds=0.0)
+
+    async def says(self, config: Any, ctx: Context) -> None:
+        """Logs a first line and then what it is told to, until that is nothing."""
+        line = config["first"]
+        while line is not None:
+            ctx.heartbeat(line)
+            line = await self.lines.get()
+
+    async def run(self, **fields: Any) -> Task:
+        """An attempt that has logged one line."""
+        given = await self.place.give("says", {"first": "one"}, **fields)
+        running = self.place.worker._running
+        await until(lambda: key_of(given) in running and running[key_of(given)].log.version)
+        return given
+
+    async def look(self, after: float = 1.0) -> None:
+        await self.place.worker._live_logs.look(asyncio.get_running_loop().time() + after)
+
+    async def end(self, given: Task) -> Any:
+        self.lines.put_nowait(None)
+        return await self.place.outcome(given)
+
+
+def on_stage(scenario: Callable[[Scene], Any], monkeypatch: pytest.MonkeyPatch, failures: int = 0) -> None:
+    monkeypatch.setattr(live_logs, "LOOK_SECONDS", NEVER)
+
+    async def main() -> None:
+        scene = Scene(failures)
+        async with scene.place:
+            await let_others_run()  # the worker's own look is far away now
+            monkeypatch.setattr(live_logs, "LOOK_SECONDS", 1.0)
+            await scenario(scene)
+
+    asyncio.run(main())
+
+
+def test_only_a_log_that_has_grown_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(scene: Scene) -> None:
+        given = await scene.run()
+        for _ in range(3):
+            await scene.look()
+        scene.lines.put_nowait("two")
+        await until(lambda: scene.place.worker._running[key_of(given)].log.version == 2)
+        for _ in range(3):
+            await scene.look()
+        assert scene.queue.calls == [
+            {key_of(given): 'heartbeat "one"'}, {key_of(given): 'heartbeat "one"\nheartbeat "two"'},
+        ]  # fmt: skip
+
+    on_stage(scenario, monkeypatch)
+
+
+def test_a_quiet_attempt_is_shared_again_before_a_store_forgets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(scene: Scene) -> None:
+        given = await scene.run()
+        for after in (1, 19, 22, 40, 43):
+            await scene.look(after)
+        assert scene.queue.calls == [{key_of(given): 'heartbeat "one"'}] * 3
+
+    on_stage(scenario, monkeypatch)
+
+
+def test_an_attempt_that_has_just_begun_or_has_logged_nothing_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.run()
+        await scene.look(0.5)
+        assert scene.queue.calls == []
+        silent = await scene.place.give("waits")
+        await scene.place.started(silent)
+        await scene.look(1.0)
+        assert [len(call) for call in scene.queue.calls] == [1]
+
+    on_stage(scenario, monkeypatch)
+
+
+def test_what_was_shared_of_an_attempt_that_is_over_is_taken_away_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(scene: Scene) -> None:
+        given = await scene.run()
+        await scene.look()
+        assert (await scene.end(given)).logs == 'heartbeat "one"'
+        for _ in range(3):
+            await scene.look()
+        assert scene.queue.calls[1:] == [{key_of(given): ""}]
+        assert await scene.queue.live_log(key_of(given)) == ""
+
+    on_stage(scenario, monkeypatch)
+
+
+def test_an_attempt_that_was_short_leaves_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(scene: Scene) -> None:
+        await scene.end(await scene.run())
+        await scene.look()
+        assert scene.queue.calls == []
+
+    on_stage(scenario, monkeypatch)
+
+
+def test_a_look_that_failed_is_made_up_for_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(scene: Scene) -> None:
+        given = await scene.run()
+        with pytest.raises(StoreUnavailable):
+            await scene.look()
+        await scene.look()
+        assert await scene.queue.live_log(key_of(given)) == 'heartbeat "one"'
+        scene.queue.failures = 1
+        await scene.end(given)
+        with pytest.raises(StoreUnavailable):
+            await scene.look()
+        await scene.look()
+        assert await scene.queue.live_log(key_of(given)) == ""
+
+    on_stage(scenario, monkeypatch, failures=1)
+
+
+def test_no_secret_is_in_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_SECRET_TOKEN", CANARY)
+
+    async def scenario(scene: Scene) -> None:
+        given = await scene.run(secrets=(SecretText(("first",), ("the token is ", "TOKEN", "")),))
+        await scene.look()
+        assert scene.queue.calls == [{key_of(given): 'heartbeat "the token is ***"'}]
+
+    on_stage(scenario, monkeypatch)
+
+
+def test_many_long_logs_are_shared_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_logs, "MOST_CHARACTERS", 1)
+
+    async def scenario(scene: Scene) -> None:
+        tasks = [await scene.run() for _ in range(3)]
+        for after in (1, 2, 3, 4):
+            await scene.look(after)
+        assert [len(call) for call in scene.queue.calls] == [1, 1, 1]
+        assert {key for call in scene.queue.calls for key in call} == {key_of(each) for each in tasks}
+
+    on_stage(scenario, monkeypatch)
+
+
+def test_a_store_that_takes_no_logs_disturbs_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(live_logs, "LOOK_SECONDS", FAST)
+    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST)
+
+    async def main() -> None:
+        scene = Scene(failures=5)
+        async with scene.place:
+            given = await scene.run()
+            await until(lambda: scene.queue.failures == 0)
+            assert isinstance(await scene.end(given), TaskSucceeded)
+
+    asyncio.run(main())
+    assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
+
+
+def test_the_log_of_a_handler_in_a_thread_can_be_read_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_logs, "LOOK_SECONDS", FAST)
+    go_on = threading.Event()
+
+    def waits(_config: Any, ctx: Context) -> None:
+        ctx.log.info("before")
+        assert go_on.wait(PATIENCE_SECONDS)
+
+    async def main() -> None:
+        async with Workplace(waits) as place:
+            given = await place.give("waits")
+            text = await until(lambda: place.stores.queue.live_log(key_of(given)), "a log to look at")
+            assert text.endswith("INFO before")
+            go_on.set()
+            assert (await place.outcome(given)).logs == text
+
+    asyncio.run(main())
+
+
+@handler("live_logs.waits", runs_in="process")
+def waits_for_a_file(config: dict[str, Any], ctx: Context) -> None:
+    ctx.log.info("before")
+    while not Path(config["file"]).exists():
+        threading.Event().wait(FAST)
+    ctx.log.info("after")
+
+
+def test_the_log_of_a_handler_in_a_process_can_be_read_while_it_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(live_logs, "LOOK_SECONDS", FAST)
+    found = registered.get("live_logs.waits")
+    assert found is not None
+
+    async def main() -> None:
+        async with Workplace(found) as place:
+            given = await place.give("live_logs.waits", {"file": str(tmp_path / "go on")})
+            text = await until(lambda: place.stores.queue.live_log(key_of(given)), "a log to look at")
+            assert text.endswith("INFO before")
+            (tmp_path / "go on").touch()
+            logged = (await place.outcome(given)).logs.splitlines()
+            assert [line.split(" ", 1)[1] for line in logged] == ["INFO before", "INFO after"]
+
+    asyncio.run(main())
