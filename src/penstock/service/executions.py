@@ -13,7 +13,7 @@ from penstock.definition.plan import Plan
 from penstock.definition.problems import nearest
 from penstock.engine.commands import AttemptFailure, ExecutionRecord, Transition
 from penstock.engine.events import Value
-from penstock.engine.states import EXECUTION_ENDS
+from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans

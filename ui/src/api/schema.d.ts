@@ -1258,6 +1258,26 @@ export interface components {
             /** Status */
             status: string;
         };
+        /** HeldTask */
+        HeldTask: {
+            /** Execution Id */
+            execution_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Attempt */
+            attempt: number;
+            /** Handler */
+            handler: string;
+            /** Queue */
+            queue: string;
+            /** Workflow */
+            workflow: string;
+            /**
+             * Seconds
+             * @description For how long the worker has had it, if that is known.
+             */
+            seconds: number | null;
+        };
         /** HistoryItem */
         HistoryItem: {
             /** Seq */
@@ -1410,6 +1430,11 @@ export interface components {
             attempt: number;
             /** Text */
             text: string;
+            /**
+             * Live
+             * @description The attempt runs, and this is what it has logged so far.
+             */
+            live: boolean;
         };
         /** LogItemPage */
         LogItemPage: {
@@ -1938,6 +1963,13 @@ export interface components {
             running: number;
             /** Heartbeats */
             heartbeats: number;
+            /** Started At */
+            started_at: string | null;
+            /**
+             * Tasks
+             * @description What it holds, at most 100 of them.
+             */
+            tasks: components["schemas"]["HeldTask"][];
         };
         /** WorkerPage */
         WorkerPage: {
