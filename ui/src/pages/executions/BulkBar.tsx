@@ -4,7 +4,6 @@ import type { ListedExecution } from '../../api/calls';
 import { Button } from '../../components/basics';
 import { hasEnded } from '../../states';
 import { CancelMany, RetryMany } from './BulkDialogs';
-import { executionsText } from './bulk';
 
 /** What can be done to the selected rows; it stays in sight while the list is scrolled. */
 export function BulkBar({ rows, onClear }: { rows: ListedExecution[]; onClear: () => void }) {
@@ -13,7 +12,7 @@ export function BulkBar({ rows, onClear }: { rows: ListedExecution[]; onClear: (
   const close = () => setAsked(null);
   return (
     <section className="xs-bulk" aria-label="Selected executions">
-      <span role="status">{executionsText(rows.length)} selected</span>
+      <span role="status">{rows.length} selected</span>
       <span className="spacer" />
       <Button icon={RotateCcw} disabled={open === rows.length} onClick={() => setAsked('retry')}>
         Retry

@@ -51,7 +51,7 @@ export const ExecutionRow = memo(function ExecutionRow({
           className="xs-open"
           data-row={id}
           title={id}
-          aria-label={`Execution ${id}`}
+          aria-label={`${shortId(id)}, an execution of ${row.workflow}`}
           onFocus={() => onCursor?.(id)}
         >
           <code>{shortId(id)}</code>

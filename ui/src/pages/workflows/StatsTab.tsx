@@ -15,7 +15,7 @@ export function StatsTab({ name, version }: { name: string; version: number }) {
   useLive(['workflows', 'stats', name]);
   const found = useQuery({
     queryKey: ['workflows', 'stats', name, isAll ? null : version],
-    queryFn: () => getWorkflowStats(name, isAll ? undefined : version),
+    queryFn: () => getWorkflowStats(name, isAll ? undefined : String(version)),
     placeholderData: (before) => before,
     staleTime: 5000,
   });
@@ -56,7 +56,9 @@ export function StatsTab({ name, version }: { name: string; version: number }) {
 }
 
 function Sampled({ stats }: { stats: WorkflowStats }) {
-  const said = Object.entries(stats.states).map(([state, count]) => `${count} ${state.toLowerCase()}`);
+  const said = Object.entries(stats.states)
+    .filter(([, count]) => count > 0)
+    .map(([state, count]) => `${count} ${state.toLowerCase()}`);
   return (
     <div className="wf-sampled">
       <p>

@@ -41,7 +41,7 @@ export default function Workflows() {
         />
       }
     >
-      <Card>
+      <Card className="wf-list">
         <Loaded query={found}>
           {() =>
             rows.length > 0 ? (

@@ -33,6 +33,12 @@ export function DiffRows({ sections, label }: { sections: Section[]; label: stri
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls sideways, also by keys
     <section className="df-wrap" aria-label={label} tabIndex={0}>
       <table className={isNarrow ? 'df unified' : 'df'}>
+        <colgroup>
+          <col className="df-narrow" />
+          <col className={isNarrow ? 'df-narrow' : ''} />
+          {!isNarrow && <col className="df-narrow" />}
+          <col />
+        </colgroup>
         {shown.map(({ section, rows }) => (
           <tbody key={section.id}>
             {rows === null ? (
