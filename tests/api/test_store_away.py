@@ -29,7 +29,9 @@ from tests.waiting import until
 START = b'{"definition": {"name": "flow", "nodes": [{"id": "a", "handler": "noop"}]}}'
 NEVER = b'{"definition": {"name": "never", "nodes": [{"id": "a", "handler": "sleep", "config": {"seconds": 900}}]}}'
 JSON = {"Content-Type": "application/json"}
-OK_WITHOUT_STORES = {"/health/live", "/metrics", "/", "/docs", "/openapi.json", "/api/v1/workflows/validate"}
+OK_WITHOUT_STORES = {
+    "/health/live", "/metrics", "/", "/docs", "/openapi.json", "/api/v1/workflows/validate", "/api/v1/me",
+}  # fmt: skip
 
 
 class Away:
@@ -198,6 +200,19 @@ def test_no_route_answers_500_while_the_stores_are_away(which: str) -> None:
                 assert answer.status >= 400 or target in OK_WITHOUT_STORES or "batch" in target or _is_live(target), (
                     method, target, answer,
                 )  # fmt: skip
+
+    with_place(scenario)
+
+
+def test_each_of_many_is_told_that_the_store_is_away() -> None:
+    async def scenario(it: Place) -> None:
+        it.cold.error = StoreUnavailable("PostgreSQL doesn't answer")
+        for action in ("cancel", "retry"):
+            body = msgspec.json.encode({"action": action, "execution_ids": ["a", "b"]})
+            answer = await it.call("POST", "/api/v1/executions/bulk", body)
+            assert answer.status == 200
+            errors = [item["error"] for item in answer.json["items"]]
+            assert [(error["status"], error["code"]) for error in errors] == [(503, "unavailable")] * 2
 
     with_place(scenario)
 

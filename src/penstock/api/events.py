@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import Annotated, Any
 
@@ -23,7 +23,7 @@ from penstock.api.problems import Refused
 from penstock.errors import StoreError
 from penstock.orchestrator.view import history_view
 from penstock.service.feed import Feed, NoSuchEvent, TooManyStreams
-from penstock.service.readers import Batch
+from penstock.service.readers import Batch, Entry
 
 log = logging.getLogger("penstock.api")
 
@@ -72,14 +72,16 @@ def events_routes(
         place = last_event_id or after or "0"
         if place == END_ID:
             return Response(status_code=204)
-        return EventStream(feed.follow(execution_id, int(place), idle_seconds=idle), longest_seconds)
+        return EventStream(feed.follow(execution_id, int(place), idle_seconds=idle), longest_seconds, idle)
 
     @router.get("/events", **_operation("follow_all", "The events of all executions as they happen"))
     async def follow_all(
         last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern=PLACE, description=HEADER)] = None,
         after: Annotated[str | None, Query(pattern=PLACE, description=QUERY)] = None,
+        nodes: Annotated[bool, Query(description="Also the changes of nodes, not only of executions.")] = True,
     ) -> Response:
-        return EventStream(feed.everything(last_event_id or after or None, idle_seconds=idle), longest_seconds)
+        batches = feed.everything(last_event_id or after or None, idle_seconds=idle)
+        return EventStream(batches, longest_seconds, idle, nodes=nodes)
 
     return router
 
@@ -96,10 +98,14 @@ def _operation(name: str, summary: str, *errors: int) -> dict[str, Any]:
 class EventStream(Response):
     media_type = "text/event-stream"
 
-    def __init__(self, batches: AsyncGenerator[Batch, None], longest_seconds: float) -> None:
+    def __init__(
+        self, batches: AsyncGenerator[Batch, None], longest_seconds: float, idle_seconds: float, *, nodes: bool = True
+    ) -> None:
+        """Without `nodes`, only the changes of executions themselves are sent."""
         self.status_code, self.background = 200, None
         self.init_headers(HEADERS)
-        self._batches, self._longest = batches, longest_seconds
+        self._batches, self._longest, self._idle = batches, longest_seconds, idle_seconds
+        self._encode = encode if nodes else encode_bare
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
         async with aclosing(self._batches):
@@ -137,11 +143,24 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_batches(self, first: Batch, send: Send) -> None:
-        await _send_text(BEGINNING + encode(first), send)
+        await _send_text(BEGINNING + self._encode(first), send)
         if first.ends:
             return
+        clock = asyncio.get_running_loop().time
+        sent_at, place = clock(), ""
         async for batch in self._batches:
-            await _send_text(encode(batch) or HEARTBEAT, send)
+            text = self._encode(batch)
+            if batch.entries and not text:  # nothing in it for this client, so it may have heard nothing for long
+                place = batch.entries[-1].id
+                if clock() - sent_at < self._idle:
+                    continue
+            await _send_text(text or _heartbeat(place), send)
+            sent_at, place = clock(), ""
+
+
+def _heartbeat(place: str) -> bytes:
+    """With a place, whoever comes back doesn't have to go through what was left out for them again."""
+    return b"%bid: %b\n\n" % (HEARTBEAT[:-1], place.encode()) if place else HEARTBEAT
 
 
 async def _send_text(text: bytes, send: Send) -> None:
@@ -156,15 +175,26 @@ async def _gone(receive: Receive) -> None:
 def encode(batch: Batch) -> bytes:
     """As events; what the first reader has encoded serves all others."""
     if batch.encoded is None:
-        items = history_view(batch.lines)
-        for item, entry in zip(items, batch.entries, strict=True):
-            item["execution_id"] = entry.execution_id
-        texts = [
-            b"id: %b\nevent: transition\ndata: %b\n\n" % (entry.id.encode(), msgspec.json.encode(item))
-            for item, entry in zip(items, batch.entries, strict=True)
-        ]
-        batch.encoded = b"".join([*texts, _end(batch)])
+        batch.encoded = _events(batch.entries) + _end(batch)
     return batch.encoded
+
+
+def encode_bare(batch: Batch) -> bytes:
+    """As `encode`, without the lines of nodes. The ids are the same, so each is a place to go on from."""
+    if batch.bare is None:
+        batch.bare = _events([entry for entry in batch.entries if not entry.line.node]) + _end(batch)
+    return batch.bare
+
+
+def _events(entries: Sequence[Entry]) -> bytes:
+    items = history_view([entry.line for entry in entries])
+    for item, entry in zip(items, entries, strict=True):
+        item["execution_id"] = entry.execution_id
+    texts = [
+        b"id: %b\nevent: transition\ndata: %b\n\n" % (entry.id.encode(), msgspec.json.encode(item))
+        for item, entry in zip(items, entries, strict=True)
+    ]
+    return b"".join(texts)
 
 
 def _end(batch: Batch) -> bytes:

@@ -30,6 +30,7 @@ Tag = Annotated[str | None, Query(description="A number or an alias; the newest 
 def routes(service: Service, bodies: Bodies) -> APIRouter:
     router = APIRouter(prefix="/workflows", tags=["workflows"])
     _put_routes(router, service.workflows, bodies)
+    _graph_routes(router, service.workflows)  # before the names, which may have slashes in them
     _named_routes(router, service.workflows)
     return router
 
@@ -87,6 +88,20 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         return answer({"name": name, "alias": alias, "weights": _weights(weights)})
 
 
+def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
+    @router.get(
+        "/{name:path}/graph",
+        **operation(
+            "get_workflow_graph", "Nodes and edges of a version", {200: node_schemas.WorkflowGraph}, errors=(404,)
+        ),
+    )
+    async def graph(name: str, request: Request, version: Tag = None) -> Response:
+        """`name` may be `name@stable` too."""
+        if not is_written(request, "graph"):
+            return await get_version(workflows, f"{name}/graph", version)
+        return answer(await workflows.graph(name, version))
+
+
 def _named_routes(router: APIRouter, workflows: Workflows) -> None:
     @router.get(
         "/{name:path}/versions",
@@ -105,18 +120,6 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
             for each in found
         ]  # fmt: skip
         return answer({"items": items, "next_cursor": None})
-
-    @router.get(
-        "/{name:path}/graph",
-        **operation(
-            "get_workflow_graph", "Nodes and edges of a version", {200: node_schemas.WorkflowGraph}, errors=(404,)
-        ),
-    )
-    async def graph(name: str, request: Request, version: Tag = None) -> Response:
-        """`name` may be `name@stable` too."""
-        if not is_written(request, "graph"):
-            return await get(f"{name}/graph", version)
-        return answer(await workflows.graph(name, version))
 
     @router.delete(
         "/{name:path}/aliases/{alias}", **operation("remove_alias", "Remove an alias", {204: None}, errors=(404,))

@@ -31,14 +31,15 @@ class Ending(NamedTuple):
 class Batch:
     """Some lines in order. Every reader gets the same object, so what one makes of it serves the others."""
 
-    __slots__ = ("behind", "encoded", "ends", "entries", "parts", "start")
+    __slots__ = ("bare", "behind", "encoded", "ends", "entries", "parts", "start")
 
     def __init__(self, entries: Sequence[Entry], ends: Ending | None = None) -> None:
         self.entries = entries
         self.ends = ends
         """Of the last batch of an execution that has ended."""
         self.encoded: bytes | None = None
-        """What the first reader has encoded."""
+        """What the first reader has encoded; `bare` is the same without the lines of nodes."""
+        self.bare: bytes | None = None
         self.start: Place = ()
         """In the feed of all executions: where a reader is before it and `behind` it, and the parts in between."""
         self.behind: Place = ()

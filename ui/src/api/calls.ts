@@ -110,6 +110,9 @@ export const listLetters = (
   limit: number,
 ) => data(client.GET(at('/dead-letters'), { params: { query: { ...filters, cursor, limit } } }));
 
+export const getLetter = (letter_id: number) =>
+  data(client.GET(at('/dead-letters/{letter_id}'), { params: { path: { letter_id } } }));
+
 export const retryLetters = (ids: number[], preview: boolean) =>
   data(client.POST(at('/dead-letters/retry'), { body: { ids, preview } as never }));
 
@@ -136,4 +139,7 @@ export type Version = Answer<typeof listVersions>['items'][number];
 export type WorkflowGraph = Answer<typeof getWorkflowGraph>;
 export type WorkflowStats = Answer<typeof getWorkflowStats>;
 export type DeadLetter = Answer<typeof listLetters>['items'][number];
+export type RetriedLetters = Answer<typeof retryLetters>['items'][number];
 export type Worker = Answer<typeof listWorkers>['items'][number];
+export type Orchestrator = Answer<typeof listOrchestrators>['items'][number];
+export type Queue = Answer<typeof listQueues>['items'][number];

@@ -249,23 +249,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/workflows/{name}/versions": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The versions of a workflow, the newest first */
-        get: operations["list_versions"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/v1/workflows/{name}/graph": {
         parameters: {
             query?: never;
@@ -278,6 +261,23 @@ export interface paths {
          * @description `name` may be `name@stable` too.
          */
         get: operations["get_workflow_graph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/workflows/{name}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The versions of a workflow, the newest first */
+        get: operations["list_versions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -4023,9 +4023,12 @@ export interface operations {
             };
         };
     };
-    list_versions: {
+    get_workflow_graph: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A number or an alias; the newest if left out. */
+                version?: string | null;
+            };
             header?: never;
             path: {
                 name: string;
@@ -4034,13 +4037,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The versions of a workflow, the newest first */
+            /** @description Nodes and edges of a version */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["VersionPage"];
+                    "application/json": components["schemas"]["WorkflowGraph"];
                 };
             };
             /** @description The body isn't JSON, or a parameter can't be read */
@@ -4126,12 +4129,9 @@ export interface operations {
             };
         };
     };
-    get_workflow_graph: {
+    list_versions: {
         parameters: {
-            query?: {
-                /** @description A number or an alias; the newest if left out. */
-                version?: string | null;
-            };
+            query?: never;
             header?: never;
             path: {
                 name: string;
@@ -4140,13 +4140,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Nodes and edges of a version */
+            /** @description The versions of a workflow, the newest first */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["WorkflowGraph"];
+                    "application/json": components["schemas"]["VersionPage"];
                 };
             };
             /** @description The body isn't JSON, or a parameter can't be read */
@@ -4565,6 +4565,8 @@ export interface operations {
             query?: {
                 /** @description As `Last-Event-ID`, for who can't set headers. */
                 after?: string | null;
+                /** @description Also the changes of nodes, not only of executions. */
+                nodes?: boolean;
             };
             header?: {
                 /** @description The last id that the client has; goes before `after`. */

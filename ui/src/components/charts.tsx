@@ -1,11 +1,16 @@
 // Small charts as SVG: their numbers are few, and a library would weigh more than all the rest.
 import { stateClass } from '../states';
 
-type Point = { label: string; value: number | null };
+export type Point = { label: string; value: number | null };
 
-/** A line of values over time; gaps where there are none. */
-export function Sparkline({ points, label, unit = '' }: { points: Point[]; label: string; unit?: string }) {
-  const most = Math.max(...points.map((each) => each.value ?? 0), 1e-9);
+type SparklineProps = { points: Point[]; label: string; unit?: string; most?: number; className?: string };
+
+export function mostOf(points: Point[]): number {
+  return Math.max(...points.map((each) => each.value ?? 0), 1e-9);
+}
+
+/** A line of values over time; gaps where there are none. Lines that lie over each other share their `most`. */
+export function Sparkline({ points, label, unit = '', most = mostOf(points), className = '' }: SparklineProps) {
   const x = (index: number) => (points.length > 1 ? (index / (points.length - 1)) * 100 : 50);
   const y = (value: number) => 30 - (value / most) * 27;
   const parts: string[] = [];
@@ -20,7 +25,13 @@ export function Sparkline({ points, label, unit = '' }: { points: Point[]; label
   });
   const dots = points.length <= 1 || parts.every((each) => each.startsWith('M'));
   return (
-    <svg className="sparkline" viewBox="0 0 100 32" preserveAspectRatio="none" role="img" aria-label={label}>
+    <svg
+      className={`sparkline ${className}`}
+      viewBox="0 0 100 32"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
       <path d={parts.join('')} vectorEffect="non-scaling-stroke" />
       {dots &&
         points.map((point, index) =>

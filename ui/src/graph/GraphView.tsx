@@ -94,7 +94,7 @@ export function GraphView({ store, edges, selected = null, critical = NONE, retr
           </div>
         )}
         {isGrouped && (
-          <p className="graph-note">{`${store.ids.length} nodes, grouped by level. Click a group to open it.`}</p>
+          <p className="graph-note">{`${store.ids.length.toLocaleString()} nodes, grouped by level. Click a group to open it.`}</p>
         )}
       </div>
     </MarksContext>

@@ -1,7 +1,7 @@
 // Which boxes and lines there are, and where they stand.
 import { type Dispatch, type SetStateAction, useEffect, useMemo, useState } from 'react';
 import { type Bundle, bundles, type Group, Grouping, type Item, MOST_EDGES, MOST_NODES } from './groups';
-import { columns, type Layout, routed } from './layout';
+import { columns, type Layout, ROWS, routed } from './layout';
 import type { Edge, NodeStore } from './model';
 
 type Boxes = {
@@ -40,7 +40,7 @@ export function useDrawn(store: NodeStore, edges: readonly Edge[], selected: str
   );
   const better = useRouted(boxes, !isGrouped);
   return useMemo(() => {
-    const links = visibleLinks(boxes, selected);
+    const links = isGrouped ? visibleLinks(boxes, selected) : boxes.links;
     return { ...boxes, links, layout: better ?? boxes.layout, store, isGrouped, opened, setOpened };
   }, [boxes, better, store, isGrouped, opened, selected]);
 }
@@ -64,11 +64,21 @@ function boxesOf(
   return { items, keyOf, membersOf, itemOf, links: bundles(edges, itemOf), layout: columns(items, keyOf) };
 }
 
-/** Where there are too many to see anything, only those of the chosen node. */
-function visibleLinks({ links, itemOf }: Boxes, selected: string | null): Bundle[] {
-  if (links.length <= MOST_EDGES) return links;
+/** Without what nobody could follow: of boxes in a crowd, and of too many lines, only those of the chosen node. */
+function visibleLinks({ links, items, itemOf, keyOf }: Boxes, selected: string | null): Bundle[] {
   const chosen = selected === null ? undefined : itemOf.get(selected);
-  return links.filter((link) => link.from === chosen || link.to === chosen);
+  const crowd = crowded(items, keyOf);
+  const isTooMuch = links.length > MOST_EDGES;
+  return links.filter(
+    ({ from, to }) => from === chosen || to === chosen || !(isTooMuch || crowd.has(from) || crowd.has(to)),
+  );
+}
+
+/** The nodes of a column that goes on beside itself. */
+function crowded(items: readonly Item[], keyOf: (item: Item) => string): Set<string> {
+  const sizes = new Map<number, number>();
+  for (const { level } of items) sizes.set(level, (sizes.get(level) ?? 0) + 1);
+  return new Set(items.filter(({ level }) => (sizes.get(level) ?? 0) > ROWS).map(keyOf));
 }
 
 /** Elk's layout, as soon as it is there. */

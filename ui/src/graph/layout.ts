@@ -7,7 +7,8 @@ import type { Bundle, Item } from './groups';
 export const NODE = { width: 208, height: 54 };
 export const GROUP = { width: 208, height: 78 };
 const GAP = { x: 72, y: 18 };
-const ROWS = 25;
+/** Of a column; a longer one goes on beside itself. */
+export const ROWS = 25;
 
 export type Point = { x: number; y: number };
 export type Layout = { places: Map<string, Point>; routes: Map<string, Point[]> };

@@ -10,7 +10,8 @@ export function ErrorDetail({ error }: { error: Fault }) {
   return (
     <section className="fault" aria-label="Error">
       <p className="fault-message">
-        <span className="tag">{error.category}</span> {error.type && !error.message.startsWith(error.type) && <strong>{error.type}: </strong>}
+        <span className="tag">{error.category}</span>{' '}
+        {error.type && !error.message.startsWith(error.type) && <strong>{error.type}: </strong>}
         {error.message}
       </p>
       {hint && <p className="faint">{hint}</p>}

@@ -1,0 +1,110 @@
+"""Whatever ids, outputs, errors and logs hold, it is text: nothing of it runs, and nothing of it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from penstock.errors import Terminal
+from penstock.worker.context import Context
+from penstock.worker.registry import Handler, Registry
+from tests.api.caller import Caller
+from tests.api_server import Running, running_service
+
+IMAGE = "<img src=x onerror=\"window.hacked='image'\">"
+SCRIPT = "</script><script>window.hacked='script'</script>"
+LINK = "javascript:window.hacked='link'"
+TEMPLATE = "{{ secrets.BANK }}${7*7}"
+HOSTILE = [IMAGE, SCRIPT, LINK, TEMPLATE, "\u202etxt.exe", "'\"><svg/onload=window.hacked='svg'>"]
+
+
+async def evil(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    ctx.log.info("%s", SCRIPT)
+    if config.get("fails"):
+        raise Terminal(IMAGE + SCRIPT)
+    return {IMAGE: SCRIPT, "link": LINK, "deep": [{"__proto__": IMAGE}], "html": "<b>bold</b>"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any) -> Iterator[Running]:
+    with running_service(tmp_path_factory.mktemp("safety"), Registry([Handler("evil", evil)])) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def execution(service: Running) -> str:
+    names = [f"{text} {number}" for number, text in enumerate(HOSTILE)]
+    nodes: list[dict[str, Any]] = [{"id": name, "handler": "evil"} for name in names]
+    nodes.append({"id": f"fails {IMAGE}", "handler": "evil", "depends_on": names, "config": {"fails": True}})
+    document = {"name": f"{IMAGE}/{SCRIPT}", "description": IMAGE, "nodes": nodes}
+    caller = Caller(service.address)
+    assert caller.post("/workflows", document).status == 201
+    order = {"workflow": document["name"], "input": {IMAGE: SCRIPT}, "labels": {IMAGE: SCRIPT, "link": LINK}}
+    made = caller.post("/executions", order, wait=20)
+    assert made.body["state"] == "FAILED", made.body
+    return str(made.body["execution_id"])
+
+
+def test_hostile_ids_and_outputs_do_not_run(page: Page, service: Running, execution: str) -> None:
+    for path in (
+        f"/executions/{execution}", f"/executions/{execution}?tab=nodes", f"/executions/{execution}?tab=time",
+        f"/executions/{execution}?tab=history", f"/executions/{execution}?tab=values", "/", "/executions",
+        "/workflows", "/dead-letters", "/workers",
+    ):  # fmt: skip
+        page.goto(f"{service.address}/ui{path}")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        assert page.evaluate("window.hacked") is None, path
+        assert page.locator("main img, main script, main iframe, main object").count() == 0, path
+        assert page.locator('a[href^="javascript"]').count() == 0, path
+
+
+def test_a_hostile_node_is_opened_from_the_graph(page: Page, service: Running, execution: str) -> None:
+    page.goto(f"{service.address}/ui/executions/{execution}")
+    page.locator(".node-box", has=page.get_by_text(f"{IMAGE} 0", exact=True)).click()
+    panel = page.get_by_role("complementary")
+    for tab in ("Summary", "Output", "Config", "Logs"):
+        panel.get_by_role("tab", name=tab, exact=True).click()
+        expect(panel.get_by_role("tabpanel")).to_be_visible()
+        assert page.evaluate("window.hacked") is None, tab
+    expect(panel).to_contain_text(SCRIPT)
+    panel.get_by_role("tab", name="Output", exact=True).click()
+    expect(panel).to_contain_text(LINK)
+    expect(panel).to_contain_text("<b>bold</b>")
+
+
+def test_the_address_cannot_bring_script_along(page: Page, service: Running) -> None:
+    for path in ("/executions/<script>alert(1)</script>", "/%22onload=%22x", "/executions?text=<img src=x onerror=x>"):
+        page.goto(f"{service.address}/ui{path}")
+        expect(page.get_by_role("navigation")).to_be_visible()
+        assert page.locator("main img, main script").count() == 0
+
+
+def test_the_page_runs_no_script_but_its_own(context: BrowserContext, service: Running) -> None:
+    """The policy stands, also where a mistake of ours would put a script into the page."""
+    page = context.new_page()  # the browser complains, as it should
+    page.goto(f"{service.address}/ui/")
+    expect(page.get_by_role("navigation")).to_be_visible()
+    refused: list[str] = page.evaluate(
+        """async () => {
+          const refused = [];
+          document.addEventListener('securitypolicyviolation', (event) => refused.push(event.effectiveDirective));
+          const inline = document.createElement('script');
+          inline.textContent = 'window.hacked = 1';
+          document.body.append(inline);
+          const image = document.createElement('img');
+          image.src = 'http://127.0.0.1:9/x.png';
+          document.body.append(image);
+          const styled = document.createElement('div');
+          styled.setAttribute('style', 'color: red');
+          document.body.append(styled);
+          await fetch('http://127.0.0.1:9/').catch(() => {});
+          await new Promise((done) => setTimeout(done, 50));
+          return refused;
+        }"""
+    )
+    assert {"script-src-elem", "img-src", "style-src-attr", "connect-src"} <= set(refused)
+    assert page.evaluate("window.hacked") is None

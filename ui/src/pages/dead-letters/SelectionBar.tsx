@@ -1,0 +1,25 @@
+import { RotateCw, Trash2, X } from 'lucide-react';
+import type { DeadLetter } from '../../api/calls';
+import { Button } from '../../components/basics';
+import type { LetterActions } from './GroupRow';
+
+type BarProps = { letters: DeadLetter[]; actions: LetterActions; onClear: () => void };
+
+/** What can be done with the ticked letters; stays in sight. */
+export function SelectionBar({ letters, actions, onClear }: BarProps) {
+  return (
+    <section className="letters-bar" aria-label="Selected letters">
+      <span role="status">
+        <strong className="number">{letters.length.toLocaleString()}</strong> selected
+      </span>
+      <span className="spacer" />
+      <Button kind="primary" icon={RotateCw} onClick={() => actions.onRetry(letters)}>
+        Retry
+      </Button>
+      <Button kind="danger" icon={Trash2} onClick={() => actions.onDrop(letters)}>
+        Drop
+      </Button>
+      <Button kind="quiet" icon={X} aria-label="Clear the selection" title="Clear the selection" onClick={onClear} />
+    </section>
+  );
+}

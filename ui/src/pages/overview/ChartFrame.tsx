@@ -1,0 +1,53 @@
+import { type PointerEvent, type ReactNode, useState } from 'react';
+import { bucketText } from './windows';
+
+type FrameProps = {
+  times: string[];
+  bucketSeconds: number;
+  /** The highest value, as text. */
+  top: string;
+  /** Lines have their points on the edges, bars their middles in the buckets. */
+  kind: 'bars' | 'lines';
+  /** What is known of a bucket; shown while the pointer is over it. */
+  readout: (index: number) => ReactNode;
+  children: ReactNode;
+};
+
+/** A chart with its scale: the highest value, the times, and what the pointer is over. */
+export function ChartFrame({ times, bucketSeconds, top, kind, readout, children }: FrameProps) {
+  const [over, setOver] = useState<number | null>(null);
+  const count = times.length;
+  const look = (event: PointerEvent<HTMLElement>) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const share = (event.clientX - box.left) / box.width;
+    const index = kind === 'bars' ? Math.floor(share * count) : Math.round(share * (count - 1));
+    setOver(Math.min(Math.max(index, 0), count - 1));
+  };
+  const shown = over !== null && over < count ? over : null;
+  const left = shown === null ? 0 : kind === 'bars' ? (shown + 0.5) / count : shown / Math.max(count - 1, 1);
+  const mark = (index: number) => (times[index] ? bucketText(times[index], bucketSeconds) : '');
+  return (
+    <figure className="overview-chart">
+      <span className="overview-chart-top number" aria-hidden="true">
+        {top}
+      </span>
+      <div className="overview-chart-plot" onPointerMove={look} onPointerLeave={() => setOver(null)}>
+        {children}
+        {shown !== null && <span className="overview-chart-cursor" style={{ left: `${left * 100}%` }} />}
+      </div>
+      <figcaption className="overview-chart-times number">
+        {shown === null ? (
+          <>
+            <span>{mark(0)}</span>
+            <span>{mark(Math.floor(count / 2))}</span>
+            <span>now</span>
+          </>
+        ) : (
+          <span className="overview-chart-readout">
+            <strong>{mark(shown)}</strong> {readout(shown)}
+          </span>
+        )}
+      </figcaption>
+    </figure>
+  );
+}

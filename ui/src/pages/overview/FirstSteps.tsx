@@ -1,0 +1,35 @@
+import { Rocket } from 'lucide-react';
+import { useMay, useSession } from '../../api/session';
+import { Card, CopyButton } from '../../components/basics';
+import { Link, paths } from '../../routing';
+import { firstCommand } from './first';
+
+/** Before anything was ever started: how to begin. */
+export function FirstSteps() {
+  const { me } = useSession();
+  const mayStart = useMay('submit');
+  const command = firstCommand(location.origin, !(me?.open ?? true));
+  return (
+    <Card className="overview-first">
+      <Rocket size={30} aria-hidden="true" />
+      <h2>Nothing has run here yet</h2>
+      {mayStart ? (
+        <>
+          <p>This stores a workflow of three nodes and starts it. You will see it here as it runs.</p>
+          <div className="overview-command">
+            <pre>{command}</pre>
+            <CopyButton text={command} label="Copy the command" />
+          </div>
+          <p className="faint">
+            Or start one that is stored, with a form: <Link to={paths.workflows()}>Workflows</Link>. All calls are
+            described at <a href="/docs">/docs</a>.
+          </p>
+        </>
+      ) : (
+        <p className="faint">
+          Your key may look, but not start. What others store is at <Link to={paths.workflows()}>Workflows</Link>.
+        </p>
+      )}
+    </Card>
+  );
+}
