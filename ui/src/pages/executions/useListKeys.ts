@@ -1,0 +1,60 @@
+import { type RefObject, useEffect, useRef, useState } from 'react';
+import { navigate, paths } from '../../routing';
+import { actionOf, focusOf, type KeyAction } from './keys';
+
+type Handlers = {
+  /** What holds the rows; each has a link with `data-row`. */
+  list: RefObject<HTMLElement | null>;
+  onSelect: (id: string, more: boolean) => void;
+  onSearch: () => void;
+  onEscape: () => void;
+  onHelp: () => void;
+};
+
+/** Keys for a list. The row cursor is the focus itself, on the row's link, so that screen readers follow it. */
+export function useListKeys(handlers: Handlers) {
+  const [cursor, setCursor] = useState<string | null>(null);
+  const latest = useRef({ handlers, cursor });
+  latest.current = { handlers, cursor };
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (document.querySelector('dialog[open]')) return;
+      const action = actionOf(event, focusOf(document.activeElement));
+      if (action && obey(action, latest.current.handlers, latest.current.cursor)) event.preventDefault();
+    };
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  }, []);
+  return { cursor, setCursor };
+}
+
+/** Answers whether the key was used: else it does what it does anyway, such as scroll. */
+function obey(action: KeyAction, handlers: Handlers, cursor: string | null): boolean {
+  const links = [...(handlers.list.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
+  const index = links.findIndex((link) => link.dataset.row === cursor);
+  switch (action) {
+    case 'down':
+    case 'up': {
+      const link = links[index < 0 ? 0 : Math.max(0, index + (action === 'down' ? 1 : -1))];
+      link?.focus();
+      return links.length > 0;
+    }
+    case 'open':
+      if (index < 0 || !cursor) return false;
+      navigate(paths.execution(cursor));
+      return true;
+    case 'select':
+      if (index < 0 || !cursor) return false;
+      handlers.onSelect(cursor, false);
+      return true;
+    case 'search':
+      handlers.onSearch();
+      return true;
+    case 'escape':
+      handlers.onEscape();
+      return true;
+    case 'help':
+      handlers.onHelp();
+      return true;
+  }
+}

@@ -1,0 +1,29 @@
+import { Boxes } from 'lucide-react';
+import { CopyButton, Empty } from '../../components/basics';
+
+const DOCUMENT = `{"name": "hello", "nodes": [{"id": "greet", "handler": "echo", "config": {"text": "Hello, {{ input.name }}!"}}]}`;
+
+/** How to store the first one, with this service's own address in it. */
+export function NoWorkflows() {
+  const curl = `curl ${location.origin}/api/v1/workflows -H 'Content-Type: application/json' -d '${DOCUMENT}'`;
+  const command = `penstock submit workflow.json --input '{"name": "Ada"}' --url ${location.origin}`;
+  return (
+    <Empty title="No workflow has been stored yet" icon={Boxes}>
+      <div className="wf-how">
+        <p>Store one over HTTP:</p>
+        <Command text={curl} />
+        <p>or start one from a file, which stores it too:</p>
+        <Command text={command} />
+      </div>
+    </Empty>
+  );
+}
+
+function Command({ text }: { text: string }) {
+  return (
+    <div className="wf-command">
+      <code>{text}</code>
+      <CopyButton text={text} label="Copy the command" />
+    </div>
+  );
+}

@@ -1,0 +1,84 @@
+import { GitCompareArrows } from 'lucide-react';
+import { useState } from 'react';
+import type { Version, Workflow } from '../../api/calls';
+import { Button, Card, Time } from '../../components/basics';
+import { Link, paths, useQueryString } from '../../routing';
+import { AliasTags } from './Aliases';
+import { aliasesAt } from './aliases';
+
+const HASH_SHOWN = 12;
+
+export function VersionsTab({ workflow, versions }: { workflow: Workflow; versions: Version[] }) {
+  const [, change] = useQueryString();
+  const [chosen, setChosen] = useState<number[]>([]);
+  const toggle = (version: number) =>
+    setChosen((now) => (now.includes(version) ? now.filter((each) => each !== version) : [...now.slice(-1), version]));
+  const compare = () => {
+    const [from, to] = [...chosen].sort((a, b) => a - b);
+    change({ tab: 'diff', from: String(from), to: String(to) });
+  };
+  return (
+    <Card
+      title={versions.length === 1 ? '1 version' : `${versions.length} versions`}
+      actions={
+        versions.length > 1 && (
+          <>
+            <span className="faint">{chosen.length < 2 ? 'Choose two to compare' : null}</span>
+            <Button icon={GitCompareArrows} disabled={chosen.length !== 2} onClick={compare}>
+              Compare
+            </Button>
+          </>
+        )
+      }
+    >
+      <div className="table-wrap">
+        <table className="wf-versions">
+          <caption className="visually-hidden">Versions of {workflow.name}, the newest first</caption>
+          <thead>
+            <tr>
+              {versions.length > 1 && (
+                <th>
+                  <span className="visually-hidden">Compare</span>
+                </th>
+              )}
+              <th>Version</th>
+              <th>Stored</th>
+              <th>Hash</th>
+              <th>Aliases</th>
+            </tr>
+          </thead>
+          <tbody>
+            {versions.map((each) => (
+              <tr key={each.version} aria-current={each.version === workflow.version ? 'true' : undefined}>
+                {versions.length > 1 && (
+                  <td className="wf-box">
+                    <input
+                      type="checkbox"
+                      aria-label={`Compare version ${each.version}`}
+                      checked={chosen.includes(each.version)}
+                      onChange={() => toggle(each.version)}
+                    />
+                  </td>
+                )}
+                <td className="number">
+                  <Link to={paths.workflow(workflow.name, { version: String(each.version) })}>{each.version}</Link>
+                </td>
+                <td>
+                  <Time at={each.created_at} />
+                </td>
+                <td>
+                  <code title={each.content_hash}>{each.content_hash.slice(0, HASH_SHOWN)}</code>
+                </td>
+                <td>
+                  <span className="wf-tags">
+                    <AliasTags aliases={aliasesAt(workflow.aliases, each.version)} />
+                  </span>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Card>
+  );
+}

@@ -1,0 +1,49 @@
+import { Plus, X } from 'lucide-react';
+import { Button } from '../../../components/basics';
+
+export type LabelDraft = { key: string; value: string };
+
+export function labelsOf(drafts: LabelDraft[]): Record<string, string> {
+  return Object.fromEntries(drafts.filter(({ key }) => key.trim()).map(({ key, value }) => [key.trim(), value.trim()]));
+}
+
+type LabelsProps = { labels: LabelDraft[]; onChange: (labels: LabelDraft[]) => void };
+
+export function LabelInputs({ labels, onChange }: LabelsProps) {
+  const change = (index: number, part: Partial<LabelDraft>) =>
+    onChange(labels.map((each, n) => (n === index ? { ...each, ...part } : each)));
+  return (
+    <fieldset className="st-list">
+      <legend>
+        <span className="st-name">Labels</span>
+      </legend>
+      <p className="faint">To find the execution by, such as team: billing</p>
+      {labels.map((label, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the labels are what stands in their places
+        <div key={index} className="st-item">
+          <input
+            aria-label={`Key of label ${index + 1}`}
+            placeholder="key"
+            value={label.key}
+            onChange={(event) => change(index, { key: event.target.value })}
+          />
+          <input
+            aria-label={`Value of label ${index + 1}`}
+            placeholder="value"
+            value={label.value}
+            onChange={(event) => change(index, { value: event.target.value })}
+          />
+          <Button
+            kind="quiet"
+            icon={X}
+            aria-label={`Remove label ${index + 1}`}
+            onClick={() => onChange(labels.filter((_, n) => n !== index))}
+          />
+        </div>
+      ))}
+      <Button icon={Plus} onClick={() => onChange([...labels, { key: '', value: '' }])}>
+        Add a label
+      </Button>
+    </fieldset>
+  );
+}

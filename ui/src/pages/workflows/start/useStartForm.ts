@@ -1,0 +1,96 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { start, type Workflow } from '../../../api/calls';
+import { Problem } from '../../../api/problem';
+import { toast } from '../../../components/toasts';
+import { navigate, paths } from '../../../routing';
+import { fieldsOf } from './fields';
+import { type LabelDraft, labelsOf } from './LabelInputs';
+import { placed } from './refusals';
+import { isObject } from './schema';
+import { draftsOf, type Errors, inputOf, unfit } from './values';
+
+const pretty = (value: unknown) => JSON.stringify(value, null, 2);
+
+/** The input as fields or as JSON, one at a time; changing from one to the other takes along what was filled in. */
+export function useStartForm({ name, version, definition }: Workflow) {
+  const queries = useQueryClient();
+  const fields = useMemo(() => fieldsOf(definition.input_schema, definition.input), [definition]);
+  const [mode, setMode] = useState<'form' | 'json'>(fields ? 'form' : 'json');
+  const [drafts, setDrafts] = useState(() => draftsOf(fields ?? []));
+  const [text, setText] = useState(() => pretty(definition.input ?? {}));
+  const [labels, setLabels] = useState<LabelDraft[]>([]);
+  const [errors, setErrors] = useState<Errors>({});
+  const [jsonError, setJsonError] = useState<string | null>(null);
+  const sending = useMutation({
+    mutationFn: (input: unknown) => start(`${name}@${version}`, input, labelsOf(labels)),
+    onSuccess: ({ execution_id }) => {
+      toast(`${name}@${version} started`);
+      void queries.invalidateQueries({ queryKey: ['executions'] });
+      navigate(paths.execution(execution_id));
+    },
+    onError: (error) => {
+      if (mode === 'form' && error instanceof Problem) setErrors(placed(error, fields ?? []).errors);
+    },
+  });
+  const parsed = (): Record<string, unknown> | null => {
+    try {
+      const input: unknown = JSON.parse(text);
+      if (isObject(input)) return input;
+      setJsonError('The input must be an object, such as {"user_id": 7}');
+    } catch (error) {
+      setJsonError(`This isn't JSON: ${(error as Error).message}`);
+    }
+    return null;
+  };
+  const choose = (next: 'form' | 'json') => {
+    if (next === mode || !fields) return;
+    setErrors({});
+    setJsonError(null);
+    sending.reset();
+    if (next === 'json') setText(pretty(inputOf(fields, drafts).input));
+    else {
+      const input = parsed();
+      if (!input) return;
+      const places = unfit(fields, input);
+      if (places.length) {
+        setJsonError(`The form can't show ${places.join(', ')} as given here`);
+        return;
+      }
+      setDrafts(draftsOf(fields, input));
+    }
+    setMode(next);
+  };
+  const send = () => {
+    sending.reset();
+    setErrors({});
+    setJsonError(null);
+    if (mode === 'json') {
+      const input = parsed();
+      if (input) sending.mutate(input);
+      return;
+    }
+    const read = inputOf(fields ?? [], drafts);
+    if (Object.keys(read.errors).length) setErrors(read.errors);
+    else sending.mutate(read.input);
+  };
+  const isAllPlaced =
+    mode === 'form' && sending.error instanceof Problem && placed(sending.error, fields ?? []).isAllPlaced;
+  return {
+    fields,
+    mode,
+    choose,
+    drafts,
+    setDrafts,
+    text,
+    setText,
+    labels,
+    setLabels,
+    errors,
+    jsonError,
+    send,
+    isSending: sending.isPending,
+    /** What the server refused and no field shows. */
+    refusal: isAllPlaced ? null : sending.error,
+  };
+}
