@@ -1,5 +1,6 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
+import { notice } from './notice.mjs';
 
 const SERVER = 'http://127.0.0.1:8000';
 
@@ -7,7 +8,7 @@ const SERVER = 'http://127.0.0.1:8000';
 // compares: nothing in here may depend on the machine or the time.
 export default defineConfig({
   base: '/ui/',
-  plugins: [react()],
+  plugins: [react(), notice()],
   build: {
     outDir: '../src/penstock/ui',
     emptyOutDir: true,

@@ -94,6 +94,7 @@ def _serve(settings: Any) -> int:
 def _say_ready(address: str) -> None:
     lines = [
         f"Penstock is ready at {address}",
+        f"  page  {address}/ui/",
         f"  API   {address}/api/v1",
         f"  docs  {address}/docs",
         "Ctrl-C stops it.",

@@ -135,6 +135,7 @@ def _say_ready(address: str, options: dict[str, Any], supervisor: Supervisor, fo
     parts.append("1 API" if options["apis"] == 1 else f"{options['apis']} APIs")
     lines = [
         f"Penstock is ready at {address}",
+        f"  page     {address}/ui/",
         f"  API      {address}/api/v1, described at {address}/docs",
         f"  runs     {', '.join(parts)}",
         *(f"  server   {it.installation.name} {_version(it.installation.version)}, port {it.port}, in {it.folder}"
