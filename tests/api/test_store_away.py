@@ -31,6 +31,7 @@ NEVER = b'{"definition": {"name": "never", "nodes": [{"id": "a", "handler": "sle
 JSON = {"Content-Type": "application/json"}
 OK_WITHOUT_STORES = {
     "/health/live", "/metrics", "/", "/docs", "/openapi.json", "/api/v1/workflows/validate", "/api/v1/me",
+    "/ui", "/ui/some-id",
 }  # fmt: skip
 
 

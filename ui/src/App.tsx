@@ -3,6 +3,7 @@ import { lazy, Suspense, useEffect } from 'react';
 import { whoAmI } from './api/calls';
 import { signedInAs, useSession } from './api/session';
 import { Empty, ErrorBox, Loading } from './components/basics';
+import { Boundary } from './components/boundary';
 import { Toasts } from './components/toasts';
 import { Login } from './pages/Login';
 import { Link, paths, usePath } from './routing';
@@ -18,6 +19,7 @@ const Workers = lazy(() => import('./pages/workers/Workers'));
 
 export function App() {
   const { key, me, needsKey } = useSession();
+  const path = usePath();
   const asked = useQuery({ queryKey: ['me', key], queryFn: whoAmI, enabled: !needsKey, staleTime: 60_000 });
   useEffect(() => {
     if (asked.data) signedInAs(asked.data);
@@ -26,16 +28,17 @@ export function App() {
   if (!me) return asked.error ? <ErrorBox error={asked.error} retry={() => void asked.refetch()} /> : <Loading />;
   return (
     <Shell>
-      <Suspense fallback={<Loading />}>
-        <Pages />
-      </Suspense>
+      <Boundary key={path.join('/')}>
+        <Suspense fallback={<Loading />}>
+          <Pages path={path} />
+        </Suspense>
+      </Boundary>
       <Toasts />
     </Shell>
   );
 }
 
-function Pages() {
-  const [section, name, ...more] = usePath();
+function Pages({ path: [section, name, ...more] }: { path: string[] }) {
   if (more.length === 0) {
     if (section === undefined) return <Overview />;
     if (section === 'executions') return name ? <ExecutionPage key={name} id={name} /> : <Executions />;

@@ -23,8 +23,14 @@ export function useLive(...keys: QueryKey[]): boolean {
       }, AGAIN_MS);
     };
     const begin = () => {
-      stop = follow(ALL_EVENTS, { onEvents: again, onLive: setLive, onGap: begin });
-      again();
+      stop = follow(ALL_EVENTS, {
+        onEvents: again,
+        onLive: (now) => {
+          setLive(now);
+          if (now) again(); // what happened before the stream was there
+        },
+        onGap: begin,
+      });
     };
     begin();
     document.addEventListener('visibilitychange', again);

@@ -1,11 +1,11 @@
 import { Background, Controls, MiniMap, type Node, ReactFlow, type ReactFlowInstance } from '@xyflow/react';
 import { Shrink } from 'lucide-react';
-import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
+import { type CSSProperties, type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
 import { Button } from '../components/basics';
 import { GroupBox, NodeBox } from './boxes';
 import { useDrawn } from './drawing';
 import { criticalLinks, flowEdge, flowNode, RoutedEdge } from './elements';
-import type { Group } from './groups';
+import type { Group, Item } from './groups';
 import { type Marks, MarksContext } from './marks';
 import type { Edge, NodeStore } from './model';
 import { bringIntoView, showBeginning } from './viewport';
@@ -22,6 +22,8 @@ const NODE_TYPES = { box: NodeBox, 'group-box': GroupBox };
 const EDGE_TYPES = { routed: RoutedEdge };
 const NONE: ReadonlySet<string> = new Set();
 const FEW = 60;
+/** Rows of boxes that there is room for, where more may be opened. */
+const MANY = 8;
 
 export function GraphView({ store, edges, selected = null, critical = NONE, retry = null, onSelect }: GraphViewProps) {
   const [flow, setFlow] = useState<ReactFlowInstance | null>(null);
@@ -47,6 +49,7 @@ export function GraphView({ store, edges, selected = null, critical = NONE, retr
     if (flow && frame.current && place) bringIntoView(flow, place, frame.current);
   }, [flow, place]);
 
+  const rows = useMemo(() => (isGrouped ? MANY : highest(items)), [isGrouped, items]);
   const act = (node: Node) => {
     if (node.type === 'group-box') setOpened(new Set(opened).add((node.data as { group: Group }).group.key));
     else onSelect?.((node.data as { id: string }).id);
@@ -61,7 +64,7 @@ export function GraphView({ store, edges, selected = null, critical = NONE, retr
   };
   return (
     <MarksContext value={marks}>
-      <div ref={frame} className="graph" data-grouped={isGrouped}>
+      <div ref={frame} className="graph" style={{ '--rows': rows } as CSSProperties}>
         <ReactFlow
           nodes={nodes}
           edges={lines}
@@ -93,10 +96,17 @@ export function GraphView({ store, edges, selected = null, critical = NONE, retr
             </Button>
           </div>
         )}
-        {isGrouped && (
+        {isGrouped && opened.size === 0 && (
           <p className="graph-note">{`${store.ids.length.toLocaleString()} nodes, grouped by level. Click a group to open it.`}</p>
         )}
       </div>
     </MarksContext>
   );
+}
+
+/** How many boxes stand above each other, at the most. */
+function highest(items: readonly Item[]): number {
+  const counts = new Map<number, number>();
+  for (const { level } of items) counts.set(level, (counts.get(level) ?? 0) + 1);
+  return Math.max(1, ...counts.values());
 }

@@ -6,7 +6,7 @@ import type { Bundle, Item } from './groups';
 
 export const NODE = { width: 208, height: 54 };
 export const GROUP = { width: 208, height: 78 };
-const GAP = { x: 72, y: 18 };
+const GAP = { x: 52, y: 18 };
 /** Of a column; a longer one goes on beside itself. */
 export const ROWS = 25;
 
@@ -57,7 +57,7 @@ const OPTIONS = {
   'elk.edgeRouting': 'ORTHOGONAL',
   'elk.spacing.nodeNode': String(GAP.y),
   'elk.layered.spacing.nodeNodeBetweenLayers': String(GAP.x),
-  'elk.layered.spacing.edgeNodeBetweenLayers': '20',
+  'elk.layered.spacing.edgeNodeBetweenLayers': '14',
   'elk.layered.nodePlacement.strategy': 'NETWORK_SIMPLEX',
 };
 

@@ -88,9 +88,7 @@ function RunGraph({ run, node, retry, onSelect }: RunGraphProps) {
   if (store.ids.length === 0) return <Empty title="This workflow has no nodes" />;
   return (
     <>
-      <div className="run-graph">
-        <GraphView store={store} edges={edges} selected={node} critical={critical} retry={retry} onSelect={onSelect} />
-      </div>
+      <GraphView store={store} edges={edges} selected={node} critical={critical} retry={retry} onSelect={onSelect} />
       {hasEnded(state) && (
         <label className="check run-legend">
           <input type="checkbox" checked={marked} onChange={(event) => setMarked(event.target.checked)} />

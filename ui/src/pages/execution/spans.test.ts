@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { NodeNow } from '../../graph/model';
-import { spansOf, ticks } from './spans';
+import { earlierAttempts, spansOf, ticks } from './spans';
 
 const base = { handler: 'noop', level: 0, optional: false, reason: null, attempt: 1, error: null };
 const at = (second: number) => `2026-01-31T12:00:${String(second).padStart(2, '0')}.000Z`;
@@ -28,4 +28,26 @@ it('draws a handful of lines on any scale', () => {
     expect(found.length).toBeLessThan(14);
   }
   expect(ticks(0)).toEqual([0]);
+});
+
+it('finds the attempts before the last, also those that told of no start', () => {
+  const line = (seq: number, to: string, attempt: number) => ({
+    seq,
+    at: at(seq),
+    node_id: 'a',
+    from: '',
+    to,
+    attempt,
+  });
+  const history = [
+    line(1, 'QUEUED', 1),
+    line(2, 'RUNNING', 1),
+    line(3, 'RETRYING', 1),
+    line(4, 'QUEUED', 2),
+    line(6, 'RETRYING', 2),
+    line(7, 'QUEUED', 3),
+    line(8, 'COMPLETED', 3),
+  ];
+  const seconds = (earlierAttempts(history).get('a') ?? []).map(({ from, to }) => (to - from) / 1000);
+  expect(seconds).toEqual([1, 2]);
 });

@@ -1,4 +1,5 @@
 // When each node waited and ran, on one scale.
+import type { HistoryItem } from '../../api/calls';
 import type { NodeNow } from '../../graph/model';
 
 export type Span = {
@@ -39,5 +40,23 @@ export function ticks(lengthMs: number, about = 6): number[] {
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
   const found: number[] = [];
   for (let at = 0; at <= lengthMs; at += step) found.push(at);
+  return found;
+}
+
+export type Earlier = { from: number; to: number };
+
+/** By node: when the attempts ran that weren't the last. Those that told of no start began when they were queued. */
+export function earlierAttempts(history: readonly HistoryItem[]): Map<string, Earlier[]> {
+  const found = new Map<string, Earlier[]>();
+  const began = new Map<string, number>();
+  for (const { node_id: node, to, at } of history) {
+    if (node === null) continue;
+    if (to === 'QUEUED' || to === 'RUNNING') began.set(node, Date.parse(at));
+    if (to === 'RETRYING') {
+      const attempts = found.get(node) ?? [];
+      attempts.push({ from: began.get(node) ?? Date.parse(at), to: Date.parse(at) });
+      found.set(node, attempts);
+    }
+  }
   return found;
 }

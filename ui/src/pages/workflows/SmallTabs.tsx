@@ -22,13 +22,11 @@ export function GraphTab({ workflow }: { workflow: Workflow }) {
     <Loaded query={graph} what="Drawing">
       {(drawn) => (
         <div className={node ? 'wf-drawing with-node' : 'wf-drawing'}>
-          <div className="wf-graph">
-            <WorkflowGraphView
-              graph={drawn}
-              selected={node ? chosen : null}
-              onSelect={(id) => change({ node: id }, { replace: true })}
-            />
-          </div>
+          <WorkflowGraphView
+            graph={drawn}
+            selected={node ? chosen : null}
+            onSelect={(id) => change({ node: id }, { replace: true })}
+          />
           {node && (
             <Card
               title={chosen}

@@ -1,0 +1,224 @@
+"""Pictures of every page, from a real run in a real browser: `make screenshots`, about four minutes.
+
+    python -m scripts.screenshots            those of README and docs, into docs/images/ui
+    python -m scripts.screenshots --all DIR  every page in light and dark, wide and narrow, to look at
+
+The letters are those of the fonts that this machine has; Inter (Debian: fonts-inter) is what the page asks for first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.ui.chromium import FLAGS, find_chromium  # noqa: E402 -- the same browser as the tests have
+
+TARGET = ROOT / "docs" / "images" / "ui"
+LOAD_SECONDS = 150
+READY = "Penstock is ready at "
+dice = random.Random(11)
+
+
+class Service:
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.failed = self.large = self.running = ""
+
+    def call(self, path: str, body: Any = None, method: str | None = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = Request(f"{self.address}/api/v1{path}", data, {"Content-Type": "application/json"}, method=method)  # noqa: S310 -- ours
+        with urlopen(request) as answer:  # noqa: S310
+            return json.load(answer)
+
+    def start(self, workflow: str, given: dict[str, Any] | None = None, wait: int = 0, **more: Any) -> str:
+        query = f"?wait={wait}" if wait else ""
+        return str(
+            self.call(f"/executions{query}", {"workflow": workflow, "input": given or {}, **more})["execution_id"]
+        )
+
+
+@contextmanager
+def service() -> Iterator[Service]:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "penstock", "dev", "--port", "0", "--handlers", "examples/shop/handlers.py"]
+        environ = {**os.environ, "PENSTOCK_STORE": f"sqlite:///{folder}/shop.db", "PENSTOCK_SECRET_CRM_TOKEN": "token"}
+        with subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                yield Service(process.stdout.readline().removeprefix(READY).strip())
+            finally:
+                process.terminate()
+
+
+def store(it: Service) -> None:
+    order = json.loads((ROOT / "examples" / "shop" / "order.json").read_text(encoding="utf-8"))
+    it.call("/workflows", order)
+    better = json.loads(json.dumps(order))
+    better["description"] = "From the cart to the parcel, with a receipt by mail"
+    better["nodes"][6]["timeout_seconds"] = 20
+    better["nodes"][6]["retry"] = {"max_attempts": 3, "initial_delay_seconds": 0.3}
+    better["nodes"].insert(
+        7, {"id": "invoice", "handler": "shop.work", "depends_on": ["charge"], "config": {"seconds": 0.2}}
+    )
+    it.call("/workflows", better)
+    slow = {**json.loads(json.dumps(better)), "name": "checkout"}
+    for node in slow["nodes"]:
+        if "seconds" in node.get("config", {}):
+            node["config"]["seconds"] *= 8
+    it.call("/workflows", slow)
+    it.call("/workflows/order/aliases/stable", {"version": 1}, "PUT")
+    for name, steps in {"nightly-report": 6, "image-resize": 3, "invoice-import": 9}.items():
+        nodes = [
+            {"id": f"{name.split('-')[1]}-{n}", "handler": "shop.work", "config": {"seconds": 0.2},
+             "depends_on": [f"{name.split('-')[1]}-{dice.randrange(n)}"] if n else []}
+            for n in range(steps)
+        ]  # fmt: skip
+        it.call("/workflows", {"name": name, "labels": {"team": "data"}, "nodes": nodes})
+    wide = [
+        {
+            "id": f"n{depth}.{place}",
+            "handler": "noop",
+            "depends_on": [f"n{depth - 1}.{place}", f"n{depth - 1}.{(place + 1) % 100}"] if depth else [],
+        }
+        for depth in range(100)
+        for place in range(100)
+    ]
+    it.call("/workflows", {"name": "ten-thousand", "nodes": wide})
+
+
+def load(it: Service, seconds: float) -> None:
+    """Orders as they come in a shop."""
+    until = time.monotonic() + seconds
+    number = 1000
+    while time.monotonic() < until:
+        number += 1
+        card = dice.choices(["good", "expired", "unlucky"], [90, 6, 4])[0]
+        it.start(
+            "order", {"order": number, "amount": 6440, "card": card}, labels={"shop": dice.choice(["Berlin", "Lyon"])}
+        )
+        if dice.random() < 0.5:
+            it.start(dice.choice(["nightly-report", "image-resize", "invoice-import"]))
+        time.sleep(dice.expovariate(1 / 0.6))
+
+
+Step = Callable[[Page, Service], None]
+
+
+def graph(page: Page, _: Service) -> None:
+    page.locator(".node-box, .group-box").first.wait_for()
+    page.wait_for_timeout(1200)
+
+
+def open_groups(page: Page, it: Service) -> None:
+    graph(page, it)
+    page.locator(".group-box").first.click()
+    page.wait_for_timeout(600)
+
+
+def begin(page: Page, it: Service) -> None:
+    """A fresh run, caught in the middle."""
+    page.goto(f"{it.address}/ui/executions/{it.start('checkout', {'order': 4711, 'amount': 6440})}")
+    page.locator(".node-box.state-running", has_text="mail").wait_for()
+    page.wait_for_timeout(150)
+
+
+def press(name: str) -> Step:
+    return lambda page, _: page.get_by_role("button", name=re.compile(name)).first.click()
+
+
+def first_letters(page: Page, _: Service) -> None:
+    page.locator("main button[aria-expanded]").first.click()
+
+
+PAGES: dict[str, tuple[str, list[Step]]] = {
+    "overview": ("/?window=15m", []),
+    "executions": ("/executions", []),
+    "running": ("/executions", [begin]),
+    "failed": ("/executions/{failed}?node=charge", [graph]),
+    "retry": ("/executions/{failed}?retry=yes", [graph]),
+    "time-line": ("/executions/{failed}?tab=time", []),
+    "large": ("/executions/{large}", [open_groups]),
+    "workflows": ("/workflows", []),
+    "workflow": ("/workflows/order", [graph]),
+    "diff": ("/workflows/order?tab=diff", []),
+    "statistics": ("/workflows/order?tab=statistics", []),
+    "start": ("/workflows/order", [graph, press("^Start")]),
+    "dead-letters": ("/dead-letters", [first_letters]),
+    "workers": ("/workers", []),
+}
+DARK = ("overview", "running")
+NARROW = ("failed", "executions")
+
+
+def take(  # noqa: PLR0913 -- of what, where and how
+    browser: Browser, it: Service, name: str, path: Path, *, dark: bool, width: int
+) -> None:
+    where, steps = PAGES[name]
+    height = 900 if width > 1000 else 860
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme="dark" if dark else "light",
+        locale="en-GB",
+        timezone_id="Europe/Berlin",
+    )
+    page = context.new_page()
+    page.goto(f"{it.address}/ui{where.format(failed=it.failed, large=it.large)}")
+    page.get_by_role("heading", level=1).wait_for()
+    page.wait_for_timeout(1500)
+    for step in steps:
+        step(page, it)
+    page.wait_for_timeout(600)
+    page.mouse.move(width - 2, height - 2)
+    page.screenshot(path=path)
+    context.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else "")
+    parser.add_argument("--all", metavar="DIR", type=Path, help="every page in every way, into this folder")
+    parser.add_argument("--seconds", type=float, default=LOAD_SECONDS, help="of orders before the pictures are taken")
+    parser.add_argument("--only", nargs="*", default=list(PAGES), choices=list(PAGES), metavar="PAGE")
+    chosen = parser.parse_args()
+    target: Path = chosen.all or TARGET
+    target.mkdir(parents=True, exist_ok=True)
+    with service() as it, sync_playwright() as playwright:
+        store(it)
+        load(it, chosen.seconds)
+        it.failed = it.start("order", {"order": 1234, "amount": 6440, "card": "unlucky"}, wait=30)
+        it.large = it.start("ten-thousand", wait=30)
+        browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+        for name in chosen.only:
+            if chosen.all:
+                for dark in (False, True):
+                    for width in (1440, 400):
+                        theme = "dark" if dark else "light"
+                        take(browser, it, name, target / f"{name}-{theme}-{width}.png", dark=dark, width=width)
+            else:
+                take(browser, it, name, target / f"{name}.png", dark=False, width=1440)
+                if name in DARK:
+                    take(browser, it, name, target / f"{name}-dark.png", dark=True, width=1440)
+                if name in NARROW:
+                    take(browser, it, name, target / f"{name}-narrow.png", dark=False, width=400)
+            print(name)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-import{M as e,l as t}from"./basics-B1o1K4S1.js";var n=e();function r(e){return(0,n.jsx)(t,{title:`WorkflowPage`,children:`…`})}export{r as default};

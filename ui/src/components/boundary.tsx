@@ -1,0 +1,24 @@
+import { Component, type ReactNode } from 'react';
+import { Button, Empty } from './basics';
+
+/** What breaks in one page leaves the rest usable: a mistake of ours, or a part of a version that was replaced. */
+export class Boundary extends Component<{ children: ReactNode }, { error: Error | null }> {
+  override state = { error: null as Error | null };
+
+  static getDerivedStateFromError(error: Error) {
+    return { error };
+  }
+
+  override render() {
+    if (!this.state.error) return this.props.children;
+    return (
+      <Empty title="This page couldn't be shown">
+        <p>{this.state.error.message}</p>
+        <p>If Penstock was updated a moment ago, loading the page again brings the new version.</p>
+        <Button kind="primary" onClick={() => location.reload()}>
+          Load it again
+        </Button>
+      </Empty>
+    );
+  }
+}
