@@ -46,8 +46,9 @@ export function CancelMany(props: BulkProps) {
       <p>They end now; tasks that run are told to stop. A cancelled execution can be retried.</p>
       {ended > 0 && (
         <p className="faint">
-          {executionsText(ended)} of your selection {ended === 1 ? 'has' : 'have'} already ended and stay{' '}
-          {ended === 1 ? 's' : ''} as {ended === 1 ? 'it is' : 'they are'}.
+          {ended === 1
+            ? '1 execution of your selection has already ended and stays as it is.'
+            : `${ended} executions of your selection have already ended and stay as they are.`}
         </p>
       )}
     </Confirm>

@@ -42,3 +42,16 @@ test('reasons are counted without the ids in them', () => {
     { reason: 'it has no such node', ids: ['x1'] },
   ]);
 });
+
+test('other ids in a reason make no other reason', () => {
+  const retried = (execution_id: string, as: string) => ({
+    execution_id,
+    ok: false,
+    error: { detail: `execution ${execution_id} was retried as ${as}, which is FAILED` },
+  });
+  const { refused } = summaryOf([
+    retried('x1', '01a1e66c-0e6c-7144-a950-26c514c31b70'),
+    retried('x2', '01a1e66c-0e74-7c2a-a411-d212926a34f5'),
+  ]);
+  expect(refused).toEqual([{ reason: 'execution was retried as another, which is FAILED', ids: ['x1', 'x2'] }]);
+});

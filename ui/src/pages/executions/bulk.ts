@@ -44,9 +44,16 @@ export function summaryOf(outcomes: Outcome[]): Summary {
   return { done: outcomes.filter((each) => each.ok), refused: refused.sort((a, b) => b.ids.length - a.ids.length) };
 }
 
+const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+
 /** The same reason for many executions is one reason: ids in it would make it many. */
 function withoutId(reason: string, id: string): string {
-  return reason.replaceAll(` '${id}'`, '').replaceAll(` "${id}"`, '').replaceAll(` ${id}`, '').replaceAll(id, 'it');
+  const own = reason
+    .replaceAll(` '${id}'`, '')
+    .replaceAll(` "${id}"`, '')
+    .replaceAll(` ${id}`, '')
+    .replaceAll(id, 'it');
+  return own.replace(ID, 'another');
 }
 
 export function executionsText(count: number): string {
