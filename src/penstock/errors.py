@@ -31,7 +31,11 @@ class InvalidWorkflow(PenstockError):
 
 
 class InvalidInput(PenstockError):
-    """The execution's input isn't JSON, or doesn't fit the workflow's `input_schema`."""
+    """The execution's input isn't JSON, or doesn't fit the workflow's `input_schema`: `problems` says where."""
+
+    def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
+        self.problems = list(problems)
+        super().__init__(message)
 
 
 class NotFound(PenstockError):

@@ -263,3 +263,13 @@ def test_a_repeated_key_is_honoured_also_when_the_workflow_is_gone(api: Caller) 
     again = api.post("/executions", {"workflow": "gone"}, headers={"Idempotency-Key": "gone-1"})
     assert (again.status, again.body["execution_id"]) == (201, first.body["execution_id"])
     assert_problem(api.post("/executions", {"workflow": "gone"}), 404, "not_found")
+
+
+def test_an_input_that_does_not_fit_its_schema_says_where(api: Caller) -> None:
+    address = {"type": "object", "required": ["city"], "properties": {"zip": {"type": "string"}}}
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}, "address": address}}
+    document = {"name": "fits", "input_schema": schema, "nodes": [{"id": "a", "handler": "noop"}]}
+    answer = api.post("/executions", {"definition": document, "input": {"n": "x", "address": {"zip": 1}}})
+    assert (answer.status, answer.body["code"]) == (422, "invalid_input")
+    assert sorted(each["path"] for each in answer.body["problems"]) == ["input.address", "input.address.zip", "input.n"]
+    assert "n: " in answer.body["detail"]

@@ -94,6 +94,8 @@ def _ours(error: Exception, status: int, code: str) -> Response:
         first = f"{count:,} problems; the first: " if count > 1 else ""
         detail = first + (error.problems[0].message if error.problems else str(error))
         return problem_response(status, code, detail, problems=problems)
+    if isinstance(error, errors.InvalidInput) and error.problems:
+        return problem_response(status, code, str(error), problems=[msgspec.to_builtins(it) for it in error.problems])
     return problem_response(status, code, str(error), headers=headers)
 
 

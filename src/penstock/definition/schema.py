@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from penstock.definition.problems import Problem
+
+MOST_PROBLEMS = 20
+
 
 def compile_schema(schema: Any) -> Any:
     """A validator. Raises `ValueError` with a text for the user."""
@@ -15,15 +19,18 @@ def compile_schema(schema: Any) -> Any:
         raise ValueError(str(error).split("\n", maxsplit=1)[0].rpartition("ValueError: ")[2]) from None
 
 
-def schema_errors(schema: Any, value: Any) -> list[str]:
-    """What doesn't fit, a line each, with the place."""
+def schema_problems(schema: Any, value: Any) -> list[Problem]:
+    """What doesn't fit, and where: `address.city`, empty for the value itself."""
     errors = compile_schema(schema).iter_errors(value)
-    return [f"{_place(error.instance_path)}{error.message}" for _, error in zip(range(20), errors, strict=False)]
+    return [
+        Problem("invalid_input", ".".join(str(key) for key in error.instance_path), error.message)
+        for _, error in zip(range(MOST_PROBLEMS), errors, strict=False)
+    ]
 
 
-def _place(path: Any) -> str:
-    place = ".".join(str(key) for key in path)
-    return f"{place}: " if place else ""
+def schema_errors(schema: Any, value: Any) -> list[str]:
+    """The same, a line each."""
+    return [f"{it.path}: {it.message}" if it.path else it.message for it in schema_problems(schema, value)]
 
 
 def _refuse(uri: str) -> NoReturn:

@@ -10,14 +10,13 @@ import msgspec
 
 from penstock.definition.plan import Plan
 from penstock.definition.read import content_hash
-from penstock.definition.schema import schema_errors
 from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.keeping import KEPT
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
-from penstock.errors import Conflict, InvalidInput, KeyReused, NotFound, StoreError
+from penstock.errors import Conflict, KeyReused, NotFound, StoreError
 from penstock.orchestrator.plans import Plans
 from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
-from penstock.service.submissions import Submissions, check_labels, new_execution_id
+from penstock.service.submissions import Submissions, check_fits, check_labels, new_execution_id
 from penstock.stores.base import Kept, NewExecution, Stored, Stores
 from penstock.stores.records import LetterSearch, Search
 
@@ -143,7 +142,5 @@ def _check_input(record: ExecutionRecord, new: Plan) -> None:
     """Another version may ask for another input."""
     if new.version == record.version or new.input_schema is None:
         return
-    errors = schema_errors(new.input_schema, msgspec.json.decode(record.input))
-    if errors:
-        told = f"the execution's input doesn't fit the input_schema of {new.name}@{new.version}"
-        raise InvalidInput(f"{told}: {'; '.join(errors)}")
+    told = f"the execution's input doesn't fit the input_schema of {new.name}@{new.version}"
+    check_fits(new.input_schema, msgspec.json.decode(record.input), told)

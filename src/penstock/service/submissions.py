@@ -13,8 +13,9 @@ import msgspec
 
 from penstock.definition.parse import check_values
 from penstock.definition.plan import Plan
+from penstock.definition.problems import Problem
 from penstock.definition.read import content_hash
-from penstock.definition.schema import schema_errors
+from penstock.definition.schema import schema_problems
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted
 from penstock.engine.states import ExecutionState
@@ -220,10 +221,17 @@ def check_input(plan: Plan, given: Any, *, complete: bool = True) -> bytes:
     except InvalidWorkflow as error:
         raise InvalidInput(f"input: {error}") from None
     if schema is not None:
-        errors = schema_errors(schema, merged)
-        if errors:
-            raise InvalidInput("the input doesn't fit the workflow's input_schema: " + "; ".join(errors))
+        check_fits(schema, merged, "the input doesn't fit the workflow's input_schema")
     return msgspec.json.encode(merged)
+
+
+def check_fits(schema: Any, given: Any, told: str) -> None:
+    """Raises `InvalidInput` with everything that doesn't fit, and where."""
+    found = schema_problems(schema, given)
+    if found:
+        texts = [f"{it.path}: {it.message}" if it.path else it.message for it in found]
+        places = [Problem(it.code, f"input.{it.path}".rstrip("."), it.message) for it in found]
+        raise InvalidInput(f"{told}: {'; '.join(texts)}", places)
 
 
 def check_labels(labels: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { Problem } from '../../../api/problem';
 import { wrongWith } from './check';
 import { type Field, fieldsOf } from './fields';
-import { complaintsOf, outsideQuotes, placed } from './refusals';
+import { placed } from './refusals';
 import { hintsOf } from './schema';
 import { draftsOf, inputOf, unfit } from './values';
 
@@ -166,12 +166,17 @@ test('limits as text', () => {
   expect(hintsOf({ type: 'array', minItems: 2, uniqueItems: true })).toEqual(['at least 2 items', 'each only once']);
 });
 
-const refused = (detail: string) => new Problem(422, { code: 'invalid_input', detail });
+const refused = (...complaints: [path: string, message: string][]) =>
+  new Problem(422, {
+    code: 'invalid_input',
+    problems: complaints.map(([path, message]) => ({ code: 'invalid_input', path, message })),
+  });
 
 test("the server's complaints go to their fields", () => {
   const error = refused(
-    'the input doesn\'t fit the workflow\'s input_schema: address.city: 5 is not of type "string"; ' +
-      'tags.0: "a" is shorter than 2 characters; user_id: "x; y: z" is not of type "integer"',
+    ['input.address.city', '5 is not of type "string"'],
+    ['input.tags.0', '"a" is shorter than 2 characters'],
+    ['input.user_id', '"x; y: z" is not of type "integer"'],
   );
   expect(placed(error, fields)).toEqual({
     isAllPlaced: true,
@@ -183,20 +188,16 @@ test("the server's complaints go to their fields", () => {
   });
 });
 
-test('missing ones and those inside a JSON field too', () => {
+test('missing ones and those inside a JSON field too; other refusals have no place', () => {
   const error = refused(
-    'the input doesn\'t fit the workflow\'s input_schema: "user_id" is a required property; ' +
-      'address: "city" is a required property; more.a.0: 1 is not of type "string"; elsewhere: bad',
+    ['input', '"user_id" is a required property'],
+    ['input.address', '"city" is a required property'],
+    ['input.more.a.0', '1 is not of type "string"'],
+    ['input.elsewhere', 'bad'],
   );
   expect(placed(error, fields)).toEqual({
     isAllPlaced: false,
     errors: { user_id: 'Fill this in', 'address.city': 'Fill this in', more: 'a.0: 1 is not of type "string"' },
   });
-});
-
-test('problems with a path are taken as they are; other refusals have no place', () => {
-  const problem = { code: 'x', path: 'input.user_id', message: 'bad', node_id: null };
-  expect(complaintsOf(new Problem(422, { problems: [problem] }))).toEqual([{ path: 'user_id', message: 'bad' }]);
   expect(placed(new Problem(404, { code: 'not_found', detail: 'gone' }), fields).isAllPlaced).toBe(false);
-  expect(outsideQuotes('a "b; \\"c" d; e')).toEqual(['a "b; \\"c" d', 'e']);
 });
