@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.api.caller import Caller
 from tests.api_server import Running, running_service
+from tests.ui.boxes import box, having
 from tests.ui.shop import ORDER, SLOW, Shop
 
 
@@ -34,15 +35,6 @@ def start(service: Running, document: dict[str, Any], given: dict[str, Any] | No
     made = caller.post("/executions", body, wait=wait) if wait else caller.post("/executions", body)
     assert made.status == 201, made
     return str(made.body["execution_id"])
-
-
-def having(name: str) -> re.Pattern[str]:
-    """Among the classes of an element."""
-    return re.compile(rf"(^|\s){name}(\s|$)")
-
-
-def box(page: Page, name: str) -> Any:
-    return page.locator(".node-box", has=page.get_by_text(name, exact=True))
 
 
 def test_a_live_run_is_watched_to_its_end(page: Page, service: Running, shop: Shop) -> None:

@@ -9,6 +9,9 @@ import { durationText } from '../../time';
 import { percent } from './aliases';
 import { COLUMNS, type Column, type NodeStats, nextSort, readSort, type Sort, sorted } from './stats';
 
+/** The server answers for 5 seconds with what it has counted, so what an event brings may be older than the event. */
+const AGAIN_MS = 6000;
+
 export function StatsTab({ name, version }: { name: string; version: number }) {
   const [query, change] = useQueryString();
   const isAll = query.get('of') === 'all';
@@ -18,6 +21,7 @@ export function StatsTab({ name, version }: { name: string; version: number }) {
     queryFn: () => getWorkflowStats(name, isAll ? undefined : String(version)),
     placeholderData: (before) => before,
     staleTime: 5000,
+    refetchInterval: AGAIN_MS,
   });
   return (
     <Card
