@@ -79,7 +79,7 @@ def test_a_hostile_node_is_opened_from_the_graph(page: Page, service: Running, e
 def test_the_address_cannot_bring_script_along(page: Page, service: Running) -> None:
     for path in ("/executions/<script>alert(1)</script>", "/%22onload=%22x", "/executions?text=<img src=x onerror=x>"):
         page.goto(f"{service.address}/ui{path}")
-        expect(page.get_by_role("navigation")).to_be_visible()
+        expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
         assert page.locator("main img, main script").count() == 0
 
 
@@ -87,7 +87,7 @@ def test_the_page_runs_no_script_but_its_own(context: BrowserContext, service: R
     """The policy stands, also where a mistake of ours would put a script into the page."""
     page = context.new_page()  # the browser complains, as it should
     page.goto(f"{service.address}/ui/")
-    expect(page.get_by_role("navigation")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
     refused: list[str] = page.evaluate(
         """async () => {
           const refused = [];

@@ -39,7 +39,7 @@ def sign_in(page: Page, service: Running, key: str, path: str = "/") -> None:
 def test_without_a_key_there_is_only_the_login(page: Page, service: Running) -> None:
     page.goto(f"{service.address}/ui/executions")
     expect(page.get_by_role("heading", name="Sign in to Penstock")).to_be_visible()
-    expect(page.get_by_role("navigation")).to_have_count(0)
+    expect(page.get_by_role("navigation", name="Sections")).to_have_count(0)
 
 
 def test_a_wrong_key_is_refused_with_a_reason(page: Page, service: Running) -> None:
@@ -84,7 +84,7 @@ def test_an_operator_is_offered_it_and_signs_out(page: Page, service: Running, k
 
 def test_a_key_that_is_revoked_leads_back_to_the_login(page: Page, service: Running, keys: dict[str, str]) -> None:
     sign_in(page, service, keys["submit"])
-    expect(page.get_by_role("navigation")).to_be_visible()
+    expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
     assert service.engine is not None
     listed = service.call(service.engine.service.stores.cold.keys())
     revoked = next(key.id for key in listed if key.name == "submit key")
