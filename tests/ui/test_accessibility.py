@@ -1,143 +1,217 @@
-"""Everybody can use it: axe finds nothing serious, the main way goes by keyboard, no page scrolls sideways."""
+"""Every page by the rules of axe in light and dark, on a narrow screen, and by keys alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
-from tests.api.caller import Caller
+from tests.api.caller import Caller, failing, segment
 from tests.api_server import Running, running_service
-from tests.ui.shop import ORDER, SLOW, Shop
+from tests.ui.boxes import box
+from tests.ui.shop import ORDER, SLOW, Shop, node
+from tests.waiting import until_now
 
-AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
-RUN_AXE = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
-  .filter((each) => ['serious', 'critical'].includes(each.impact))
-  .map((each) => `${each.id}: ${each.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(' | ')}`)"""
-
-NOTHING: list[Callable[[Page], object]] = []
-
-
-def press(name: str) -> Callable[[Page], object]:
-    return lambda page: page.get_by_role("button", name=name).first.click()
-
-
-def expand(page: Page) -> None:
-    page.locator("main button[aria-expanded=false]").first.click()
-
-
-def see(selector: str) -> Callable[[Page], object]:
-    return lambda page: page.locator(selector).first.wait_for()
-
-
-PAGES: dict[str, list[Callable[[Page], object]]] = {
-    "/": [see(".bars")],
-    "/executions": [see("main table")],
-    "/executions?state=CANCELLED&text=nothing": [see(".empty")],
-    "/executions/{failed}": [see(".node-box")],
-    "/executions/{failed}?node=pay": [see(".node-box"), see(".attempts")],
-    "/executions/{failed}?retry=yes": [see(".node-box.again")],
-    "/executions/{failed}?tab=time": [see(".time-row")],
-    "/executions/{failed}?tab=nodes": [see(".node-row")],
-    "/executions/{failed}?tab=history": [see("tbody tr")],
-    "/executions/{failed}?tab=values": [see(".json")],
-    "/executions/{running}": [see(".node-box.state-running"), press("Cancel"), see("dialog[open]")],
-    "/executions/unknown": [see(".error-box")],
-    "/workflows": [see("main table, main li")],
-    "/workflows/order": [see(".node-box")],
-    "/workflows/order?tab=versions": [see("tbody tr")],
-    "/workflows/order?tab=diff": [see("main table, main pre, main .card")],
-    "/workflows/order?tab=statistics": [see("tbody tr")],
-    "/workflows/order?tab=definition": [see(".json")],
-    "/workflows/order?tab=executions": [see("main table")],
-    "/workflows/slow": [see(".node-box"), press("Start"), see("dialog[open]")],
-    "/dead-letters": [expand],
-    "/workers": [see("main table")],
-    "/no-such-page": [see(".empty")],
-}
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+GRAVE = {"serious", "critical"}
+LONG = "a_rather_long_name_that_nobody_could_break_into_two_" * 2
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+NARROW: ViewportSize = {"width": 400, "height": 800}
+MOST_TABS = 80
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: Any) -> Iterator[Running]:
-    with running_service(tmp_path_factory.mktemp("everybody"), Shop().registry) as running:
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any, shop: Shop) -> Iterator[Running]:
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PENSTOCK_SECRET_BANK", "canary")
+    with running_service(tmp_path_factory.mktemp("accessibility"), shop.registry) as running:
         yield running
+    patch.undo()
 
 
 @pytest.fixture(scope="module")
-def ids(service: Running) -> dict[str, str]:
+def places(service: Running, shop: Shop) -> dict[str, str]:
+    """The path of every page, with something of each kind on it."""
     caller = Caller(service.address)
-    for document in (ORDER, SLOW, {**ORDER, "description": "the second"}):
-        caller.store(document)
-    failed = caller.ended("order", input={"amount": 5}, labels={"team": "shop"})
-    return {"failed": failed["execution_id"], "running": caller.start("slow")}
+    caller.store({"name": "order", "nodes": [node("cart")]})
+    failed = caller.ended(ORDER, input={"amount": 5}, labels={"team": "billing", LONG: LONG})["execution_id"]
+    caller.ended(failing(f"{LONG}/of a workflow", message=f"{LONG} is out of order, {'and says so ' * 20}"))
+    running = caller.start(SLOW)
+    until_now(lambda: "first" in shop.began)
+    assert caller.put("/workflows/order/aliases/stable", {"version": 1}).status in {200, 201}
+    found = {
+        "overview": "/", "executions": "/executions", "no executions": "/executions?workflow=nobody",
+        "running": f"/executions/{running}?node=first", "graph": f"/executions/{failed}?node=pay",
+        "time": f"/executions/{failed}?tab=time&node=pay", "nodes": f"/executions/{failed}?tab=nodes&node=pay",
+        "history": f"/executions/{failed}?tab=history&node=pay", "values": f"/executions/{failed}?tab=values&node=pay",
+        "retry": f"/executions/{failed}?retry=yes", "workflows": "/workflows",
+        "long workflow": f"/workflows/{segment(f'{LONG}/of a workflow')}", "letters": "/dead-letters",
+        "workers": "/workers", "unknown": "/nowhere", "unknown execution": "/executions/nobody",
+    }  # fmt: skip
+    for tab in ("graph&node=pay", "versions", "diff", "statistics", "definition", "executions"):
+        found[f"workflow {tab}"] = f"/workflows/order?tab={tab}"
+    return found
 
 
-@pytest.fixture(scope="module")
-def everywhere(browser: Browser) -> Iterator[Page]:
-    """The policy lets no foreign script in: axe is let in by the browser."""
-    context = browser.new_context(bypass_csp=True, reduced_motion="reduce")
-    yield context.new_page()
-    context.close()
+PLACES = [
+    "overview", "executions", "no executions", "running", "graph", "time", "nodes", "history", "values", "retry",
+    "workflows", "long workflow", "letters", "workers", "unknown", "unknown execution", "workflow graph&node=pay",
+    "workflow versions", "workflow diff", "workflow statistics", "workflow definition", "workflow executions",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_nothing_serious_in_light_and_dark(
-    everywhere: Page, service: Running, ids: dict[str, str], path: str
-) -> None:
-    page = everywhere
-    page.emulate_media(color_scheme="light")
-    page.goto(f"{service.address}/ui{path.format(**ids)}")
-    for step in PAGES[path]:
-        step(page)
+def open_place(page: Page, service: Running, path: str) -> None:
+    page.goto(f"{service.address}/ui{path}")
+    expect(page.locator("h1, .empty-title").first).to_be_visible()
     expect(page.locator(".loading")).to_have_count(0)
+    if "node=" in path:
+        expect(page.locator("aside.node-panel [role=tabpanel], .wf-drawing.with-node .json").first).to_be_visible()
+
+
+def expect_no_findings(page: Page, schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")) -> None:
     page.evaluate(AXE)
-    assert page.evaluate(RUN_AXE) == []
-    page.emulate_media(color_scheme="dark")
-    assert page.evaluate(RUN_AXE) == []
+    for scheme in schemes:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")
+        assert found["passes"], "the rules were looked at"
+        grave = [
+            f"{scheme}: {each['id']}: {one['failureSummary']} {one['html'][:200]}"
+            for each in found["violations"] if each["impact"] in GRAVE for one in each["nodes"]
+        ]  # fmt: skip
+        assert not grave, "\n".join(grave)
 
 
-def test_no_page_scrolls_sideways_on_a_narrow_screen(page: Page, service: Running, ids: dict[str, str]) -> None:
-    page.set_viewport_size({"width": 400, "height": 800})
-    for path, steps in PAGES.items():
-        page.goto(f"{service.address}/ui{path.format(**ids)}")
-        for step in steps:
-            step(page)
-        wide, room = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
-        assert wide <= room, path
+def expect_no_sideways(page: Page) -> None:
+    page.set_viewport_size(NARROW)
+    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    until_now(lambda: page.evaluate(fits), f"{page.url} doesn't scroll sideways", seconds=3)
 
 
-def test_the_cause_of_a_failure_is_found_by_keyboard_alone(page: Page, service: Running, ids: dict[str, str]) -> None:
-    def tab_to(what: str) -> None:
-        for _ in range(80):
-            page.keyboard.press("Tab")
-            words = page.evaluate("document.activeElement.innerText || document.activeElement.ariaLabel || ''")
-            if words.strip().startswith(what):
-                return
-        raise AssertionError(f"no way to {what!r} with the Tab key")
+@pytest.mark.parametrize("place", PLACES)
+def test_a_page_has_no_grave_findings_and_fits_a_narrow_screen(
+    page: Page, service: Running, places: dict[str, str], place: str
+) -> None:
+    open_place(page, service, places[place])
+    expect_no_findings(page)
+    expect_no_sideways(page)
+    expect_no_findings(page, ("light",))  # other elements are there, in the same colours
 
-    page.goto(f"{service.address}/ui/executions?state=FAILED")
-    expect(page.locator("main table")).to_be_visible()
-    page.keyboard.press("j")
+
+def test_no_page_is_left_out(places: dict[str, str]) -> None:
+    assert sorted(places) == sorted(PLACES)
+
+
+def test_dialogs_have_no_grave_findings(page: Page, service: Running, places: dict[str, str]) -> None:
+    def expect_well(name: str) -> None:
+        expect(page.get_by_role("dialog", name=re.compile(name))).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        expect_no_findings(page)
+        expect_no_sideways(page)
+        page.set_viewport_size(WIDE)
+
+    open_place(page, service, "/workflows/order")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_text("One field needs a change")).to_be_visible()
+    expect_well("Start order")
+    page.get_by_role("button", name="JSON", exact=True).click()
+    expect_well("Start order")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Aliases").click()
+    expect_well("Aliases of order")
+    open_place(page, service, places["executions"])
+    page.get_by_label("Select all that are loaded").check()
+    expect_no_findings(page)
+    bar = page.get_by_role("region", name="Selected executions")
+    bar.get_by_role("button", name="Retry").click()
+    expect_well("^Retry .* executions")
+    page.get_by_role("button", name="Back").click()
+    bar.get_by_role("button", name="Cancel").click()
+    expect_well("Cancel 1 execution")
+    page.get_by_role("button", name="Back").click()
+    page.keyboard.press("?")
+    expect_well("Keys")
+
+
+def test_open_letters_have_no_grave_findings(page: Page, service: Running, places: dict[str, str]) -> None:
+    open_place(page, service, places["letters"])
+    group = page.locator("li.letters-group").filter(has_text="out of order")
+    group.locator(".letters-toggle").click()
+    group.get_by_role("checkbox", name=re.compile("Select all")).check()
+    expect(page.get_by_role("region", name="Selected letters")).to_be_visible()
+    expect_no_findings(page)
+    expect_no_sideways(page)
+    for button, title in (("Inspect", "Dead letter"), ("Retry", "Retry 1"), ("Drop", "Drop 1")):
+        group.get_by_role("button", name=re.compile(f"^{button}")).click()
+        expect(page.get_by_role("dialog", name=re.compile(title))).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        expect_no_findings(page)
+        expect_no_sideways(page)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_login_has_no_grave_findings(page: Page, tmp_path: Any) -> None:
+    with running_service(tmp_path) as first:  # on loopback, to make a key: without one it wouldn't start
+        assert Caller(first.address).post("/keys", {"name": "any", "scopes": ["read"]}).status == 201
+    with running_service(tmp_path, host="0.0.0.0") as running:  # noqa: S104 -- what keys are for
+        page.goto(f"{running.address.replace('0.0.0.0', '127.0.0.1')}/ui/")  # noqa: S104
+        page.get_by_label("API key").fill("psk_wrong")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        expect_no_findings(page)
+        expect_no_sideways(page)
+
+
+def tab_to(page: Page, wanted: Locator) -> None:
+    """As someone without a mouse does, who also has to see where they are."""
+    expect(wanted).to_be_visible()
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("each => each === document.activeElement"):
+            style = wanted.evaluate("each => [getComputedStyle(each).outlineStyle, getComputedStyle(each).boxShadow]")
+            assert style != ["none", "none"], "the focus is seen"
+            return
+    raise AssertionError(f"{wanted} isn't reached by {MOST_TABS} tabs")
+
+
+def test_the_main_path_needs_no_mouse(page: Page, service: Running, shop: Shop, places: dict[str, str]) -> None:
+    failed = places["retry"].partition("?")[0]
+    page.goto(f"{service.address}/ui/")
+    tab_to(page, page.get_by_role("link", name="Skip to the content"))
+    tab_to(page, page.get_by_role("navigation", name="Sections").get_by_role("link", name="Executions"))
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("FAILED")
-    tab_to("Open the node")
+    tab_to(page, page.locator(f'[data-row="{failed.rpartition("/")[2]}"]'))
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{service.address}/ui{failed}")
+    pay = page.locator(".react-flow__node", has=box(page, "pay"))
+    tab_to(page, pay)
     page.keyboard.press("Enter")
     panel = page.get_by_role("complementary", name="Node pay")
     expect(panel).to_be_focused()
+    expect(panel).to_contain_text("the bank refused the card")
+    tab_to(page, panel.get_by_role("tab", name="Summary"))
+    page.keyboard.press("ArrowRight")
+    expect(panel.get_by_role("tab", name="Output")).to_be_focused()
+    expect(panel).to_contain_text("Only a node that completed has an output")
     page.keyboard.press("Escape")
     expect(panel).to_have_count(0)
-    expect(page.locator(".node-box")).to_have_count(6)
-    tab_to("gift")
+    expect(pay).to_be_focused()  # where one came from, not the top of the page
+    page.goto(f"{service.address}/ui{failed}")
+    tab_to(page, page.get_by_role("button", name="Retry", exact=True))
     page.keyboard.press("Enter")
-    expect(page.get_by_role("complementary", name="Node gift")).to_be_visible()
-
-
-def test_times_are_in_the_viewers_zone_with_utc_beside(page: Page, service: Running, ids: dict[str, str]) -> None:
-    page.goto(f"{service.address}/ui/executions/{ids['failed']}?tab=history")
-    time = page.locator("tbody time").first
-    title = time.get_attribute("title") or ""
-    assert "CET" in title or "GMT+1" in title or "CEST" in title or "GMT+2" in title, title
-    assert title.endswith("UTC")
+    shop.broken = False
+    tab_to(page, page.get_by_role("button", name=re.compile(r"^Run \d nodes$")))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")
+    shop.broken = True
+    expect(page).not_to_have_url(re.compile(failed))

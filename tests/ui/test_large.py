@@ -1,4 +1,4 @@
-"""Graphs that no screen can hold. No time is asserted here: benchmarks/page.py measures."""
+"""Large executions: few boxes at a time, every node within reach, and little to load."""
 
 from __future__ import annotations
 
@@ -7,92 +7,145 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Response, expect
+from playwright.sync_api import Locator, Page, expect
 
-from benchmarks.workloads import fan, layers
 from tests.api.caller import Caller
 from tests.api_server import Running, running_service
+from tests.ui.boxes import box, having
+from tests.ui.shop import Shop, node
 
+FIRST_BOXES = 20
 MOST_BOXES = 400
-FIRST_LOAD_BYTES = 300_000
+MOST_ROWS = 100
+MOST_BYTES = 300 * 1024
+
+
+def layers(name: str, depth: int, width: int, first: str = "noop") -> dict[str, Any]:
+    """Each node has two parents in the layer before."""
+    nodes = [
+        node(
+            f"n{d}.{w}", "noop" if d else first, (f"n{d - 1}.{w}", f"n{d - 1}.{(w + 1) % width}") if d else (),
+            config={} if d or first == "noop" else {"waits": True},
+        )
+        for d in range(depth) for w in range(width)
+    ]  # fmt: skip
+    return {"name": name, "nodes": nodes}
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: Any) -> Iterator[Running]:
-    with running_service(tmp_path_factory.mktemp("large")) as running:
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any, shop: Shop) -> Iterator[Running]:
+    with running_service(tmp_path_factory.mktemp("large"), shop.registry) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def large(service: Running) -> str:
-    made = Caller(service.address).post("/executions", {"definition": layers(100, 100)}, wait=60)
+def caller(service: Running) -> Caller:
+    return Caller(service.address)
+
+
+@pytest.fixture(scope="module")
+def large(caller: Caller) -> str:
+    """10,000 nodes that have run."""
+    made = caller.post("/executions", {"definition": layers("large", 100, 100)}, wait=60)
     assert made.body["state"] == "COMPLETED"
-    return f"{service.address}/ui/executions/{made.body['execution_id']}"
+    return str(made.body["execution_id"])
 
 
-def boxes(page: Page) -> int:
-    return page.locator(".node-box, .group-box").count()
+def open_execution(page: Page, caller: Caller, name: str, query: str = "") -> None:
+    page.goto(f"{caller.address}/ui/executions/{name}{query}")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")
 
 
-def test_ten_thousand_nodes_begin_as_a_few_groups_that_open(page: Page, large: str) -> None:
-    page.goto(large)
-    expect(page.get_by_text("10,000 nodes, grouped by level")).to_be_visible()
+def boxes(page: Page) -> Locator:
+    return page.locator(".node-box, .group-box")
+
+
+def test_it_begins_as_a_few_groups(page: Page, caller: Caller, large: str) -> None:
+    open_execution(page, caller, large)
+    expect(page.get_by_text("10,000 nodes, grouped by level.")).to_be_visible()
+    expect(page.locator(".group-box").first).to_contain_text("Levels 1–5")
     expect(page.locator(".group-box").first).to_contain_text("500 nodes")
-    assert boxes(page) <= 20
-    page.locator(".group-box").first.click()
-    expect(page.locator(".group-box").first).to_contain_text("100 nodes")
-    page.locator(".group-box").first.click()
-    expect(page.locator(".node-box").first).to_be_visible()
-    assert 0 < boxes(page) <= MOST_BOXES
+    expect(page.locator(".node-box")).to_have_count(0)
+    assert 0 < boxes(page).count() <= FIRST_BOXES
+
+
+def test_groups_open_down_to_a_node_and_never_all_at_once(page: Page, caller: Caller, large: str) -> None:
+    open_execution(page, caller, large)
+    expect(page.locator(".group-box").first).to_be_visible()
+    seen = []
+    for _ in range(6):  # levels 1 to 5, and then each of them that is in sight
+        groups = page.locator(".react-flow__node", has=page.locator(".group-box"))
+        if groups.count() == 0:
+            break
+        opened = page.locator(f'.react-flow__node[data-id="{groups.first.get_attribute("data-id")}"]')
+        opened.focus()
+        page.keyboard.press("Enter")
+        expect(opened).to_have_count(0)
+        seen.append(boxes(page).count())
+    assert max(seen) <= MOST_BOXES, seen
+    first = page.locator(".node-box").first
+    name = first.locator(".node-name").inner_text()
+    first.click()
+    expect(page.get_by_role("complementary", name=f"Node {name}", exact=True)).to_contain_text("COMPLETED")
     page.get_by_role("button", name="Close all groups").click()
     expect(page.locator(".node-box")).to_have_count(0)
+    assert boxes(page).count() <= FIRST_BOXES
 
 
-def test_a_node_of_ten_thousand_is_found_by_its_address_and_in_the_list(page: Page, large: str) -> None:
-    page.goto(f"{large}?node=n57.3")
-    chosen = page.locator(".node-box.selected")
-    expect(chosen).to_contain_text("n57.3")
-    expect(chosen).to_be_in_viewport()
-    expect(page.get_by_role("complementary", name="Node n57.3")).to_contain_text("COMPLETED")
-    page.get_by_role("tab", name="Nodes").click()
-    page.get_by_role("searchbox", name="Find a node or handler").fill("n99.99")
-    expect(page.locator(".node-row")).to_have_count(1)
+def test_the_address_brings_a_node_to_light(page: Page, caller: Caller, large: str) -> None:
+    open_execution(page, caller, large, "?node=n57.3")
+    expect(box(page, "n57.3")).to_have_class(having("selected"))
+    expect(box(page, "n57.3")).to_be_in_viewport()
+    expect(page.get_by_role("complementary", name="Node n57.3")).to_contain_text("n56.3, n56.4")
+    assert boxes(page).count() <= MOST_BOXES
 
 
-def test_only_the_rows_that_are_seen_are_drawn(page: Page, large: str) -> None:
-    page.goto(f"{large}?tab=time")
+def test_a_node_is_found_by_its_name(page: Page, caller: Caller, large: str) -> None:
+    open_execution(page, caller, large, "?tab=nodes")
+    expect(page.get_by_role("button", name=re.compile(r"COMPLETED\s*10000"))).to_be_visible()
+    assert page.locator(".node-row").count() <= MOST_ROWS
+    page.get_by_role("searchbox", name="Find a node or handler").fill("n57.3")
+    expect(page.locator(".node-row")).to_have_count(11)  # n57.30 to n57.39 too
+    page.locator(".node-row", has=page.get_by_text("n57.3", exact=True)).click()
+    expect(page.get_by_role("complementary", name="Node n57.3")).to_contain_text("noop")
+    expect(page).to_have_url(re.compile("node=n57.3"))
+
+
+def test_the_time_line_draws_what_is_looked_at(page: Page, caller: Caller, large: str) -> None:
+    open_execution(page, caller, large, "?tab=time")
     expect(page.locator(".time-row").first).to_be_visible()
-    assert page.locator(".time-row").count() < 100
-    page.get_by_role("tab", name="Nodes").click()
-    expect(page.locator(".node-row").first).to_be_visible()
-    assert page.locator(".node-row").count() < 100
+    assert page.locator(".time-row").count() <= MOST_ROWS
+    page.get_by_role("region", name="Time line").evaluate("each => each.scrollTo(0, each.scrollHeight)")
+    expect(page.locator(".time-row", has_text=re.compile("^n99"))).not_to_have_count(0)
+    assert page.locator(".time-row").count() <= MOST_ROWS
 
 
-def test_a_live_run_of_a_thousand_nodes_is_counted_to_the_end(page: Page, service: Running) -> None:
-    document = fan(1000)
-    for node in document["nodes"]:
-        if node["id"].startswith("n"):
-            node.update(handler="sleep", config={"seconds": 0.02})
-    made = Caller(service.address).start(document)
-    page.goto(f"{service.address}/ui/executions/{made}?tab=nodes")
-    expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED", timeout=60_000)
-    expect(page.get_by_role("button", name=re.compile("^COMPLETED 1002$"))).to_be_visible()
+def test_a_live_run_of_a_thousand_ends_with_the_right_counts(
+    page: Page, caller: Caller, service: Running, shop: Shop
+) -> None:
+    name = caller.start(layers("thousand", 100, 10, first="step"))
+    page.goto(f"{caller.address}/ui/executions/{name}?tab=nodes")
+    expect(page.get_by_role("button", name=re.compile(r"RUNNING\s*10$"))).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile(r"PENDING\s*990$"))).to_be_visible()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    service.call(shop.let(*(f"n0.{w}" for w in range(10))))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")
+    expect(page.get_by_role("button", name=re.compile(r"COMPLETED\s*1000$"))).to_be_visible()
+    expect(page.locator(".chip")).to_have_count(1)
+    page.get_by_role("tab", name="Graph").click()
+    expect(page.get_by_role("img", name="50 completed")).to_have_count(20)
 
 
-def test_the_first_load_is_small(page: Page, service: Running) -> None:
-    """All that a fresh browser loads for an execution's page, as it goes over the wire; elk comes later."""
-    loaded: dict[str, int] = {}
-
-    def note(response: Response) -> None:
-        if "/ui/" in response.url and response.ok:
-            assert response.headers.get("content-encoding") == "gzip" or response.url.endswith(".svg"), response.url
-            loaded[response.url.rpartition("/")[2]] = int(response.headers["content-length"])
-
-    page.on("response", note)
-    made = Caller(service.address).post("/executions", {"definition": layers(3, 3)}, wait=20)
-    page.goto(f"{service.address}/ui/executions/{made.body['execution_id']}")
-    expect(page.locator(".node-box")).to_have_count(9)
-    page.wait_for_load_state("networkidle")
-    without_elk = {name: size for name, size in loaded.items() if not name.startswith("elk")}
-    assert any(name.startswith("GraphView") for name in without_elk)
-    assert sum(without_elk.values()) <= FIRST_LOAD_BYTES, without_elk
+def test_the_first_load_is_small(page: Page, caller: Caller, large: str) -> None:
+    finished: dict[str, int] = {}
+    page.on("requestfinished", lambda request: finished.update({request.url: request.sizes()["responseBodySize"]}))
+    open_execution(page, caller, large)
+    expect(page.locator(".group-box").first).to_be_visible()
+    files = {url: size for url, size in finished.items() if "/ui/" in url and "elk" not in url}
+    assert any("GraphView" in url for url in files)
+    assert sum(files.values()) <= MOST_BYTES, files
