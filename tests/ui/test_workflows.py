@@ -234,12 +234,14 @@ def test_each_node_has_its_statistics(page: Page, caller: Caller) -> None:
     open_workflow(page, caller, "counted", "?tab=statistics")
     expect(page.get_by_text("The last 2 executions: 2 failed")).to_be_visible()
     rows = page.locator("table.wf-stats tbody tr")
-    for row, (name, handler, runs, rate, attempts) in enumerate((
-        ("good", "noop", "2", "0 %", "2"),
-        ("weak", "fail", "2", "0 %", "4"),
-        ("bad", "fail", "2", "100 %", "2"),
-        ("after", "noop", "0", "–", "0"),
-    )):
+    for row, (name, handler, runs, rate, attempts) in enumerate(
+        (
+            ("good", "noop", "2", "0 %", "2"),
+            ("weak", "fail", "2", "0 %", "4"),
+            ("bad", "fail", "2", "100 %", "2"),
+            ("after", "noop", "0", "–", "0"),
+        )
+    ):
         cells = rows.nth(row).get_by_role("cell")
         for column, text in ((0, name), (1, handler), (2, runs), (4, rate), (5, attempts)):
             expect(cells.nth(column)).to_have_text(text)

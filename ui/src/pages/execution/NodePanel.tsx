@@ -32,7 +32,14 @@ export function NodePanel({ run, id, onClose }: { run: Run; id: string; onClose:
     placeholderData: (before: NodeDetail | undefined) => before,
     refetchInterval: state && !nodeHasEnded(state) && state !== 'PENDING' ? LOOK_MS : false,
   });
-  useEffect(() => panel.current?.focus(), []);
+  useEffect(() => {
+    const before = document.activeElement;
+    panel.current?.focus();
+    return () => {
+      // The focus was inside and has nowhere to be: back to where the node was opened from.
+      if (document.activeElement === document.body && before instanceof HTMLElement) before.focus();
+    };
+  }, []);
   return (
     <aside
       ref={panel}

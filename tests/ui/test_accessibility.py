@@ -1,0 +1,217 @@
+"""Every page by the rules of axe in light and dark, on a narrow screen, and by keys alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Locator, Page, ViewportSize, expect
+
+from tests.api.caller import Caller, failing, segment
+from tests.api_server import Running, running_service
+from tests.ui.boxes import box
+from tests.ui.shop import ORDER, SLOW, Shop, node
+from tests.waiting import until_now
+
+AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+GRAVE = {"serious", "critical"}
+LONG = "a_rather_long_name_that_nobody_could_break_into_two_" * 2
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+NARROW: ViewportSize = {"width": 400, "height": 800}
+MOST_TABS = 80
+
+
+@pytest.fixture(scope="module")
+def shop() -> Shop:
+    return Shop()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: Any, shop: Shop) -> Iterator[Running]:
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PENSTOCK_SECRET_BANK", "canary")
+    with running_service(tmp_path_factory.mktemp("accessibility"), shop.registry) as running:
+        yield running
+    patch.undo()
+
+
+@pytest.fixture(scope="module")
+def places(service: Running, shop: Shop) -> dict[str, str]:
+    """The path of every page, with something of each kind on it."""
+    caller = Caller(service.address)
+    caller.store({"name": "order", "nodes": [node("cart")]})
+    failed = caller.ended(ORDER, input={"amount": 5}, labels={"team": "billing", LONG: LONG})["execution_id"]
+    caller.ended(failing(f"{LONG}/of a workflow", message=f"{LONG} is out of order, {'and says so ' * 20}"))
+    running = caller.start(SLOW)
+    until_now(lambda: "first" in shop.began)
+    assert caller.put("/workflows/order/aliases/stable", {"version": 1}).status in {200, 201}
+    found = {
+        "overview": "/", "executions": "/executions", "no executions": "/executions?workflow=nobody",
+        "running": f"/executions/{running}?node=first", "graph": f"/executions/{failed}?node=pay",
+        "time": f"/executions/{failed}?tab=time&node=pay", "nodes": f"/executions/{failed}?tab=nodes&node=pay",
+        "history": f"/executions/{failed}?tab=history&node=pay", "values": f"/executions/{failed}?tab=values&node=pay",
+        "retry": f"/executions/{failed}?retry=yes", "workflows": "/workflows",
+        "long workflow": f"/workflows/{segment(f'{LONG}/of a workflow')}", "letters": "/dead-letters",
+        "workers": "/workers", "unknown": "/nowhere", "unknown execution": "/executions/nobody",
+    }  # fmt: skip
+    for tab in ("graph&node=pay", "versions", "diff", "statistics", "definition", "executions"):
+        found[f"workflow {tab}"] = f"/workflows/order?tab={tab}"
+    return found
+
+
+PLACES = [
+    "overview", "executions", "no executions", "running", "graph", "time", "nodes", "history", "values", "retry",
+    "workflows", "long workflow", "letters", "workers", "unknown", "unknown execution", "workflow graph&node=pay",
+    "workflow versions", "workflow diff", "workflow statistics", "workflow definition", "workflow executions",
+]  # fmt: skip
+
+
+def open_place(page: Page, service: Running, path: str) -> None:
+    page.goto(f"{service.address}/ui{path}")
+    expect(page.locator("h1, .empty-title").first).to_be_visible()
+    expect(page.locator(".loading")).to_have_count(0)
+    if "node=" in path:
+        expect(page.locator("aside.node-panel [role=tabpanel], .wf-drawing.with-node .json").first).to_be_visible()
+
+
+def expect_no_findings(page: Page, schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")) -> None:
+    page.evaluate(AXE)
+    for scheme in schemes:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")
+        assert found["passes"], "the rules were looked at"
+        grave = [
+            f"{scheme}: {each['id']}: {one['failureSummary']} {one['html'][:200]}"
+            for each in found["violations"] if each["impact"] in GRAVE for one in each["nodes"]
+        ]  # fmt: skip
+        assert not grave, "\n".join(grave)
+
+
+def expect_no_sideways(page: Page) -> None:
+    page.set_viewport_size(NARROW)
+    fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    until_now(lambda: page.evaluate(fits), f"{page.url} doesn't scroll sideways", seconds=3)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_page_has_no_grave_findings_and_fits_a_narrow_screen(
+    page: Page, service: Running, places: dict[str, str], place: str
+) -> None:
+    open_place(page, service, places[place])
+    expect_no_findings(page)
+    expect_no_sideways(page)
+    expect_no_findings(page, ("light",))  # other elements are there, in the same colours
+
+
+def test_no_page_is_left_out(places: dict[str, str]) -> None:
+    assert sorted(places) == sorted(PLACES)
+
+
+def test_dialogs_have_no_grave_findings(page: Page, service: Running, places: dict[str, str]) -> None:
+    def expect_well(name: str) -> None:
+        expect(page.get_by_role("dialog", name=re.compile(name))).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        expect_no_findings(page)
+        expect_no_sideways(page)
+        page.set_viewport_size(WIDE)
+
+    open_place(page, service, "/workflows/order")
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Start", exact=True).click()
+    expect(page.get_by_text("One field needs a change")).to_be_visible()
+    expect_well("Start order")
+    page.get_by_role("button", name="JSON", exact=True).click()
+    expect_well("Start order")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Aliases").click()
+    expect_well("Aliases of order")
+    open_place(page, service, places["executions"])
+    page.get_by_label("Select all that are loaded").check()
+    expect_no_findings(page)
+    bar = page.get_by_role("region", name="Selected executions")
+    bar.get_by_role("button", name="Retry").click()
+    expect_well("^Retry .* executions")
+    page.get_by_role("button", name="Back").click()
+    bar.get_by_role("button", name="Cancel").click()
+    expect_well("Cancel 1 execution")
+    page.get_by_role("button", name="Back").click()
+    page.keyboard.press("?")
+    expect_well("Keys")
+
+
+def test_open_letters_have_no_grave_findings(page: Page, service: Running, places: dict[str, str]) -> None:
+    open_place(page, service, places["letters"])
+    group = page.locator("li.letters-group").filter(has_text="out of order")
+    group.locator(".letters-toggle").click()
+    group.get_by_role("checkbox", name=re.compile("Select all")).check()
+    expect(page.get_by_role("region", name="Selected letters")).to_be_visible()
+    expect_no_findings(page)
+    expect_no_sideways(page)
+    for button, title in (("Inspect", "Dead letter"), ("Retry", "Retry 1"), ("Drop", "Drop 1")):
+        group.get_by_role("button", name=re.compile(f"^{button}")).click()
+        expect(page.get_by_role("dialog", name=re.compile(title))).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        expect_no_findings(page)
+        expect_no_sideways(page)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_the_login_has_no_grave_findings(page: Page, tmp_path: Any) -> None:
+    with running_service(tmp_path) as first:  # on loopback, to make a key: without one it wouldn't start
+        assert Caller(first.address).post("/keys", {"name": "any", "scopes": ["read"]}).status == 201
+    with running_service(tmp_path, host="0.0.0.0") as running:  # noqa: S104 -- what keys are for
+        page.goto(f"{running.address.replace('0.0.0.0', '127.0.0.1')}/ui/")  # noqa: S104
+        page.get_by_label("API key").fill("psk_wrong")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        expect_no_findings(page)
+        expect_no_sideways(page)
+
+
+def tab_to(page: Page, wanted: Locator) -> None:
+    """As someone without a mouse does, who also has to see where they are."""
+    expect(wanted).to_be_visible()
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("each => each === document.activeElement"):
+            style = wanted.evaluate("each => [getComputedStyle(each).outlineStyle, getComputedStyle(each).boxShadow]")
+            assert style != ["none", "none"], "the focus is seen"
+            return
+    raise AssertionError(f"{wanted} isn't reached by {MOST_TABS} tabs")
+
+
+def test_the_main_path_needs_no_mouse(page: Page, service: Running, shop: Shop, places: dict[str, str]) -> None:
+    failed = places["retry"].partition("?")[0]
+    page.goto(f"{service.address}/ui/")
+    tab_to(page, page.get_by_role("link", name="Skip to the content"))
+    tab_to(page, page.get_by_role("navigation").get_by_role("link", name="Executions"))
+    page.keyboard.press("Enter")
+    tab_to(page, page.locator(f'[data-row="{failed.rpartition("/")[2]}"]'))
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{service.address}/ui{failed}")
+    pay = page.locator(".react-flow__node", has=box(page, "pay"))
+    tab_to(page, pay)
+    page.keyboard.press("Enter")
+    panel = page.get_by_role("complementary", name="Node pay")
+    expect(panel).to_be_focused()
+    expect(panel).to_contain_text("the bank refused the card")
+    tab_to(page, panel.get_by_role("tab", name="Summary"))
+    page.keyboard.press("ArrowRight")
+    expect(panel.get_by_role("tab", name="Output")).to_be_focused()
+    expect(panel).to_contain_text("Only a node that completed has an output")
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+    expect(pay).to_be_focused()  # where one came from, not the top of the page
+    page.goto(f"{service.address}/ui{failed}")
+    tab_to(page, page.get_by_role("button", name="Retry", exact=True))
+    page.keyboard.press("Enter")
+    shop.broken = False
+    tab_to(page, page.get_by_role("button", name=re.compile(r"^Run \d nodes$")))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")
+    shop.broken = True
+    expect(page).not_to_have_url(re.compile(failed))
