@@ -17,7 +17,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 INSTALL_SECONDS = 900
 FLAGS = [
     "--no-sandbox",  # as root there is none; the pages are our own
-    "--disable-gpu",
+    "--disable-gpu", "--disable-software-rasterizer", "--disable-extensions",
     "--disable-dev-shm-usage",
     # nothing but what a test asks for goes over the network
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",

@@ -77,12 +77,14 @@ def open_place(page: Page, service: Running, path: str) -> None:
         expect(page.locator("aside.node-panel [role=tabpanel], .wf-drawing.with-node .json").first).to_be_visible()
 
 
-def expect_no_findings(page: Page, schemes: tuple[Literal["light", "dark"], ...] = ("light", "dark")) -> None:
+def expect_no_findings(page: Page) -> None:
+    """In the dark only the colours differ."""
     page.evaluate(AXE)
-    for scheme in schemes:
+    rules: dict[Literal["light", "dark"], str] = {"light": "undefined", "dark": "['color-contrast']"}
+    for scheme, only in rules.items():
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        found = page.evaluate("axe.run({resultTypes: ['violations']})")
-        assert found["passes"], "the rules were looked at"
+        found = page.evaluate(f"axe.run({{resultTypes: ['violations'], runOnly: {only}}})")
+        assert found["passes"] or found["incomplete"], "the rules were looked at"
         grave = [
             f"{scheme}: {each['id']}: {one['failureSummary']} {one['html'][:200]}"
             for each in found["violations"] if each["impact"] in GRAVE for one in each["nodes"]
@@ -103,7 +105,6 @@ def test_a_page_has_no_grave_findings_and_fits_a_narrow_screen(
     open_place(page, service, places[place])
     expect_no_findings(page)
     expect_no_sideways(page)
-    expect_no_findings(page, ("light",))  # other elements are there, in the same colours
 
 
 def test_no_page_is_left_out(places: dict[str, str]) -> None:

@@ -18,7 +18,7 @@ from tests.api.caller import Caller
 from tests.waiting import until_now
 
 READY = "Penstock is ready at "
-STEPS = 12
+STEPS = 8
 
 
 def free_port() -> int:
@@ -46,7 +46,7 @@ def test_a_killed_server_is_waited_for_and_the_run_is_seen_to_its_end(page: Page
     port = free_port()
     caller = Caller(f"http://127.0.0.1:{port}")
     nodes = [
-        {"id": f"s{n}", "handler": "sleep", "config": {"seconds": 0.4}, "dependencies": [f"s{n - 1}"] if n else []}
+        {"id": f"s{n}", "handler": "sleep", "config": {"seconds": 0.3}, "dependencies": [f"s{n - 1}"] if n else []}
         for n in range(STEPS)
     ]
     with penstock(tmp_path, port) as first:

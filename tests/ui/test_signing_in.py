@@ -6,11 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.api.caller import Caller
 from tests.api_server import Running, running_service
+from tests.ui.conftest import fresh_context
 from tests.ui.shop import ORDER, SLOW, Shop
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """One for each test: a key that is kept must not be there for the next."""
+    with fresh_context(browser) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,7 @@
 // Sorting the statistics of nodes. The order of the plan is the first one, and the one that equal rows keep.
-export type NodeStats = {
-  node_id: string;
-  handler: string;
-  count: number;
-  failed: number;
-  skipped: number;
-  failure_rate: number;
-  attempts: number;
-  p50_seconds: number | null;
-  p95_seconds: number | null;
-};
+import type { WorkflowStats } from '../../api/calls';
+
+export type NodeStats = WorkflowStats['nodes'][number];
 
 export type Column = Exclude<keyof NodeStats, 'failed'>;
 export type Sort = { column: Column; isDown: boolean } | null;
