@@ -29,7 +29,10 @@ signal.pause()
 
 
 def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:  # also between two looks at it
+        return True
 
 
 def test_it_stops_when_asked(tmp_path):
