@@ -55,9 +55,11 @@ def _check_change(world: World, commit: Commit) -> None:
 
 
 def _outcomes(commit: Commit) -> list[tuple[int, str]]:
+    if not commit.change:
+        return []
     generation = thawed_once(commit.after).record.generation
     ends = {*map(str, NODE_ENDS), *map(str, EXECUTION_ENDS)}
-    history = codec.decode_change(commit.change).history if commit.change else []
+    history = codec.decode_change(commit.change).history
     return [(generation, line.node) for line in history if line.after in ends]
 
 

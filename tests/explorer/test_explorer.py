@@ -12,9 +12,9 @@ from tests.explorer.faults import CANCEL
 from tests.explorer.judge import Violation
 from tests.explorer.orchestrators import STARTED
 from tests.explorer.search import explore, first_on_a_cycle
-from tests.explorer.world import Budget, Commit, Entry, Guard, Store, World
+from tests.explorer.world import Budget, Commit, Entry, Guard, Ledger, Store, World
 
-BUDGETS = (*cases.SINGLE, *cases.TWICE, *cases.PAIRS)
+BUDGETS = (*cases.SINGLE, *cases.TWICE, *cases.PAIRS, Budget(loss=1, failure=1), Budget(loss=1, cancel=1))
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=cases.name_of)
@@ -56,6 +56,19 @@ def test_the_judge_sees_a_join_that_starts_too_early_and_an_attempt_too_many() -
     for key, said in ((("join", 1, 1), "G3"), (("a", 1, 3), "attempt 3 of 2")):
         with pytest.raises(Violation, match=said):
             judge.check_commit(world, Commit(1, 0, 1, made.change, (key,), (), made.after))
+
+
+def test_the_judge_sees_what_is_recorded_after_the_end_or_beside_the_history_or_twice() -> None:
+    made = Commit(1, 0, 1, *decide(intent(), (STARTED,)))
+    ended = Commit(1, 0, 1, *decide(intent(), (STARTED, CANCEL)))
+    twice = Ledger(outcomes=((1, ""),))
+    for world, commit, said in (
+        (World(Store((), execution=ended.after), Budget()), made, "after the end"),
+        (World(Store((), execution=made.after), Budget()), made, "doesn't join"),
+        (World(Store(()), Budget(), ledger=twice), ended, "has two outcomes"),
+    ):
+        with pytest.raises(Violation, match=said):
+            judge.check_commit(world, commit)
 
 
 def test_the_judge_sees_what_is_left_over_at_the_end() -> None:
