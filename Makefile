@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-page footprint simulate guards lock clean help setup-run setup-dev
+.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-page footprint simulate explore guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 # Tests with real processes mostly wait: with one more than two cores have to do, the others go on meanwhile.
@@ -48,6 +48,9 @@ footprint: setup-dev ## measure what idle processes and waiting nodes cost
 
 simulate: setup-dev ## run 5,000 seeds of the simulator
 	$(bin)/python -m tests.simulation --seeds 5000
+
+explore: setup-dev ## try every order of events in a small model, with larger budgets than the tests
+	$(bin)/python -m tests.explorer
 
 guards: setup-dev ## take out each guard and see a test go red
 	$(bin)/python scripts/guards.py

@@ -1,0 +1,126 @@
+"""The real code, from bytes to bytes: what an owner makes of a batch, and what the store has after a change."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from penstock.definition.plan import Plan, compile_document
+from penstock.engine.commands import ExecutionRecord, Stop, Task, Transition
+from penstock.engine.events import AnyEvent, TaskError, TaskFailed, TaskLost, TaskStarted, TaskSucceeded
+from penstock.engine.execution import Execution
+from penstock.engine.rebuilding import begin_generation
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.stores import codec
+from penstock.stores.base import Lease, Stored
+from tests.explorer.world import Key
+
+ID = "e"
+MOST_ATTEMPTS = 2
+PARENTS = ("a", "b")
+JOIN = "join"
+SUCCEEDED, FAILED, REFUSED = "succeeded", "failed", "refused"
+LEASE = Lease(0, "", "", 0, 0)
+
+
+def plan(most_attempts: int) -> Plan:
+    retry = {"max_attempts": most_attempts, "initial_delay_seconds": 0, "jitter_seconds": 0}
+    nodes = [
+        *({"id": name, "handler": "noop", "retry": retry} for name in PARENTS),
+        {"id": JOIN, "handler": "noop", "retry": retry, "dependencies": list(PARENTS)},
+    ]
+    return compile_document({"name": "w", "nodes": nodes}).plan
+
+
+PLAN = plan(MOST_ATTEMPTS)
+
+
+class Decision(NamedTuple):
+    change: bytes
+    tasks: tuple[Key, ...]
+    stops: tuple[Key, ...]
+    after: bytes
+
+
+def intent() -> bytes:
+    """What the cold store has of an execution that was accepted."""
+    return _frozen(Stored(ExecutionRecord(ID, "w", 1, ExecutionState.PENDING, b"{}", 0.0), {}, {}, 0, [], []))
+
+
+@cache
+def decide(execution: bytes, events: tuple[bytes, ...]) -> Decision:
+    """What the owner commits, and what it has in memory then. An execution that has ended isn't even loaded."""
+    stored = thawed(execution)
+    if stored.record.state in EXECUTION_ENDS:
+        return Decision(b"", (), (), execution)
+    running = Execution(PLAN, stored.record, stored.runs.values(), stored.outputs, stored.last_seq)
+    for event in events:
+        running.handle(codec.decode_event(event), 0.0)
+    commands = running.take_commands()
+    change = codec.new_commit(LEASE, 0, [commands]).data[0]
+    after = _frozen(Stored(running.record, running.runs, running.outputs, running.last_seq, [], []))
+    return Decision(change, tuple(map(_key, commands.tasks)), tuple(map(_key, commands.stops)), after)
+
+
+@cache
+def applied(execution: bytes, change: bytes) -> bytes:
+    """The execution as the store has it after one more change."""
+    changes = [codec.decode_change(data) for data in (execution, change) if data]
+    record = next(each.record for each in changes if each.record is not None)
+    return _frozen(codec.fold(record, changes))
+
+
+@cache
+def rebuilt(execution: bytes, generation: int) -> bytes:
+    stored = thawed(execution)
+    lines = begin_generation(stored.record, stored.runs.values(), stored.last_seq, generation, 0.0)
+    stored.last_seq += len(lines)
+    return _frozen(stored)
+
+
+@cache
+def thawed_once(execution: bytes) -> Stored:
+    """To look at only: it is shared."""
+    return thawed(execution)
+
+
+def thawed(execution: bytes) -> Stored:
+    change = codec.decode_change(execution)
+    assert change.record is not None
+    return codec.fold(change.record, [change])
+
+
+def forget() -> None:
+    """After the code itself was changed."""
+    for kept in (decide, applied, rebuilt, thawed_once):
+        kept.cache_clear()
+
+
+def report(key: Key, outcome: str) -> bytes:
+    name = (ID, *key, "w")  # the same for all workers, or states that differ in nothing else would be two
+    event: AnyEvent
+    if outcome == SUCCEEDED:
+        event = TaskSucceeded(*name, 0.0, b"{}")
+    else:
+        event = TaskFailed(*name, 0.0, TaskError("error", ""), retryable=outcome == FAILED, retry_after=0.0)
+    return codec.encode(event)
+
+
+def started(key: Key) -> bytes:
+    return codec.encode(TaskStarted(ID, *key, "w", 0.0))
+
+
+def lost(key: Key) -> bytes:
+    return codec.encode(TaskLost(ID, *key, "w"))
+
+
+def _key(task: Task | Stop) -> Key:
+    return (task.node, task.generation, task.attempt)
+
+
+def _frozen(stored: Stored) -> bytes:
+    """With one empty history line instead of all: the order of what has happened makes no difference any more."""
+    line = Transition(stored.last_seq, 0.0, "", "", "", 0)
+    runs = sorted(stored.runs.values(), key=lambda run: run.address)
+    outputs = dict(sorted(stored.outputs.items()))
+    return codec.encode(codec.Change(codec.SCHEMA, stored.record, runs, outputs, [line]))

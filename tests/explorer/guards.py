@@ -1,0 +1,65 @@
+"""Takes guards out. Those of the store are looked up by the model; those of the core are taken out of the real code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from penstock.engine import execution as core
+from penstock.engine.commands import Commands, NodeRun
+from penstock.engine.execution import Execution
+from penstock.engine.readiness import Tally, Verdict
+from tests.explorer import deciding
+from tests.explorer.store import Removed
+from tests.explorer.world import Guard
+
+
+@contextmanager
+def without(removed: Removed) -> Iterator[None]:
+    with ExitStack() as stack:
+        for guard in removed & _OF_THE_CORE.keys():
+            for patched in _OF_THE_CORE[guard]():
+                stack.enter_context(patched)
+        yield
+
+
+def _blind(change: Callable[[Execution, Any], None]) -> list[Any]:
+    """`_current`, for which what `change` makes equal is equal."""
+    original = Execution._current
+
+    def current(self: Execution, event: Any) -> NodeRun | None:
+        if event.node in self.runs:
+            change(self, event)
+        return original(self, event)
+
+    return [patch.object(Execution, "_current", current)]
+
+
+def _any_state(self: Execution, event: Any) -> NodeRun | None:
+    run = self.runs.get(event.node)
+    is_it = run is not None and (run.attempt, self.record.generation) == (event.attempt, event.generation)
+    return run if is_it else None
+
+
+def _handle_whatever_has_ended(self: Execution, event: Any, now: float) -> Commands:
+    if self.commands is core._NOTHING:
+        self.commands = Commands(self.record.execution_id)
+    self.now = now
+    core._HANDLERS[type(event)](self, event)
+    self._drain()
+    return self.commands
+
+
+_OF_THE_CORE: dict[Guard, Callable[[], list[Any]]] = {
+    Guard.ATTEMPT: lambda: _blind(lambda self, event: setattr(event, "attempt", self.runs[event.node].attempt)),
+    Guard.GENERATION: lambda: _blind(lambda self, event: setattr(event, "generation", self.record.generation)),
+    Guard.CURRENT: lambda: [patch.object(Execution, "_current", _any_state)],
+    Guard.ENDED: lambda: [
+        patch.object(Execution, "handle", _handle_whatever_has_ended),
+        patch.object(deciding, "EXECUTION_ENDS", frozenset()),
+    ],
+    Guard.LAST: lambda: [patch.object(deciding, "PLAN", deciding.plan(99))],
+    Guard.FAN_IN: lambda: [patch.object(Tally, "verdict", lambda *_: Verdict.START)],
+}
