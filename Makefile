@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-page footprint simulate explore guards lock clean help setup-run setup-dev
+.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-peers bench-page footprint simulate explore guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 # Tests with real processes mostly wait: with one more than two cores have to do, the others go on meanwhile.
@@ -39,6 +39,9 @@ bench-http: setup-dev ## measure the service under load from another process
 bench-scaled: setup-dev ## measure orchestrators and workers on Redis and PostgreSQL
 	$(bin)/python -m benchmarks.scaled
 	$(bin)/python -m benchmarks.scaled --orchestrators 2 --workers 2
+
+bench-peers: setup-dev ## measure Penstock and its peers side by side: the page docs/benchmarks.md
+	$(bin)/python -m benchmarks.peers --docs docs
 
 bench-page: setup-dev ## measure the page in Chromium
 	$(bin)/python -m benchmarks.page

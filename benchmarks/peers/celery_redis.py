@@ -1,13 +1,14 @@
-"""The same diamonds and chain on Celery with Redis as broker and result backend, as a line of JSON.
+"""The same work on Celery with Redis as broker and result backend, a line of JSON for each workload.
 
 In an environment of its own (`pip install 'celery[redis]'`), beside `python -m benchmarks.scaled`, on a Redis with
-AOF everysec: `python benchmarks/peers/celery_redis.py redis://…`. One worker with as many processes as there are cores.
+AOF everysec: `python benchmarks/peers/celery_redis.py redis://… [WORKLOAD …]`. One worker with as many processes as
+there are cores. Tasks are acknowledged before they run, which is Celery's default and its fastest.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import statistics
 import subprocess
 import sys
 import time
@@ -16,9 +17,9 @@ from typing import Any
 
 import celery
 from celery import chain, chord, group
+from yardstick import CHAIN, DIAMONDS, FAN, LIGHT, SUBMISSIONS, Measured, Unsupported, answer, light
 
-DIAMONDS = 300
-HOPS = 300
+PATIENCE_SECONDS = 300
 
 app = celery.Celery("celery_redis", broker=os.environ.get("BROKER"), backend=os.environ.get("BROKER"))
 
@@ -28,32 +29,66 @@ def noop(*_: Any) -> float:
     return time.time()
 
 
+@app.task
+def light_task(*_: Any) -> None:
+    light()
+
+
+def seconds_of(canvas: Any) -> float:
+    began = time.time()
+    canvas.apply_async().get(timeout=PATIENCE_SECONDS)
+    return time.time() - began
+
+
 def diamond() -> Any:
     return chain(noop.s(), chord(group(noop.s(), noop.s()), noop.s()))
 
 
-def measure() -> dict[str, Any]:
-    diamond().apply_async().get(timeout=30)
+def run_chain() -> Measured:
+    return Measured(seconds_of(chain(*(noop.s() for _ in range(CHAIN)))), CHAIN)
+
+
+def run_fan() -> Measured:
+    return Measured(seconds_of(chain(noop.s(), chord(group(noop.s() for _ in range(FAN)), noop.s()))), 1)
+
+
+def run_diamonds() -> Measured:
+    """Until the last task ran, by its own clock: fetching the results isn't counted."""
     began = time.time()
     results = [diamond().apply_async() for _ in range(DIAMONDS)]
-    ends = [result.get(timeout=120) for result in results]
-    seconds = max(ends) - began
-    began = time.time()
-    chain(*(noop.s() for _ in range(HOPS))).apply_async().get(timeout=120)
-    return {
-        "celery": celery.__version__,
-        "diamonds_per_second": DIAMONDS / seconds,
-        "hop_ms_mean": (time.time() - began) / HOPS * 1000,
-    }
+    return Measured(max(result.get(timeout=PATIENCE_SECONDS) for result in results) - began, DIAMONDS)
+
+
+def run_layers() -> Measured:
+    raise Unsupported("canvas has barriers between groups, not edges between nodes")
+
+
+def run_latency() -> Measured:
+    waits = []
+    for _ in range(SUBMISSIONS):
+        began = time.time()
+        waits.append(noop.delay().get(timeout=PATIENCE_SECONDS) - began)
+    return Measured(statistics.median(waits) * SUBMISSIONS, SUBMISSIONS)
+
+
+def run_light() -> Measured:
+    return Measured(seconds_of(chain(*(light_task.s() for _ in range(LIGHT)))), 1)
+
+
+WORK = {
+    "chain": run_chain, "fan": run_fan, "diamonds": run_diamonds, "layers": run_layers, "latency": run_latency,
+    "light": run_light,
+}  # fmt: skip
 
 
 def main() -> None:
-    os.environ["BROKER"] = app.conf.broker_url = app.conf.result_backend = sys.argv[1]
+    url, *names = sys.argv[1:]
+    os.environ["BROKER"] = app.conf.broker_url = app.conf.result_backend = url
     command = [sys.executable, "-m", "celery", "-A", "celery_redis", "worker", "--loglevel", "ERROR"]
-    worker = subprocess.Popen(command, cwd=Path(__file__).parent)
+    worker = subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.DEVNULL)
     try:
-        time.sleep(5)
-        print(json.dumps(measure()))
+        diamond().apply_async().get(timeout=PATIENCE_SECONDS)  # the worker is up, and warm
+        answer(celery.__version__, WORK, names)
     finally:
         worker.terminate()
         worker.wait()

@@ -1,0 +1,60 @@
+"""The same work on Penstock in one process, on SQLite with `synchronous=FULL`: a line of JSON for each workload.
+
+`python -m benchmarks.peers.penstock_embedded FOLDER [WORKLOAD …]`
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import penstock
+from benchmarks.peers.penstock_tasks import GRAPHS, STAMP, UNITS
+from benchmarks.peers.yardstick import SUBMISSIONS, WORKLOADS, Measured, answer
+from benchmarks.workloads import diamond
+from penstock.config import Settings
+from penstock.embedded import run_loop
+
+
+async def run_graph(name: str, store: str) -> Measured:
+    document, count = GRAPHS[name]
+    async with penstock.Engine(store, settings=Settings.load(environ={})) as engine:
+        await (await engine.start(diamond())).result()
+        began = time.perf_counter()
+        handles = await engine.start_many(document, [None] * count)
+        results = await asyncio.gather(*(handle.result() for handle in handles))
+        seconds = time.perf_counter() - began
+    assert all(result.completed for result in results)
+    return Measured(seconds, UNITS[name])
+
+
+async def run_latency(store: str) -> Measured:
+    waits = []
+    async with penstock.Engine(store, settings=Settings.load(environ={})) as engine:
+        await (await engine.start(STAMP)).result()
+        for _ in range(SUBMISSIONS):
+            began = time.time()
+            result = await (await engine.start(STAMP)).result()
+            waits.append(result.outputs["a"]["at"] - began)
+    return Measured(statistics.median(waits) * SUBMISSIONS, SUBMISSIONS)
+
+
+def run(name: str, folder: str) -> Measured:
+    store = f"sqlite:///{Path(tempfile.mkdtemp(dir=folder)) / 'bench.db'}"
+    return run_loop(run_latency(store) if name == "latency" else run_graph(name, store))
+
+
+def main() -> None:
+    folder, *names = sys.argv[1:]
+    work: dict[str, Callable[[], Measured]] = {name: partial(run, name, folder) for name in WORKLOADS}
+    answer(penstock.__version__, work, names)
+
+
+if __name__ == "__main__":
+    main()

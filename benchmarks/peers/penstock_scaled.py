@@ -1,0 +1,59 @@
+"""The same work on Penstock's roles as processes, on Redis and PostgreSQL: a line of JSON for each workload.
+
+`python -m benchmarks.peers.penstock_scaled REDIS DATABASE PROCESSES [WORKLOAD …]`, with so many orchestrators and as
+many workers. Executions are submitted by this process; their ends are those that the engine recorded.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Callable
+
+import penstock
+from benchmarks.peers.penstock_tasks import GRAPHS, STAMP, UNITS
+from benchmarks.peers.yardstick import SUBMISSIONS, WORKLOADS, Measured, answer
+from benchmarks.scaled import Bench, bench, roles
+from penstock.embedded import run_loop
+from penstock.service.submissions import Order
+from penstock.stores.postgres.migrating import migrate
+
+PATIENCE_SECONDS = 60
+
+
+async def run_latency(it: Bench) -> Measured:
+    waits = []
+    for _ in range(SUBMISSIONS):
+        began = it.stores.hot.now()
+        made = await it.service.submissions.submit(Order(workflow=STAMP))
+        await it.service.executions.end(made.execution_id, PATIENCE_SECONDS)
+        lines = await it.service.executions.history(made.execution_id)
+        waits.append(next(line.at for line in lines if line.node and line.after == "RUNNING") - began)
+    return Measured(statistics.median(waits) * SUBMISSIONS, SUBMISSIONS)
+
+
+async def measure(name: str, redis: str, database: str, processes: dict[str, int]) -> Measured:
+    async with bench(redis, database, processes) as it:
+        if name == "latency":
+            return await run_latency(it)
+        found = await it.run(*GRAPHS[name])
+        return Measured(found["seconds"], UNITS[name])
+
+
+def main() -> None:
+    redis, database, count, *names = sys.argv[1:]
+    migrate(database, 8)
+    settings = {
+        "PENSTOCK_STORE": redis, "PENSTOCK_DATABASE": database, "PENSTOCK_LOG_LEVEL": "WARNING",
+        "PENSTOCK_HANDLERS": "benchmarks.peers.penstock_tasks",
+    }  # fmt: skip
+    with roles(settings, int(count), int(count)) as processes:
+
+        def bound(name: str) -> Callable[[], Measured]:
+            return lambda: run_loop(measure(name, redis, database, processes))
+
+        answer(penstock.__version__, {name: bound(name) for name in WORKLOADS}, names)
+
+
+if __name__ == "__main__":
+    main()
