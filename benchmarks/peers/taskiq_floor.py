@@ -41,12 +41,12 @@ URL = os.environ.get("BROKER", "redis://localhost")
 broker = RedisStreamBroker(URL).with_result_backend(RedisAsyncResultBackend(URL, result_ex_time=600))
 
 
-@broker.task
+@broker.task(task_name="noop")  # the worker knows this module by another name
 async def noop() -> float:
     return time.time()
 
 
-@broker.task
+@broker.task(task_name="light")
 async def light_task() -> None:
     light()
 
@@ -133,7 +133,7 @@ def serve(url: str, names: list[str]) -> None:
     try:
         subprocess.run([sys.executable, __file__, *names], env=environment, check=True)
     finally:
-        worker.terminate()
+        worker.kill()  # asked to end, it may wait for its children for ever; the runner ends those
         worker.wait()
 
 
