@@ -10,7 +10,10 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, e
 from tests.ui.chromium import FLAGS, find_chromium
 
 PATIENCE_MS = 20_000
-EXPECTED = ("the server responded with a status of", "net::ERR_", "Failed to load resource")
+EXPECTED = (
+    "the server responded with a status of", "net::ERR_", "Failed to load resource",
+    "Failed to fetch dynamically imported module",  # it was left before it had loaded
+)  # fmt: skip
 """The browser's own words for an answer that isn't 200: the page has to deal with those."""
 
 
