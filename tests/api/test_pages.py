@@ -94,7 +94,7 @@ def test_nothing_outside_of_the_page_is_given_out(api: Caller, path: str) -> Non
         assert answer.status in {400, 404}
 
 
-def test_a_package_without_the_page_says_so(tmp_path: Path) -> None:
+def test_a_package_without_the_page_has_its_routes_all_the_same(tmp_path: Path) -> None:
     from penstock.api.pages import page_routes  # noqa: PLC0415
 
     assert {getattr(route, "path", "") for route in page_routes(tmp_path).routes} == {"/", "/ui", "/ui/{path:path}"}
