@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-peers bench-page footprint simulate explore guards lock clean help setup-run setup-dev
+.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-peers bench-page footprint simulate explore faults soak guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 # Tests with real processes mostly wait: with one more than two cores have to do, the others go on meanwhile.
@@ -54,6 +54,13 @@ simulate: setup-dev ## run 5,000 seeds of the simulator
 
 explore: setup-dev ## try every order of events in a small model, with larger budgets than the tests
 	$(bin)/python -m tests.explorer
+
+faults: setup-dev ## every fault of the list at full size, with real processes and servers: one table
+	$(bin)/pytest -m "fault and not soak" --faults full --fault-table docs/faults.md
+
+MINUTES := 60
+soak: setup-dev ## mixed load and random faults for MINUTES (60): nothing is lost, nothing grows
+	$(bin)/pytest -s -m soak --faults full --minutes $(MINUTES)
 
 guards: setup-dev ## take out each guard and see a test go red
 	$(bin)/python scripts/guards.py

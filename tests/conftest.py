@@ -1,0 +1,96 @@
+"""Tests of FAULTS' rows are marked with their family and say what they saw; `make faults` runs them at full size.
+
+@pytest.mark.fault("zombies", "SIGSTOP of an orchestrator past its lease, then SIGCONT")
+def test_...(fault: Fault) -> None:
+    for _ in range(fault.size(short=2, full=20)): ...
+    fault.shows(stops=stops, fenced=fenced)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults.table import FAMILIES, Fault, Row, missing, table
+
+FULL_SECONDS = 3600
+"""The time limit of a test at full size: a soak of an hour has one of its own."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--faults", choices=["short", "full"], default="short", help="how much the tests of FAULTS do")
+    parser.addoption("--fault-seed", type=int, help="repeat a run with the seed that it printed")
+    parser.addoption("--fault-table", type=Path, help="write the table of faults into this file, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "fault(family, done): a test of a row of FAULTS")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        mark = item.get_closest_marker("fault")
+        assert mark is None or mark.args[0] in FAMILIES, f"{item.nodeid} names no row of FAULTS: {mark.args[0]}"
+        if mark and config.getoption("--faults") == "full":
+            item.add_marker(pytest.mark.timeout(FULL_SECONDS), append=False)
+
+
+@pytest.fixture
+def fault(request: pytest.FixtureRequest) -> Iterator[Fault]:
+    mark = request.node.get_closest_marker("fault")
+    assert mark is not None, "a test that takes `fault` is marked with its row"
+    seed = request.config.getoption("--fault-seed") or time.time_ns() % 1_000_000
+    family, done = mark.args
+    it = Fault(family, done, seed, is_full=request.config.getoption("--faults") == "full")
+    print(f"seed {it.seed}")  # noqa: T201 -- shown when the test fails
+    yield it
+    request.node.user_properties.append(("figures", it.figures))
+    request.node.user_properties.append(("seed", it.seed))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    mark = item.get_closest_marker("fault")
+    if mark and report.when == "teardown":
+        report.user_properties.append(("fault", mark.args))
+    return report
+
+
+def _rows(reports: dict[str, list[Any]]) -> list[Row]:
+    every = [report for found in reports.values() for report in found if hasattr(report, "nodeid")]
+    failed = {report.nodeid for report in every if getattr(report, "failed", False)}
+    seconds = {report.nodeid: report.duration for report in every if getattr(report, "when", "") == "call"}
+    rows = []
+    for report in every:
+        said = dict(getattr(report, "user_properties", ()))
+        if "fault" in said:
+            family, done = said["fault"]
+            took = seconds.get(report.nodeid, 0.0)
+            green = report.nodeid not in failed
+            rows.append(Row(family, done, green, took, said.get("seed", 0), said.get("figures", {})))
+    return rows
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Who asks for the whole table asks for every row."""
+    if session.config.getoption("--fault-table") and not hasattr(session.config, "workerinput"):
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if reporter and missing(_rows(reporter.stats)):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if config.getoption("--faults") != "full":
+        return
+    rows = _rows(terminalreporter.stats)
+    text = table(rows)
+    terminalreporter.write_line("\n" + text)
+    for family in missing(rows):
+        terminalreporter.write_line(f"no test of {family} was run", red=True)
+    if path := config.getoption("--fault-table"):
+        path.write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,69 @@
+"""The rows of FAULTS, what each test of a row has shown, and all of it as one table."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+FAMILIES = (
+    "processes", "failpoints", "zombies", "replies", "messages", "fan-in", "Redis", "PostgreSQL", "SQLite", "time",
+    "poison", "reaping", "cancel, pause", "size", "documents", "templates", "soak", "security",
+)  # fmt: skip
+HEAD = "| family | done | held | seconds | seed | figures |\n|---|---|---|--:|--:|---|"
+
+Figure = int | float | str
+
+
+@dataclass
+class Fault:
+    """What a test is given: how much to do, a seed to choose by, and where to say what it saw."""
+
+    family: str
+    done: str
+    seed: int
+    is_full: bool
+    figures: dict[str, Figure] = field(default_factory=dict)
+
+    def size(self, short: int, full: int) -> int:
+        """How many: a part in `make test`, the whole in `make faults`."""
+        return full if self.is_full else short
+
+    def choices(self) -> random.Random:
+        return random.Random(self.seed)
+
+    def shows(self, **figures: Figure) -> None:
+        """Counts of faults and of what came of them: `kills=20, fenced=3`."""
+        self.figures.update(figures)
+
+
+@dataclass(frozen=True)
+class Row:
+    family: str
+    done: str
+    is_green: bool
+    seconds: float
+    seed: int
+    figures: Mapping[str, Figure]
+
+    def __str__(self) -> str:
+        figures = ", ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in self.figures.items())
+        held = "yes" if self.is_green else "**NO**"
+        return f"| {self.family} | {self.done} | {held} | {self.seconds:.1f} | {self.seed} | {figures} |"
+
+
+def _figure(value: Figure) -> str:
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else value
+
+
+def table(rows: Iterable[Row]) -> str:
+    ordered = sorted(rows, key=lambda row: (FAMILIES.index(row.family), row.done))
+    return "\n".join([HEAD, *map(str, ordered)])
+
+
+def missing(rows: Iterable[Row]) -> list[str]:
+    """Families without a test that was run: as bad as a test that failed."""
+    shown = {row.family for row in rows}
+    return [family for family in FAMILIES if family not in shown]

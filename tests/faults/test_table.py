@@ -1,0 +1,31 @@
+"""The table of faults says what was shown, what failed, and what nobody has tried."""
+
+from __future__ import annotations
+
+from tests.faults.table import FAMILIES, Fault, Row, missing, table
+
+
+def _row(family: str = "zombies", *, is_green: bool = True) -> Row:
+    return Row(family, "SIGSTOP", is_green, 1.25, 7, {"stale_writes": 0, "fenced": 1200})
+
+
+def test_a_row_says_what_was_done_and_its_figures() -> None:
+    assert table([_row()]).splitlines()[-1] == "| zombies | SIGSTOP | yes | 1.2 | 7 | stale writes 0, fenced 1,200 |"
+
+
+def test_a_row_that_did_not_hold_stands_out() -> None:
+    assert "**NO**" in table([_row(is_green=False)])
+
+
+def test_rows_come_in_the_order_of_faults() -> None:
+    lines = table([_row("soak"), _row("processes")]).splitlines()
+    assert ["processes" in lines[2], "soak" in lines[3]] == [True, True]
+
+
+def test_a_family_that_nobody_tried_is_missing() -> None:
+    assert missing([_row(family) for family in FAMILIES if family != "time"]) == ["time"]
+
+
+def test_a_size_is_the_whole_only_in_a_full_run() -> None:
+    sizes = [Fault("soak", "", 1, is_full).size(short=2, full=50) for is_full in (False, True)]
+    assert sizes == [2, 50]
