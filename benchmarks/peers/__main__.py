@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import machine
-from benchmarks.peers.catalog import NOT_MEASURED, PEERS, Peer
+from benchmarks.peers.catalog import PEERS, Peer
 from benchmarks.peers.chart import bars
 from benchmarks.peers.environments import NotInstalled, python_of
 from benchmarks.peers.report import (
@@ -31,8 +31,10 @@ from benchmarks.peers.report import (
     table,
 )  # fmt: skip
 from benchmarks.peers.runs import command_of, lines_of, open_addresses
+from benchmarks.peers.targets import against
 from benchmarks.peers.yardstick import WORKLOADS
 
+TITLES = {peer.name: peer.title for peer in PEERS}
 FRAME = f"# Benchmarks\n\n{BEGIN}\n{END}\n"
 
 
@@ -78,7 +80,7 @@ def charts(rows: list[Row]) -> dict[str, str]:
 def write(docs: Path, rows: list[Row], facts: dict[str, Any], absent: dict[str, str]) -> None:
     page = docs / "benchmarks.md"
     text = page.read_text() if page.exists() else FRAME
-    page.write_text(put_into(text, page_part(rows, PEERS, facts, absent)))
+    page.write_text(put_into(text, page_part(rows, PEERS, facts, absent, against(rows, TITLES))))
     (docs / "benchmarks.json").write_text(as_json(rows, facts, absent))
     images = docs / IMAGES
     images.mkdir(parents=True, exist_ok=True)
@@ -99,7 +101,8 @@ def arguments_of() -> argparse.Namespace:
 
 def environments(only: list[str]) -> tuple[dict[Peer, Path], dict[str, str]]:
     """Who can be measured, and who can't or needn't be, and why."""
-    pythons, absent = {}, dict(NOT_MEASURED)
+    pythons: dict[Peer, Path] = {}
+    absent: dict[str, str] = {}
     for peer in PEERS:
         try:
             if only and peer.name not in only:
@@ -129,7 +132,7 @@ def main() -> None:
             measure(peer, python, arguments, directory / f"{peer.name}-{number}", lines)
     facts["load_average"] = f"{min(loads):.1f} to {max(loads):.1f}"
     rows = [row_of(peer, name, lines[peer.name, name]) for peer in pythons for name in arguments.workloads]
-    print(f"\n{table(rows, PEERS)}\n\n{remarks(rows, PEERS)}")
+    print(f"\n{table(rows, PEERS)}\n\n{against(rows, TITLES)}\n\n{remarks(rows, PEERS)}")
     print("\n".join(f"not measured: {name}: {reason}" for name, reason in absent.items()))
     if arguments.docs:
         write(arguments.docs, rows, facts, absent)

@@ -71,8 +71,7 @@ PEERS = (
     Peer("dagster", "Dagster, SQLite", "dagster_graph",
          "the run that is under way: its events are in SQLite, and it is started again by hand from its failed ops",
          "folder", SQLITE, ("dagster",)),
+    Peer("airflow", "Airflow 3, PostgreSQL", "airflow_dag",
+         "the tasks that run: its states are in PostgreSQL, and a task that is lost is run again by its retries",
+         "postgres", ALWAYS, ("apache-airflow>=3", "psycopg2-binary", "asyncpg")),
 )  # fmt: skip
-
-NOT_MEASURED = {
-    "Airflow 3": "no script yet: its tasks are started by a scheduler, an executor and an API server of their own",
-}

@@ -18,7 +18,7 @@ GRAPHS: dict[str, tuple[Document, int]] = {
 }
 for node in GRAPHS["light"][0]["nodes"]:
     node["handler"] = "light"
-UNITS = {"chain": CHAIN, "fan": 1, "diamonds": DIAMONDS, "layers": DEPTH * WIDTH, "light": 1}
+UNITS = {"chain": CHAIN, "fan": 1, "diamonds": DIAMONDS, "layers": DEPTH * WIDTH, "light": LIGHT}
 STAMP: Document = {"name": "stamp", "nodes": [{"id": "a", "handler": "stamp"}]}
 
 

@@ -108,7 +108,9 @@ def remarks(rows: Iterable[Row], peers: Sequence[Peer]) -> str:
     return "\n".join(lines)
 
 
-def page_part(rows: Sequence[Row], peers: Sequence[Peer], facts: Mapping[str, Any], absent: Mapping[str, str]) -> str:
+def page_part(
+    rows: Sequence[Row], peers: Sequence[Peer], facts: Mapping[str, Any], absent: Mapping[str, str], targets: str
+) -> str:
     """Everything between the marks."""
     pictures = [
         f"![{WORKLOADS[name].title}]({IMAGES}/{name}.svg)"
@@ -120,6 +122,9 @@ def page_part(rows: Sequence[Row], peers: Sequence[Peer], facts: Mapping[str, An
         table(rows, peers),
         remarks(rows, peers),
         "\n".join(f"- {name}: not measured: {reason}." for name, reason in absent.items()),
+        "## Against what we want" if targets else "",
+        targets,
+        "## Charts",
         *pictures,
         "## What each of them keeps",
         configurations(rows, peers),

@@ -29,6 +29,7 @@ from yardstick import (
     WIDTH,
     Measured,
     answer,
+    bare,
     light,
     parents,
 )  # fmt: skip
@@ -36,6 +37,8 @@ from yardstick import (
 PATIENCE_SECONDS = 300
 LOOK_SECONDS = 0.002
 """How often a result is looked for: taskiq has no other way, and its default of 0.2 s would be all that is measured."""
+LOOKS_PER_SECOND = 5000
+"""By all who wait together: more would be all that Redis does."""
 URL = os.environ.get("BROKER", "redis://localhost")
 
 broker = RedisStreamBroker(URL).with_result_backend(RedisAsyncResultBackend(URL, result_ex_time=600))
@@ -51,9 +54,15 @@ async def light_task() -> None:
     light()
 
 
+waiting: set[str] = set()
+
+
 async def call(task: Any) -> Any:
     sent = await task.kiq()
-    found = await sent.wait_result(check_interval=LOOK_SECONDS, timeout=PATIENCE_SECONDS)
+    waiting.add(sent.task_id)
+    pause = max(LOOK_SECONDS, len(waiting) / LOOKS_PER_SECOND)
+    found = await sent.wait_result(check_interval=pause, timeout=PATIENCE_SECONDS)
+    waiting.remove(sent.task_id)
     found.raise_for_error()
     return found.return_value
 
@@ -110,7 +119,7 @@ async def run_light() -> Measured:
     began = time.perf_counter()
     for _ in range(LIGHT):
         await call(light_task)
-    return Measured(time.perf_counter() - began, 1)
+    return Measured(time.perf_counter() - began - bare(), LIGHT)
 
 
 WORK = {

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.peers.catalog import PEERS, Peer
 from benchmarks.peers.chart import bars
 from benchmarks.peers.report import BEGIN, END, Row, as_json, page_part, put_into, ratio, remarks, table
+from benchmarks.peers.targets import TARGETS, Target, against
 from benchmarks.peers.yardstick import WORKLOADS
 
 OURS = Peer("ours", "Penstock", "penstock_x", "nothing", "folder", "ours")
@@ -48,7 +49,7 @@ def test_less_work_and_work_that_was_not_done_are_named():
 
 
 def test_the_page_keeps_what_stands_around_the_marks():
-    part = page_part(ROWS, [OURS, OTHER], {"cores": 2}, {"Airflow": "no script"})
+    part = page_part(ROWS, [OURS, OTHER], {"cores": 2}, {"Airflow": "no script"}, "")
     page = put_into(f"before\n{BEGIN}\nold\n{END}\nafter\n", part)
     assert page.startswith("before\n")
     assert page.endswith("\nafter\n")
@@ -60,6 +61,25 @@ def test_the_page_keeps_what_stands_around_the_marks():
 def test_a_page_without_marks_is_refused():
     with pytest.raises(ValueError, match="needs"):
         put_into("a page of somebody's own", "part")
+
+
+def test_a_target_is_measured_against_the_best_of_its_peers():
+    rows = [
+        Row("penstock-sqlite", "chain", (0.5,), 100, "1.0"),
+        Row("dbos-sqlite", "chain", (3.0,), 100, "3.0"),
+        Row("prefect", "chain", (0.9,), 100, "3.0"),
+        Row("penstock-sqlite", "light", (0.7,), 40, "1.0"),
+    ]
+    chain, light = against(rows, {peer.name: peer.title for peer in PEERS}).splitlines()[2:]
+    assert "| Prefect 3, SQLite | ≥ × 2.0 | × 1.8 | **falls short** |" in chain
+    assert "| ≤ 1 | 0.70 | reached |" in light
+
+
+def test_targets_name_peers_and_work_that_are_measured():
+    names = {peer.name for peer in PEERS}
+    for target in TARGETS:
+        assert {target.penstock, *(target.peers if isinstance(target, Target) else ())} <= names
+        assert target.workload in WORKLOADS
 
 
 def test_the_json_has_every_run():
