@@ -2,6 +2,8 @@
 .PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-peers bench-page footprint simulate explore faults soak guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
+# Tests start hundreds of processes: one that may not keep what it has compiled takes twice as long to start.
+export PYTHONDONTWRITEBYTECODE :=
 # Tests with real processes mostly wait: with one more than two cores have to do, the others go on meanwhile.
 spread := -n 3 --dist worksteal
 
