@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-peers bench-page footprint simulate explore faults soak guards lock clean help setup-run setup-dev
+.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-peers bench-page bench-growth footprint simulate explore faults soak guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 # Tests with real processes mostly wait: with one more than two cores have to do, the others go on meanwhile.
@@ -45,6 +45,9 @@ bench-peers: setup-dev ## measure Penstock and its peers side by side: the page 
 
 bench-page: setup-dev ## measure the page in Chromium
 	$(bin)/python -m benchmarks.page
+
+bench-growth: setup-dev ## measure how time per task grows with DAGs, executions and payloads: docs/scaling.md
+	$(bin)/python -m benchmarks.growth --docs docs
 
 footprint: setup-dev ## measure what idle processes and waiting nodes cost
 	$(bin)/python -m benchmarks.footprint

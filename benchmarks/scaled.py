@@ -47,7 +47,7 @@ class Bench:
         began = self.stores.hot.now()
         ids = await self.service.submissions.submit_many(plan, [None] * count, {})
         submitted = self.stores.hot.now() - began
-        archived_at = await self._archived(ids)
+        archived_at = await self.archived(ids)
         used = {name: seconds - before[name] for name, seconds in self._cpu().items()}
         rows = await self._rows("SELECT max(ended_at), count(*) FROM executions WHERE id = ANY(%s)", ids)
         ended_at = float(rows[0][0])
@@ -60,7 +60,7 @@ class Bench:
             **{f"{name}_us_per_task": cpu / tasks * 1e6 for name, cpu in used.items()},
         }  # fmt: skip
 
-    async def _archived(self, ids: list[str]) -> float:
+    async def archived(self, ids: list[str]) -> float:
         """When all of them were in PostgreSQL as completed."""
         end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
@@ -84,10 +84,10 @@ class Bench:
         return await self.stores.cold.database.rows(statement, (ids,))
 
     def _cpu(self) -> dict[str, float]:
-        return {name: _seconds(psutil.Process(pid)) for name, pid in self.processes.items()}
+        return {name: cpu_seconds(psutil.Process(pid)) for name, pid in self.processes.items()}
 
 
-def _seconds(process: psutil.Process) -> float:
+def cpu_seconds(process: psutil.Process) -> float:
     times = [process.cpu_times()]
     times += [child.cpu_times() for child in process.children(recursive=True)]
     return float(sum(each.user + each.system for each in times))
