@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,7 +18,7 @@ from benchmarks.workloads import diamond
 from penstock.stores.records import Search
 
 
-def point(size, ratio=1.0):
+def point(size: int, ratio: float = 1.0) -> Point:
     return Point(size, {"wall": 50.0, "cpu": 40.0, "hop": 400.0, "loop": 40.0}, {"wall": ratio} if size else {})
 
 
@@ -30,8 +31,8 @@ def test_a_ratio_is_the_median_of_pairs_and_not_of_medians():
 def test_every_second_round_is_measured_backwards():
     seen: list[str] = []
 
-    def side(name):
-        def measure():
+    def side(name: str) -> Callable[[], dict[str, float]]:
+        def measure() -> dict[str, float]:
             seen.append(name)
             return {"wall": 1.0}
 
