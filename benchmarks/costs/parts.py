@@ -28,7 +28,6 @@ from penstock.stores.sqlite.writer import Writer
 from penstock.stores.task_queue import MemoryTaskQueue
 from penstock.worker.runtime import Worker
 
-PARTS = ("api", "inbox", "load", "decide", "commit", "fetch", "run", "report", "archive")
 COMMON: list[tuple[Any, str, str]] = [
     (Submissions, "submit", "api"), (Submissions, "submit_many", "api"), (Submissions, "_store_starts", "api"),
     (Loader, "load", "load"), (PartitionOwner, "_decide", "decide"), (PartitionOwner, "_commit_batch", "commit"),
