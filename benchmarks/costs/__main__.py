@@ -5,13 +5,28 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks.__main__ import machine
 from benchmarks.costs import embedded, report, scaled
 from benchmarks.costs.load import CLIENTS
+from benchmarks.costs.plan import plan
+from benchmarks.marks import put_between
 
+BULK = "in batches"
 PROFILES = {"sqlite": embedded.measure, "scaled": scaled.measure}
+
+
+def write_docs(folder: Path, found: Sequence[report.Costs], facts: Mapping[str, Any]) -> None:
+    page = folder / "scaling.md"
+    said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())
+    text = put_between(page.read_text(), "bench-costs", f"{said}.\n\n{report.tables(found)}")
+    bulk = [costs for costs in found if costs.profile == "scaled" and costs.way == BULK]
+    if bulk:
+        text = put_between(text, "bench-costs, the plan", plan(bulk[0]))
+    page.write_text(text)
 
 
 def main() -> None:
@@ -34,7 +49,7 @@ def main() -> None:
     if asked.json:
         asked.json.write_text(json.dumps(report.as_data(found, facts), indent=2, ensure_ascii=False) + "\n")
     if asked.docs:
-        report.write_docs(asked.docs, found, facts)
+        write_docs(asked.docs, found, facts)
 
 
 if __name__ == "__main__":

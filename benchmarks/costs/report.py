@@ -1,13 +1,10 @@
-"""Costs as tables: which process pays for which part. Pure but for `write_docs`."""
+"""Costs as tables: which process pays for which part. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from benchmarks.marks import put_between
 
 PARTS = ("api", "inbox", "load", "decide", "commit", "fetch", "run", "report", "archive", "rest")
 TITLES = {"sqlite": "SQLite", "scaled": "Redis + PostgreSQL"}
@@ -81,9 +78,3 @@ def as_data(found: Sequence[Costs], facts: Mapping[str, Any]) -> dict[str, Any]:
         for costs in found
     ]  # fmt: skip
     return {"machine": dict(facts), "costs": rows}
-
-
-def write_docs(folder: Path, found: Sequence[Costs], facts: Mapping[str, Any]) -> None:
-    page = folder / "scaling.md"
-    said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())
-    page.write_text(put_between(page.read_text(), "bench-costs", f"{said}.\n\n{tables(found)}"))

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.costs import parts, report
 from benchmarks.costs.clock import Clock
+from benchmarks.costs.plan import plan
 
 
 def work(milliseconds: float) -> None:
@@ -93,3 +94,12 @@ def test_a_table_adds_up_by_process_and_by_part() -> None:
     assert "| commit | 10.0 | 5.0 | 15.0 |" in text
     assert "| decide | 7.5 |  | 7.5 |" in text
     assert "| **sum** | 17.5 | 5.0 | 22.5 |" in text
+
+
+def test_a_million_tasks_a_second_need_a_core_for_each_microsecond_and_some_room() -> None:
+    sizes = dict.fromkeys(("to Redis", "from Redis", "append-only file", "PostgreSQL's log (WAL)"), 1000.0)
+    costs = report.Costs("scaled", "in batches", 4, {("Redis", "commit"): 30.0}, {**sizes, "kept in PostgreSQL": 500.0})
+    text = plan(costs)
+    assert "| Redis shards, of one core each | 30 | 50 |" in text
+    assert "| to Redis | 1,000 | 1.00 GB/s |" in text
+    assert "| kept in PostgreSQL | 500 | 0.50 GB/s, 43 TB a day |" in text
