@@ -1,4 +1,4 @@
-"""From what one task costs to what a million a second would need. Arithmetic only: nothing here was run at that size."""
+"""From what one task costs to what a million a second would need. Arithmetic: nothing was run at that size."""
 
 from __future__ import annotations
 

@@ -55,7 +55,12 @@ async def test_what_waits_for_the_writer_becomes_one_commit(stores: SqliteStores
 async def test_executions_that_only_wait_do_not_send_another_ones_commits_to_the_thread(stores: SqliteStores) -> None:
     owner = await begin(stores, *(f"e{number}" for number in range(RECENT_COMMITS * 2)))
     asked: list[bool] = []
-    stores._writer.now = lambda _job, one_statement=False: bool(asked.append(one_statement))  # type: ignore[method-assign, func-returns-value]
+
+    def refuse(_job: writer.Job, *, one_statement: bool = False) -> bool:
+        asked.append(one_statement)
+        return False
+
+    stores._writer.now = refuse  # type: ignore[method-assign]
     for attempt in range(RECENT_COMMITS):
         await owner.commit(queued(task("e1", attempt=attempt + 1)))
     assert asked[-1:] == [True]  # the caller would have written the last one itself
