@@ -60,7 +60,7 @@ async def test_executions_that_only_wait_do_not_send_another_ones_commits_to_the
         asked.append(one_statement)
         return False
 
-    stores._writer.now = refuse  # type: ignore[method-assign]
+    stores._writer.now = refuse  # type: ignore[method-assign, assignment]
     for attempt in range(RECENT_COMMITS):
         await owner.commit(queued(task("e1", attempt=attempt + 1)))
     assert asked[-1:] == [True]  # the caller would have written the last one itself
