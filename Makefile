@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-peers bench-page footprint simulate explore faults soak guards lock clean help setup-run setup-dev
+.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-peers bench-page bench-growth bench-costs footprint simulate explore faults soak guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 # Tests start hundreds of processes: one that may not keep what it has compiled takes twice as long to start.
@@ -47,6 +47,12 @@ bench-peers: setup-dev ## measure Penstock and its peers side by side: the page 
 
 bench-page: setup-dev ## measure the page in Chromium
 	$(bin)/python -m benchmarks.page
+
+bench-growth: setup-dev ## measure how time per task grows with DAGs, executions and payloads: docs/scaling.md
+	$(bin)/python -m benchmarks.growth --docs docs
+
+bench-costs: setup-dev ## measure CPU and bytes per task in each part of the engine: docs/scaling.md
+	$(bin)/python -m benchmarks.costs --docs docs
 
 footprint: setup-dev ## measure what idle processes and waiting nodes cost
 	$(bin)/python -m benchmarks.footprint

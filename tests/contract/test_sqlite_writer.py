@@ -11,6 +11,7 @@ import pytest
 
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.sqlite import SqliteStores, writer
+from penstock.stores.sqlite.hot import RECENT_COMMITS
 from tests.contract.facts import Owner, begin, new, queued, task
 from tests.waiting import until
 
@@ -48,6 +49,25 @@ async def test_what_waits_for_the_writer_becomes_one_commit(stores: SqliteStores
         await until(lambda: stores._writer._jobs.qsize() == 50)
     await creating
     assert stores._writer.commits - before == 2  # the busy one, and one for all of these
+
+
+@on_file
+async def test_executions_that_only_wait_do_not_send_another_ones_commits_to_the_thread(stores: SqliteStores) -> None:
+    owner = await begin(stores, *(f"e{number}" for number in range(RECENT_COMMITS * 2)))
+    asked: list[bool] = []
+
+    def refuse(_job: writer.Job, *, one_statement: bool = False) -> bool:
+        asked.append(one_statement)
+        return False
+
+    stores._writer.now = refuse  # type: ignore[method-assign, assignment]
+    for attempt in range(RECENT_COMMITS):
+        await owner.commit(queued(task("e1", attempt=attempt + 1)))
+    assert asked[-1:] == [True]  # the caller would have written the last one itself
+    asked.clear()
+    for number in range(RECENT_COMMITS):
+        await owner.commit(queued(task(f"e{number}", attempt=50)))
+    assert len(asked) < RECENT_COMMITS / 2  # many go on: they had better share transactions
 
 
 @on_file

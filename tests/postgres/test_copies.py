@@ -6,6 +6,7 @@ from penstock.engine.commands import AttemptFailure, DeadLetter
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, Fenced
+from penstock.stores.postgres import copying
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.records import LetterSearch, Search
 from penstock.stores.split import REBUILD_JUMP, Copy
@@ -30,6 +31,22 @@ async def test_an_archive_ends_an_execution_and_has_its_history(store: PostgresC
     assert {name: str(intent.record.state) for name, intent in intents.items()} == {"a": "COMPLETED", "b": "PENDING"}
     with pytest.raises(Conflict, match="COMPLETED"):
         await store.steer("a", "cancel")
+
+
+@with_store
+async def test_where_nearly_everything_has_ended_an_archive_still_finds_its_rows_by_id(
+    store: PostgresColdStore,
+) -> None:
+    names = [f"e{number}" for number in range(2000)]
+    await store.create([new(name) for name in names])
+    await store.put_copies(0, 1, [copy_of(name, COMPLETED, 3) for name in names])
+    await store.database.change("ANALYZE executions")
+    told = copying._merged([copy_of(name, COMPLETED, 3) for name in names[:500]])
+    async with store.database.connection() as connection:
+        cursor = await connection.execute("EXPLAIN " + copying.UPDATE_ROWS, copying._row_columns(told))
+        plan = "\n".join(row[0] for row in await cursor.fetchall())
+    assert "by_id" in plan, plan
+    assert "by_state" not in plan, plan  # that would read all that is active, for each batch
 
 
 @with_store

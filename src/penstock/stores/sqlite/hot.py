@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
@@ -29,6 +30,7 @@ from penstock.stores.sqlite.writer import Writer, insert_many
 from penstock.stores.task_queue import Key, MemoryTaskQueue, key_of
 
 FEW_EXECUTIONS = 4
+RECENT_COMMITS = 16
 SMALL_BYTES = 8192
 SETTLING = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
 
@@ -47,6 +49,8 @@ class SqliteHotStore:
         self._timer_heap: list[tuple[float, str]] = []
         self._numbers: dict[str, int] = {}
         """By the id of each active execution, the number that this store gave it."""
+        self._recent: deque[str] = deque(maxlen=RECENT_COMMITS)
+        """Of which executions the last commits were: those that only wait don't make the store busy."""
         self._untouched: set[str] = set()
         """Created here, and nothing was written about them since: no need to look."""
         self.queue = SqliteTaskQueue(self, claims)
@@ -110,6 +114,7 @@ class SqliteHotStore:
 
     async def commit(self, commit: Commit) -> None:
         self._check(commit)
+        self._recent.extend([commands.execution_id for commands in commit.changes[-RECENT_COMMITS:]])
         rows = self._rows(commit)
         updates = self._updates(commit.changes)
 
@@ -147,9 +152,11 @@ class SqliteHotStore:
         return rows
 
     def _is_small(self, rows: list[tuple[int, bytes]]) -> bool:
-        return (
-            len(self._numbers) <= FEW_EXECUTIONS and len(rows) <= 1 and sum(len(data) for _, data in rows) < SMALL_BYTES
-        )
+        return len(rows) <= 1 and sum(len(data) for _, data in rows) < SMALL_BYTES and self._is_quiet()
+
+    def _is_quiet(self) -> bool:
+        """Few executions exist, or only few of them go on."""
+        return len(self._numbers) <= FEW_EXECUTIONS or len(set(self._recent)) <= FEW_EXECUTIONS
 
     def _check(self, commit: Commit) -> None:
         self.check(commit.token)

@@ -1,0 +1,56 @@
+"""`python -m benchmarks.costs`: microseconds of CPU and bytes per task in each part, by profile."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.__main__ import machine
+from benchmarks.costs import embedded, report, scaled
+from benchmarks.costs.load import CLIENTS
+from benchmarks.costs.plan import plan
+from benchmarks.marks import put_between
+
+BULK = "in batches"
+PROFILES = {"sqlite": embedded.measure, "scaled": scaled.measure}
+
+
+def write_docs(folder: Path, found: Sequence[report.Costs], facts: Mapping[str, Any]) -> None:
+    page = folder / "scaling.md"
+    said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())
+    text = put_between(page.read_text(), "bench-costs", f"{said}.\n\n{report.tables(found)}")
+    bulk = [costs for costs in found if costs.profile == "scaled" and costs.way == BULK]
+    if bulk:
+        text = put_between(text, "bench-costs, the plan", plan(bulk[0]))
+    page.write_text(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--profile", choices=list(PROFILES), nargs="*", default=list(PROFILES))
+    parser.add_argument("--executions", type=int, default=10_000, help="diamonds, of 4 tasks each")
+    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the stores keep their files: not tmpfs")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--docs", type=Path, help="put the tables into scaling.md of this folder")
+    asked = parser.parse_args()
+    facts = machine(asked.folder)
+    found: list[report.Costs] = []
+    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="penstock-costs-") as name:
+        Path(name).chmod(0o711)
+        for profile in asked.profile:
+            for way in CLIENTS:
+                found.append(PROFILES[profile](Path(name), way, asked.executions))
+                print(f"**{report.TITLES[profile]}, {way}**\n\n{report.table(found[-1])}\n", flush=True)
+    print(report.tables(found))
+    if asked.json:
+        asked.json.write_text(json.dumps(report.as_data(found, facts), indent=2, ensure_ascii=False) + "\n")
+    if asked.docs:
+        write_docs(asked.docs, found, facts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Where each part of the engine begins: what `Clock` is put around, from outside.
+
+`python -m benchmarks.costs.parts FILE orchestrator …` is `penstock orchestrator …` whose parts are timed; what they
+took since the last SIGUSR1 is written to the file when it ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from benchmarks.costs.clock import Clock
+from penstock.orchestrator.archiver import Archiver
+from penstock.orchestrator.checkpointer import Checkpointer
+from penstock.orchestrator.committer import Committer
+from penstock.orchestrator.loader import Loader
+from penstock.orchestrator.owner import PartitionOwner
+from penstock.service.submissions import Submissions
+from penstock.stores.redis.hot import RedisHotStore
+from penstock.stores.redis.queue import RedisTaskQueue
+from penstock.stores.sqlite.hot import SqliteHotStore
+from penstock.stores.sqlite.writer import Writer
+from penstock.stores.task_queue import MemoryTaskQueue
+from penstock.worker.runtime import Worker
+
+COMMON: list[tuple[Any, str, str]] = [
+    (Submissions, "submit", "api"), (Submissions, "submit_many", "api"), (Submissions, "_store_starts", "api"),
+    (Loader, "load", "load"), (PartitionOwner, "_decide", "decide"), (PartitionOwner, "_commit_batch", "commit"),
+    (Committer, "settle", "commit"), (Worker, "_slot", "run"), (Archiver, "_move", "archive"),
+    (Archiver, "drain", "archive"), (Checkpointer, "copy", "archive"),
+]  # fmt: skip
+
+
+def entries() -> list[tuple[Any, str, str]]:
+    """Class, method and part."""
+    found = list(COMMON)
+    found += [*_of_store(SqliteHotStore, MemoryTaskQueue), *_of_store(RedisHotStore, RedisTaskQueue)]
+    found += [(Writer, "_write", "commit"), (SqliteHotStore, "append_now", "inbox")]
+    return [*found, (HttpToolsProtocol, "data_received", "api"), (RequestResponseCycle, "run_asgi", "api")]
+
+
+def _of_store(hot: Any, queue: Any) -> list[tuple[Any, str, str]]:
+    return [
+        (hot, "receive", "inbox"), (hot, "append", "inbox"), (hot, "commit", "commit"), (queue, "fetch", "fetch"),
+        (queue, "report", "report"),
+    ]  # fmt: skip
+
+
+def watched() -> Clock:
+    """A clock around all parts of this process, from now on."""
+    clock = Clock()
+    for owner, name, part in entries():
+        clock.wrap(owner, name, part)
+    return clock
+
+
+def main() -> None:
+    file, *arguments = sys.argv[1:]
+    clock = watched()
+    atexit.register(clock.write, Path(file))
+    signal.signal(signal.SIGUSR1, lambda *_: clock.forget())
+    sys.argv = ["penstock", *arguments]
+    from penstock.cli import main as penstock  # noqa: PLC0415 -- after the parts are watched
+
+    sys.exit(penstock())
+
+
+if __name__ == "__main__":
+    main()

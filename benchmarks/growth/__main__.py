@@ -1,0 +1,109 @@
+"""`python -m benchmarks.growth`: time per task by DAG size, active and finished executions, and payload size."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.__main__ import machine
+from benchmarks.growth import report
+from benchmarks.growth.report import Point
+from benchmarks.growth.sides import Side, in_turn, medians, probe, ratios, sides
+
+PROFILES = ("sqlite", "scaled")
+
+
+class Sizes(NamedTuple):
+    nodes: tuple[int, ...] = (1000, 10_000, 100_000)
+    active: tuple[int, ...] = (1000, 10_000, 100_000)
+    finished: tuple[int, ...] = (1000, 100_000, 1_000_000)
+    payload: tuple[int, ...] = (100, 1000, 10_000, 100_000, 1_000_000)
+    diamonds: int = 1000
+    hops: int = 100
+    rounds: int = 7
+    pairs: int = 40
+
+
+QUICK = Sizes((1000, 10_000), (1000, 10_000), (1000, 10_000), (100, 10_000, 1_000_000), 200, 50, 3, 10)
+SCALED_NODES_MOST = 10_000
+
+
+def by_size(side: Side, work: str, sizes: Sequence[int], rounds: int, count: int = 1) -> list[Point]:
+    """One store, documents of several sizes in turn; the smallest is what others are compared with."""
+    runs = in_turn([partial(side.ask, do="run", work=work, size=size, count=count) for size in sizes], rounds)
+    return [
+        Point(size, medians(found), ratios(runs[0], found, ["wall"])) for size, found in zip(sizes, runs, strict=True)
+    ]
+
+
+def by_fill(empty: Side, full: Side, kind: str, to: Sequence[int], sizes: Sizes) -> list[Point]:
+    """The same work beside more and more executions, and beside none."""
+    points: list[Point] = []
+    for size in to:
+        took = full.ask(do=kind, to=size)["seconds"]
+        time.sleep(2)  # what the filling set going comes to an end
+        runs = in_turn([partial(probe, side, sizes.diamonds, sizes.hops) for side in (empty, full)], sizes.rounds)
+        if not points:
+            points.append(Point(0, medians(runs[0]), {}))
+        points.append(Point(size, medians(runs[1]), ratios(*runs), took))
+        print(f"  {kind} {size:,}: filled in {took:.0f} s, {report.ratios_text(points[-1])}", flush=True)
+    return points
+
+
+def measure(profile: str, sizes: Sizes, folder: Path, only: str) -> dict[str, list[Point]]:
+    found: dict[str, list[Point]] = {}
+    most = SCALED_NODES_MOST if profile == "scaled" else max(sizes.nodes)
+    if only in "nodes payload":
+        with sides(profile, folder, 1) as (side,):
+            probe(side, sizes.diamonds, sizes.hops)  # nobody is measured on its first work
+            nodes = [size for size in sizes.nodes if size <= most]
+            found["nodes"] = by_size(side, "layers", nodes, min(3, sizes.rounds))
+            found["payload"] = by_size(side, "payload", sizes.payload, sizes.rounds, sizes.pairs)
+    for kind, to in (("active", sizes.active), ("finished", sizes.finished)):
+        if only in kind:
+            with sides(profile, folder, 2) as (empty, full):
+                for side in (empty, full):
+                    probe(side, sizes.diamonds, sizes.hops)
+                found[kind] = by_fill(empty, full, kind, to, sizes)
+    return found
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--profile", choices=PROFILES, nargs="*", default=PROFILES)
+    parser.add_argument("--only", default="", help="active, finished, nodes or payload")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to try it")
+    parser.add_argument("--rounds", type=int, help="how often each side is measured")
+    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the stores keep their files: not tmpfs")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--docs", type=Path, help="put tables and charts into scaling.md of this folder")
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = arguments()
+    sizes = QUICK if asked.quick else Sizes()
+    if asked.rounds:
+        sizes = sizes._replace(rounds=asked.rounds)
+    facts: dict[str, Any] = machine(asked.folder)
+    found: dict[str, dict[str, list[Point]]] = {}
+    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="penstock-growth-") as name:
+        Path(name).chmod(0o711)
+        for profile in asked.profile:
+            print(f"{profile}:", flush=True)
+            found[profile] = measure(profile, sizes, Path(name), asked.only)
+    print("\n" + report.tables(found))
+    if asked.json:
+        asked.json.write_text(json.dumps(report.as_data(found, facts), indent=2, ensure_ascii=False) + "\n")
+    if asked.docs:
+        report.write_docs(asked.docs, found, facts)
+
+
+if __name__ == "__main__":
+    main()

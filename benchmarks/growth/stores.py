@@ -1,0 +1,117 @@
+"""The two kinds of stores that are filled and measured, seen alike."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import penstock
+from benchmarks.growth import filling, tasks
+from benchmarks.scaled import Bench
+from benchmarks.workloads import Document, diamond
+from penstock.service.submissions import Submissions
+
+STEP_SECONDS = 0.05
+PATIENCE_SECONDS = 600
+PORTION = 10_000
+Found = dict[str, float]
+
+
+class Subject(Protocol):
+    async def run(self, document: Document, count: int) -> Found: ...
+    async def start(self, document: Document, count: int) -> None: ...
+    async def waiting(self) -> tuple[int, int]: ...
+    async def settle(self) -> None: ...
+    async def fill(self, model: str, first: int, last: int) -> None: ...
+    async def one(self) -> str: ...
+
+
+class Embedded:
+    def __init__(self, engine: penstock.Engine, path: Path) -> None:
+        self._engine, self._path = engine, path
+
+    async def run(self, document: Document, count: int) -> Found:
+        await self._engine.plan_for(document)
+        began, loop, all_threads = time.perf_counter(), time.thread_time(), time.process_time()
+        handles = await self._engine.start_many(document, [None] * count)
+        results = await asyncio.gather(*(handle.result() for handle in handles))
+        found = (time.perf_counter() - began, time.thread_time() - loop, time.process_time() - all_threads)
+        assert all(result.completed for result in results), "not every execution completed"
+        micros = 1e6 / (count * len(document["nodes"]))
+        return {"wall": found[0] * micros, "loop": found[1] * micros, "writer": (found[2] - found[1]) * micros}
+
+    async def start(self, document: Document, count: int) -> None:
+        await self._engine.plan_for(document)
+        self._engine.worker.queues.discard(tasks.NOBODY)  # the embedded worker serves whatever a workflow names
+        await submit(self._engine.service.submissions, await self._engine.plan_for(document), count)
+
+    async def waiting(self) -> tuple[int, int]:
+        timers = await self._engine.stores.cold._reader.rows("SELECT count(*) FROM timers")  # type: ignore[attr-defined]  # noqa: SLF001
+        return (await self._engine.stores.queue.depths()).get(tasks.NOBODY, (0, 0))[0], int(timers[0][0])
+
+    async def settle(self) -> None:
+        """Nothing goes on behind it."""
+
+    async def fill(self, model: str, first: int, last: int) -> None:
+        await asyncio.to_thread(filling.fill_sqlite, self._path, model, first, last)
+
+    async def one(self) -> str:
+        handle = await self._engine.start(diamond())
+        await handle.result()
+        return handle.id
+
+
+class Scaled:
+    def __init__(self, it: Bench, database: str) -> None:
+        self._it, self._database = it, database
+
+    async def run(self, document: Document, count: int) -> Found:
+        own = time.process_time()
+        found = await self._it.run(document, count)
+        own = (time.process_time() - own) / (count * len(document["nodes"])) * 1e6
+        cpu = {name.removesuffix("_us_per_task"): used for name, used in found.items() if "_us_" in name}
+        return {"wall": 1e6 / found["tasks_per_second"], "client": own, **cpu}
+
+    async def start(self, document: Document, count: int) -> None:
+        service = self._it.service
+        await submit(service.submissions, await service.workflows.plan(document), count)
+
+    async def waiting(self) -> tuple[int, int]:
+        stores = self._it.stores
+        keys = [f"penstock:{{{partition}}}:timers" for partition in range(stores.hot.partitions)]
+        timers = [await stores.server.main.call("ZCARD", key) for key in keys]
+        return (await stores.queue.depths()).get(tasks.NOBODY, (0, 0))[0], sum(timers)
+
+    async def settle(self) -> None:
+        """Until every active execution has been copied into PostgreSQL: that happens once, and isn't what is asked."""
+        unheard = "SELECT count(*) FROM executions WHERE state = 'RUNNING' AND generation = 0"
+        await until(lambda: self._none(unheard))
+        await self._it.stores.cold.database.change("VACUUM ANALYZE executions")
+
+    async def _none(self, statement: str) -> bool:
+        return not (await self._it.stores.cold.database.rows(statement))[0][0]
+
+    async def fill(self, model: str, first: int, last: int) -> None:
+        partitions = self._it.stores.hot.partitions
+        await asyncio.to_thread(filling.fill_postgres, self._database, model, first, last, partitions)
+
+    async def one(self) -> str:
+        plan = await self._it.service.workflows.plan(diamond())
+        ids = await self._it.service.submissions.submit_many(plan, [None], {})
+        await self._it.archived(ids)
+        return ids[0]
+
+
+async def submit(submissions: Submissions, plan: Any, count: int) -> None:
+    for first in range(0, count, PORTION):
+        await submissions.submit_many(plan, [None] * min(PORTION, count - first), {})
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not await holds():
+        assert time.monotonic() < end, f"it isn't so after {PATIENCE_SECONDS} s"
+        await asyncio.sleep(STEP_SECONDS)
