@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from os.path import commonprefix
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,10 +27,15 @@ class Guard(NamedTuple):
 
     def span(self, text: str) -> tuple[int, int]:
         """What of `text` is another without this guard. Where something only comes in between, all of its code."""
-        before = len(commonprefix([self.code, self.without]))
-        ends = (self.code[before:][::-1], self.without[before:][::-1])
-        after = len(commonprefix(ends))
+        before = _common(self.code, self.without)
+        after = _common(self.code[before:][::-1], self.without[before:][::-1])
         first = text.index(self.code)
         if before + after == len(self.code):
             return first, first + len(self.code)
         return first + before, first + len(self.code) - after
+
+
+def _common(one: str, other: str) -> int:
+    """With how many characters both begin."""
+    pairs = zip(one, other, strict=False)
+    return next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

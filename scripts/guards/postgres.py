@@ -65,7 +65,8 @@ GUARDS = [
     ),
     Guard(
         "a letter is stored once", "stores/postgres/copying.py",
-        "    WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)\n    ORDER BY place ON CONFLICT DO NOTHING\n",
+        "    WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)\n"
+        "    ORDER BY place ON CONFLICT DO NOTHING\n",
         "    ORDER BY place\n",
         "tests/postgres/test_copies.py",
     ),
@@ -97,7 +98,7 @@ GUARDS = [
     Guard(
         "an intent says that its execution has ended", "stores/postgres/executions.py",
         "            if state in EXECUTION_ENDS:  # or", "            if False:  # or",
-        'tests/postgres/test_copies.py tests/contract/test_cold.py -k "redis and not cluster"',
+        "tests/postgres/test_copies.py",
     ),
     Guard(
         "a row that hasn't ended overrules no record", "stores/postgres/executions.py",

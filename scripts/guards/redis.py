@@ -123,7 +123,7 @@ GUARDS = [
     Guard(
         "an orchestrator that ran out is not there", "stores/redis/lua/attend.lua",
         "if left > 0 and left", "if left",
-        "tests/redis/test_server.py tests/orchestrator/test_balance.py",
+        "tests/redis/test_server.py",
     ),
     Guard(
         "an orchestrator from before the clock went back is not there", "stores/redis/lua/attend.lua",
@@ -196,11 +196,6 @@ GUARDS = [
         'tests/contract/test_task_queue.py -k "redis and not cluster"',
     ),
     Guard(
-        "a stream that is gone has no lists", "stores/redis/lua/list.lua",
-        "return found.err and {} or found", "return found",
-        "tests/redis/test_tasks.py tests/redis/test_sides.py",
-    ),
-    Guard(
         "a report that says nothing writes nothing", "stores/redis/lua/report.lua",
         "if #events == 0 then", "if false then",
         'tests/contract/test_task_queue.py -k "redis and not cluster"',
@@ -209,11 +204,6 @@ GUARDS = [
         "a task that has started stays on the list", "stores/redis/lua/report.lua",
         "if is_over then", "if true then",
         'tests/contract/test_task_queue.py -k "redis and not cluster"',
-    ),
-    Guard(
-        "a report of a stream that is gone is dropped", "stores/redis/lua/report.lua",
-        "if not mine.err and #mine > 0", "if #mine > 0",
-        "tests/redis/test_tasks.py",
     ),
     Guard(
         "the same owner may take its lease in Redis again", "stores/redis/lua/acquire.lua",
@@ -238,7 +228,7 @@ GUARDS = [
     Guard(
         "changes without a beginning are refused", "stores/redis/hot.py",
         "if stored.record is nothing:", "if False:",
-        "tests/redis/test_scaled.py tests/redis/test_sides.py",
+        "tests/redis/test_executions.py",
     ),
     Guard(
         "a message of another schema is not read as ours", "stores/redis/inbox.py",
@@ -249,11 +239,6 @@ GUARDS = [
         "a worker is forgotten when nobody has a task of its", "stores/redis/queue.py",
         "if worker_id not in await self._holders():", "if True:",
         "tests/redis/test_forgetting.py",
-    ),
-    Guard(
-        "a worker that left has nothing here", "stores/redis/queue.py",
-        "for held, place in self._held.items() if held[0] != worker_id}", "for held, place in self._held.items()}",
-        'tests/contract/test_task_queue.py -k "redis and not cluster"',
     ),
     Guard(
         "a Redis that is too old is refused", "stores/redis/server.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import json
 import os
 import re
 import shlex
@@ -12,15 +13,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock.local import PostgresServer, RedisServer
 from scripts.guards.guard import ROOT, Guard
 
-PYTEST = ("-m", "pytest", "-q", "--tb=no", "--assert=plain", "-rfE", "-p", "no:cacheprovider", "-p", "pytest_timeout")
-LIMITS = ("--timeout", "60")
+PYTEST = ("-q", "--tb=no", "--assert=plain", "-rfE", "-p", "no:cacheprovider", "-p", "pytest_timeout",
+          "--timeout", "60")  # fmt: skip
 # Loading every plugin that is installed, and compiling every module, takes longer than most of the tests.
 QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 RED = 1
@@ -39,11 +40,19 @@ class Bench:
     """A copy of the sources, and servers, on which one test process runs after another."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        self._source = folder / "src"
-        path = f"{self._source}{os.pathsep}{ROOT}"
-        self._environment = {**os.environ, **environment, **QUICK, "PYTHONPATH": path}
+        self._source, self._output = folder / "src", folder / "output"
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(self._source, quiet=1)
+        environment = {**os.environ, **environment, **QUICK, "PYTHONPATH": f"{self._source}{os.pathsep}{ROOT}"}
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name("nursery.py")],  # -P: redis.py beside it is not the library
+            cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.close()
+        self._nursery.wait()
 
     def take_out(self, guard: Guard) -> Outcome:
         path = self._source / "penstock" / guard.file
@@ -67,12 +76,14 @@ class Bench:
         return red
 
     def _run(self, *arguments: str) -> tuple[int, list[str], str]:
-        command = [sys.executable, *PYTEST, *LIMITS, *arguments]
-        done = subprocess.run(
-            command, cwd=ROOT, env=self._environment, capture_output=True, text=True, check=False
-        )  # fmt: skip
-        last = (done.stdout.strip() or done.stderr.strip()).splitlines()[-1:]
-        return done.returncode, _FAILED.findall(done.stdout), " ".join(last)
+        assert self._nursery.stdin is not None
+        assert self._nursery.stdout is not None
+        asked = {"arguments": [*PYTEST, *arguments], "output": str(self._output)}
+        self._nursery.stdin.write(json.dumps(asked) + "\n")
+        self._nursery.stdin.flush()
+        code = int(self._nursery.stdout.readline())
+        said = self._output.read_text(encoding="utf-8", errors="replace")
+        return code, _FAILED.findall(said), " ".join(said.strip().splitlines()[-1:])
 
 
 @contextmanager
@@ -86,4 +97,6 @@ def bench() -> Iterator[Bench]:
             PostgresServer(folder / "postgres", fsync=False),
         )
         with servers[0] as redis, servers[1] as postgres:
-            yield Bench(folder, {"TEST_REDIS_URL": redis.url, "TEST_DATABASE_URL": postgres.url})
+            mine = Bench(folder, {"TEST_REDIS_URL": redis.url, "TEST_DATABASE_URL": postgres.url})
+            with closing(mine):
+                yield mine

@@ -1,7 +1,8 @@
 """Finds every refusal by itself, so that none can be without a guard (`scripts.guards`) unnoticed.
 
 Refusals are: every condition in a `.lua` file, every fence in the Python and the SQL of the stores, the engine and the
-orchestrator. Transitions that the tables of engine/states.py don't have are let in one by one (`scripts.guards.tables`).
+orchestrator. Transitions that the tables of engine/states.py don't have are let in one by one by
+`scripts.guards.tables`.
 """
 
 from __future__ import annotations

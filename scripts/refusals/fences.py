@@ -17,9 +17,9 @@ from scripts.refusals.refusal import Refusal, refusal
 
 REFUSALS = {"Fenced", "InvalidTransition", "Conflict", "KeyReused", "StoreLocked", "SchemaMismatch", "FeedGap"}
 MARKS = {
-    "token", "commit_number", "known_number", "generation", "attempt", "revision", "holder", "store_id", "layout", "built",
-    "owner", "worker_id", "NODE_TRANSITIONS", "EXECUTION_TRANSITIONS", "NODE_ENDS", "EXECUTION_ENDS", "_held", "_queued",
-    "_stopped", "_on_hold", "_returned", "_readied", "orphans",
+    "token", "commit_number", "known_number", "generation", "attempt", "revision", "holder", "store_id", "layout",
+    "built", "owner", "worker_id", "NODE_TRANSITIONS", "EXECUTION_TRANSITIONS", "NODE_ENDS", "EXECUTION_ENDS",
+    "_held", "_queued", "_stopped", "_on_hold", "_returned", "_readied", "orphans",
 }  # fmt: skip
 _CHECK = re.compile(r"_?check(?!_open)(_\w+)?|_?holds|_is_held|_may_run|_replaces|knows")
 

@@ -183,8 +183,8 @@ async def test_no_task_of_an_execution_on_hold_is_fetched_until_its_release(stor
     owner = await begin(stores, held, free)
     await owner.commit(queued(task(held, "before")), queued(task(free)))
     await owner.commit(Commands(held, held=True))
-    await owner.commit(queued(task(held, "during")))
-    assert await stores.queue.fetch("worker-1", ECHO, 10) == [task(free)]
+    await owner.commit(queued(task(held, "during")), queued(task(free, "during")))
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [task(free), task(free, "during")]
     await _assert_nothing_left(stores)
     await owner.commit(Commands(held, held=False))
     fetched = await stores.queue.fetch("worker-1", ECHO, 10)
