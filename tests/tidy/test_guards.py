@@ -9,7 +9,8 @@ import pytest
 from scripts.guards import GUARDS, LISTED, ROOT
 from scripts.guards.guard import Guard
 from scripts.guards.page import PAGE, page
-from scripts.refusals import HARMLESS, fences, forgotten, found, lua, sql
+from scripts.refusals import fences, forgotten, found, lua, sql
+from scripts.refusals.harmless import HARMLESS
 
 LEASED = """\
 if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] and (ARGV[2] or '') ~= '' then  -- if it moved on then
