@@ -30,16 +30,24 @@ def found() -> Iterator[Refusal]:
                 yield from sql.refusals(*_read(path))
 
 
-def forgotten(guards: Iterable[Guard]) -> list[Refusal]:
-    """Those that no guard takes out and that aren't among the harmless."""
+def unguarded(guards: Iterable[Guard]) -> list[Refusal]:
+    """Those that no guard takes out."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for guard in guards:
         spans.setdefault(guard.file, []).append(guard.span(guard.text()))
-    return [
-        each
-        for each in found()
-        if (each.file, each.text) not in HARMLESS and not any(_meet(each, span) for span in spans.get(each.file, ()))
-    ]
+    return [each for each in found() if not any(_meet(each, span) for span in spans.get(each.file, ()))]
+
+
+def forgotten(guards: Iterable[Guard]) -> list[Refusal]:
+    """Those that aren't harmless either. What is written there excuses one: the same text a second time is another."""
+    excused = set[tuple[str, str]]()
+    missed: list[Refusal] = []
+    for each in unguarded(guards):
+        key = (each.file, each.text)
+        if key in excused or key not in HARMLESS:
+            missed.append(each)
+        excused.add(key)
+    return missed
 
 
 def _meet(each: Refusal, span: tuple[int, int]) -> bool:
