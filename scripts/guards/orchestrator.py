@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from scripts.guards.guard import Guard
 
-SIMULATION = "tests/simulation/test_simulation.py"
 GUARDS = [
     Guard(
         "an accepted execution without a start is started", "orchestrator/recovery.py",
         '[ExecutionStarted(name) for name in lost if wishes.get(name) != "cancel"]', "[]",
-        SIMULATION,
+        "tests/orchestrator/test_recovery.py",
     ),
     Guard(
         "a wish that nobody handled is asked for again", "orchestrator/recovery.py",
@@ -50,7 +49,7 @@ GUARDS = [
     Guard(
         "a hot store that has gone back in time is built again", "orchestrator/rebuild.py",
         "if built == store_id and lease.commit_number >= known_number:", "if built == store_id:",
-        SIMULATION,
+        "tests/orchestrator/test_rebuild.py",
     ),
     Guard(
         "an orchestrator remembers how far its partitions were", "orchestrator/service.py",
@@ -65,7 +64,7 @@ GUARDS = [
     Guard(
         "what is rebuilt goes on by itself", "orchestrator/rebuild.py",
         "else [Continued(name)]", "else []",
-        SIMULATION,
+        "tests/orchestrator/test_rebuild.py",
     ),
     Guard(
         "copies come with a commit number that covers them", "orchestrator/transfer.py",
