@@ -18,6 +18,7 @@ HARMLESS: dict[tuple[str, str], str] = {
     (LUA + "commit.lua", "redis.call('RPUSH', base .. 'execution:' .. id, ARGV[at + 1]) == 1"): SAVES,
     (LUA + "commit.lua", "tasks > 0 and redis.call('SCARD', base .. 'held') > 0"): SAVES,
     (LUA + "commit.lua", "some_held"): SAVES,
+    (LUA + "commit.lua", "execution"): "saves work: a task that isn't set aside here is so when it is fetched",
     (LUA + "commit.lua", "id"): "ends when there is no further place to look in",
     (LUA + "commit.lua", "old ~= ''"): "one that never had an entry has no place to be looked for from",
     (LUA + "commit.lua", "ended > 0"): SAVES,
