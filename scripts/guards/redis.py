@@ -146,11 +146,6 @@ GUARDS = [
         'tests/redis/test_feed.py tests/contract/test_feed.py -k "redis and not cluster"',
     ),
     Guard(
-        "an inbox is trimmed only by whole entries", "stores/redis/lua/commit.lua",
-        "if ARGV[4] ~= '' then", "if true then",
-        "tests/redis/test_inbox.py",
-    ),
-    Guard(
         "a pause sets aside only its own tasks", "stores/redis/lua/fetch.lua",
         " or redis.call('SISMEMBER', base .. 'held', execution) == 0 then", " then",
         'tests/contract/test_task_queue.py -k "redis and not cluster"',
