@@ -243,6 +243,6 @@ GUARDS = [
     Guard(
         "without Redis only what has ended is shown", "stores/scaled.py",
         "if stored is not None and stored.record.state in EXECUTION_ENDS:", "if stored is not None:",
-        "tests/api/test_store_away.py tests/redis/test_scaled.py",
+        "tests/redis/test_scaled.py",
     ),
 ]  # fmt: skip
