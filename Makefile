@@ -71,7 +71,7 @@ soak: setup-dev ## mixed load and random faults for MINUTES (60): nothing is los
 	$(bin)/pytest -s -m soak --faults full --minutes $(MINUTES)
 
 guards: setup-dev ## take out each guard and see a test go red
-	$(bin)/python scripts/guards.py
+	$(bin)/python -m scripts.guards
 
 # Keeps the pins that still fit. To raise them: make lock UPGRADE=--upgrade
 compile := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \

@@ -111,6 +111,20 @@ async def test_a_cancel_that_was_asked_for_is_not_overwritten(stores: Stores) ->
 
 
 @on_every_store
+async def test_what_is_paused_is_not_paused_again_nor_what_goes_on_resumed(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    await begin(stores, name)
+    with pytest.raises(Conflict, match="isn't paused"):
+        await stores.cold.steer(name, "resume")
+    await stores.cold.steer(name, "pause")
+    with pytest.raises(Conflict, match="is paused already"):
+        await stores.cold.steer(name, "pause")
+    await stores.cold.steer(name, "resume")
+    with pytest.raises(Conflict, match="isn't paused"):
+        await stores.cold.steer(name, "resume")
+
+
+@on_every_store
 async def test_what_has_ended_or_never_was_cannot_be_steered(stores: Stores) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)

@@ -184,6 +184,15 @@ def test_a_file_that_this_process_has_open_is_refused_until_it_is_closed(tmp_pat
     _in_turn(tmp_path / "store.db", open_again, open_again)
 
 
+def test_a_store_keeps_its_id_for_ever(tmp_path: Path) -> None:
+    path, found = tmp_path / "store.db", set()
+    for _ in range(2):
+        asyncio.run(SqliteStores(path).close())
+        with closing(sqlite3.connect(path)) as connection:
+            found.update(connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall())
+    assert len(found) == 1
+
+
 def test_a_store_of_another_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with sqlite3.connect(path) as connection:

@@ -183,8 +183,8 @@ async def test_no_task_of_an_execution_on_hold_is_fetched_until_its_release(stor
     owner = await begin(stores, held, free)
     await owner.commit(queued(task(held, "before")), queued(task(free)))
     await owner.commit(Commands(held, held=True))
-    await owner.commit(queued(task(held, "during")))
-    assert await stores.queue.fetch("worker-1", ECHO, 10) == [task(free)]
+    await owner.commit(queued(task(held, "during")), queued(task(free, "during")))
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [task(free), task(free, "during")]
     await _assert_nothing_left(stores)
     await owner.commit(Commands(held, held=False))
     fetched = await stores.queue.fetch("worker-1", ECHO, 10)
@@ -298,6 +298,7 @@ async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(
     fetched = await stores.queue.fetch("worker-1", ECHO, 100)
     assert {each.execution_id for each in fetched} == owners.keys()
     for name, owner in owners.items():
+        assert "worker-1" in await stores.queue.workers(), "or the other owners wouldn't hear of it"
         assert await _reap(owner) == 1
         assert await owner.inbox() == [TaskLost(*key_of(task(name)), "worker-1")]
         assert owner.lease.partition == partition_of(name, stores.hot.partitions)

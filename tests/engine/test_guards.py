@@ -171,6 +171,29 @@ def test_a_node_that_became_ready_while_paused_is_started_once():
     assert trial.dispatches.count(("first", 1)) == 1
 
 
+def test_a_node_that_became_ready_twice_does_not_cut_its_retry_short(monkeypatch):
+    trial = Trial(node("a"), node("b"), node("first", "a", "b", trigger_rule="one_success"))
+    trial.pause()
+    trial.succeed("a")
+    trial.succeed("b")
+    monkeypatch.setattr(core, "COMMIT_WEIGHT", 1)  # one node in a commit: were it ready twice, it would be so still
+    trial.resume()
+    while ("first", 1) not in trial.dispatches:
+        trial.go_on()
+    trial.fail("first", retryable=True, retry_after=60.0)
+    trial.go_on()
+    assert trial.states["first"] == "RETRYING"
+
+
+def test_for_a_new_owner_another_parent_does_not_cut_the_retry_of_a_node_short():
+    trial = Trial(node("a"), node("b"), node("first", "a", "b", trigger_rule="one_success"))
+    trial.succeed("a")
+    trial.fail("first", retryable=True, retry_after=60.0)
+    trial.lose_the_owner()
+    trial.succeed("b")
+    assert trial.states["first"] == "RETRYING"
+
+
 def test_a_node_that_ended_while_it_waited_for_its_start_does_not_start():
     trial = Trial(node("a"), node("b"))
     trial.succeed("a")

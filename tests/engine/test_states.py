@@ -20,6 +20,19 @@ from penstock.errors import InvalidTransition
 
 NODE_STATES = {"PENDING", "QUEUED", "RUNNING", "RETRYING", "WAITING", "COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 EXECUTION_STATES = {"PENDING", "RUNNING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED"}
+# Written down here once more, and not read from the module: a transition that slips in there is refused here.
+NODE_WAYS = {
+    "PENDING": {"QUEUED", "WAITING", "COMPLETED", "FAILED", "SKIPPED", "CANCELLED"},
+    "QUEUED": {"RUNNING", "RETRYING", "FAILED", "CANCELLED"},
+    "RUNNING": {"COMPLETED", "FAILED", "RETRYING", "CANCELLED"},
+    "RETRYING": {"QUEUED", "CANCELLED"},
+    "WAITING": {"COMPLETED", "FAILED", "CANCELLED"},
+}
+EXECUTION_WAYS = {
+    "PENDING": {"RUNNING", "FAILED", "CANCELLED"},
+    "RUNNING": {"PAUSED", "COMPLETED", "FAILED", "CANCELLED"},
+    "PAUSED": {"RUNNING", "COMPLETED", "FAILED", "CANCELLED"},
+}
 NODE_PAIRS = list(product(NodeState, NodeState))
 EXECUTION_PAIRS = list(product(ExecutionState, ExecutionState))
 
@@ -33,7 +46,7 @@ def test_the_states_are_those_of_the_design():
 
 @pytest.mark.parametrize(("before", "after"), NODE_PAIRS)
 def test_a_node_moves_by_the_table_or_not_at_all(before, after):
-    if after in NODE_TRANSITIONS[before]:
+    if after in NODE_WAYS.get(before, ()):
         check_node("fetch", before, after)
     else:
         with pytest.raises(InvalidTransition, match=f"node 'fetch' can't go from {before} to {after}"):
@@ -42,7 +55,7 @@ def test_a_node_moves_by_the_table_or_not_at_all(before, after):
 
 @pytest.mark.parametrize(("before", "after"), EXECUTION_PAIRS)
 def test_an_execution_moves_by_the_table_or_not_at_all(before, after):
-    if after in EXECUTION_TRANSITIONS[before]:
+    if after in EXECUTION_WAYS.get(before, ()):
         check_execution("e-1", before, after)
     else:
         with pytest.raises(InvalidTransition, match=f"execution 'e-1' can't go from {before} to {after}"):

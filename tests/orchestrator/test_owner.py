@@ -71,8 +71,23 @@ def test_events_of_executions_that_ended_or_never_were_change_nothing() -> None:
         await desk.stores.hot.append([*late, ExecutionStarted("never-accepted"), TimerFired("never-accepted")])
         await desk.drain(owner)
         assert await desk.stored(name) == before
+        assert not owner._cache, "or whoever has ended would stay in memory for ever"
         assert await desk.stores.hot.load(["never-accepted"]) == {}
         assert desk.stores.hot.inbox_depth() == 0
+
+    asyncio.run(scenario())
+
+
+def test_what_ended_while_it_was_refused_is_left_as_it_ended() -> None:
+    async def scenario() -> None:
+        desk = Desk()
+        owner = await desk.own()
+        name = await desk.start([node("a")])
+        await desk.work(owner)
+        before = await desk.stored(name)
+        assert await owner._culprit(name, ValueError("of a commit that has happened all the same")) is None
+        await desk.drain(owner)
+        assert await desk.stored(name) == before
 
     asyncio.run(scenario())
 

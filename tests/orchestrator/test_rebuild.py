@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from penstock.engine.commands import Task
 from penstock.engine.events import CancelRequested, PauseRequested, ResumeRequested, TaskFailed, TaskStarted
 from penstock.engine.events import TaskError as Error
+from penstock.engine.states import ExecutionState
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator import rebuild
 from penstock.orchestrator.owner import PartitionOwner
@@ -132,6 +134,27 @@ def test_what_has_ended_and_was_archived_does_not_come_back() -> None:
         assert not desk.stores.hot.changes
         assert await desk.fetch() == []
         assert await desk.state(name) == "COMPLETED"
+
+    asyncio.run(scenario())
+
+
+def test_what_ends_while_it_is_looked_for_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await _owner(desk)
+        name = await desk.start([node("a")])
+        intents = desk.stores.cold.intents
+
+        async def ended_since(names: Collection[str]) -> Mapping[str, NewExecution]:
+            found = await intents(names)
+            found[name].record.state = ExecutionState.CANCELLED
+            return found
+
+        monkeypatch.setattr(desk.stores.cold, "intents", ended_since)
+        owner = await _lose(desk)
+        assert not desk.stores.hot.changes
+        assert not owner._cache
+        assert await desk.fetch() == []
 
     asyncio.run(scenario())
 

@@ -161,6 +161,19 @@ def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task
     asyncio.run(scenario())
 
 
+def test_a_task_that_waits_through_a_change_of_owner_is_not_handed_out_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        stores = SqliteStores(tmp_path / "store.db")
+        owner = await begin(stores, "e1")
+        await owner.commit(queued(task("e1", "a")))
+        await Owner.of(stores)
+        await recover(stores, 0)
+        assert await _inbox(stores) == [Continued("e1")]
+        await stores.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_wish_that_was_stored_and_perhaps_never_handled_is_asked_for_again(tmp_path: Path) -> None:
     async def ask_and_die(stores: SqliteStores) -> None:
         await begin(stores, "e1")

@@ -11,6 +11,7 @@ from penstock.engine.events import CancelRequested, ExecutionStarted, PauseReque
 from penstock.engine.events import TaskError as Error
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator import archiver, transfer
+from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.records import LetterSearch
 from penstock.stores.split import Copy
@@ -57,6 +58,39 @@ def test_what_has_ended_is_in_the_cold_store_with_everything_and_in_the_hot_stor
         assert desk.stores.rows.numbers == [owner.lease.commit_number]
         assert metrics.archived == 1
         assert metrics.archive_seconds.total == pytest.approx(0.25)
+
+    asyncio.run(scenario())
+
+
+def test_an_owner_that_is_never_at_rest_is_waited_for_until_its_commit_has_landed_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(PartitionOwner, "is_at_rest", False)
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        covering = asyncio.create_task(desk.carrier(owner)._covering())
+        await asyncio.sleep(0)
+        assert not covering.done()
+        owner.lease.commit_number += 1
+        assert await asyncio.wait_for(covering, 30) == owner.lease.commit_number
+
+    asyncio.run(scenario())
+
+
+def test_a_start_that_comes_after_its_execution_was_archived_begins_nothing() -> None:
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        name = await desk.start([node("a")])
+        await desk.work(owner)
+        await desk.archiver(owner).drain()
+        await desk.stores.hot.append([ExecutionStarted(name), CancelRequested(name)])
+        await desk.drain(owner)
+        assert not desk.stores.hot.changes
+        assert not owner._cache
+        assert await desk.state(name) == "COMPLETED"
 
     asyncio.run(scenario())
 

@@ -50,6 +50,14 @@ async def test_where_nearly_everything_has_ended_an_archive_still_finds_its_rows
 
 
 @with_store
+async def test_the_intent_of_an_execution_that_was_archived_says_that_it_has_ended(store: PostgresColdStore) -> None:
+    await store.create([new("a"), new("b")])
+    await store.put_copies(0, 1, [copy_of("a", COMPLETED, 2), copy_of("b", RUNNING, 2)])
+    states = {name: str(intent.record.state) for name, intent in (await store.intents(["a", "b"])).items()}
+    assert states == {"a": "COMPLETED", "b": "PENDING"}
+
+
+@with_store
 async def test_a_late_checkpoint_does_not_undo_an_archive(store: PostgresColdStore) -> None:
     await store.create([new("a")])
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
@@ -115,6 +123,16 @@ async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_anot
     rows = {row.execution_id: row.state for row in await store.search(Search())}
     assert rows == {"a": "RUNNING", "b": "COMPLETED"}
     assert [len(kept.changes) for kept in await store.unfinished(0)] == [1]
+    assert await shown(store, "b") == ("COMPLETED", 1, 2)
+
+
+@with_store
+async def test_of_several_copies_in_one_call_an_older_one_changes_nothing(store: PostgresColdStore) -> None:
+    await store.create([new("a"), new("b")])
+    await store.put_copies(0, 1, [copy_of("a", PAUSED, 5), copy_of("a", RUNNING, 3)])
+    await store.put_copies(0, 2, [copy_of("b", PAUSED, 2, generation=2), copy_of("b", RUNNING, 3)])
+    assert await shown(store, "a") == ("PAUSED", 1, 5)
+    assert await shown(store, "b") == ("PAUSED", 2, 2)
 
 
 @with_store

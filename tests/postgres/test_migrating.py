@@ -1,9 +1,11 @@
 """The schema: made once, whoever asks and how often; refused where it isn't ours or is newer."""
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -13,7 +15,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import NullPool, create_engine
 
-from penstock.errors import SchemaMismatch, SettingsError, StoreUnavailable
+from penstock.errors import SchemaMismatch, SettingsError, StoreError, StoreUnavailable
 from penstock.stores.postgres import migrating
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.migrating import migrate
@@ -96,6 +98,27 @@ def test_an_older_schema_says_what_to_do_and_a_newer_one_that_it_is_newer() -> N
         asyncio.run(_open(PostgresColdStore(url)))
     with pytest.raises(SchemaMismatch, match="newer"):
         migrate(url)
+
+
+def test_a_database_that_was_emptied_says_what_to_do() -> None:
+    url = bare_database_url()
+    migrate(url)
+    _execute(url, "DELETE FROM meta")
+    with pytest.raises(SchemaMismatch, match="has been emptied; run `penstock migrate`"):
+        asyncio.run(_open(PostgresColdStore(url)))
+
+
+def test_a_database_that_cannot_hold_every_text_is_refused() -> None:
+    url, name = bare_database_url(), f"ascii_{os.getpid()}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0".encode()
+        )
+        try:
+            with pytest.raises(StoreError, match="ENCODING 'UTF8'"):
+                migrate(urlunsplit(urlsplit(url)._replace(path=f"/{name}")))
+        finally:
+            connection.execute(f"DROP DATABASE {name}".encode())
 
 
 def test_tables_of_somebody_else_are_left_alone() -> None:

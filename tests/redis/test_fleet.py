@@ -58,6 +58,18 @@ def test_looking_does_not_make_the_tasks_of_others_ours() -> None:
     asyncio.run(scenario())
 
 
+def test_a_task_whose_entry_is_gone_is_left_out() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.hand_out("a", "b")
+            await it.queue.fetch("worker-1", ECHO, 2)
+            await it.queue.heartbeat("worker-1", ECHO, [])
+            await it.call("XTRIM", STREAM, "MAXLEN", "1")
+            assert await _shown(it) == {"worker-1": ["b"]}
+
+    asyncio.run(scenario())
+
+
 def test_the_time_of_a_task_counts_from_when_its_worker_got_it_and_goes_on_through_heartbeats() -> None:
     async def scenario() -> None:
         async with place() as it:

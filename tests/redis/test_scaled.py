@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from penstock.config import Settings
-from penstock.errors import SchemaMismatch, SettingsError
+from penstock.errors import SchemaMismatch, SettingsError, StoreUnavailable
 from penstock.stores.opening import open_stores
 from penstock.stores.records import Search
 from penstock.stores.scaled import ScaledStores
@@ -77,6 +77,28 @@ def test_what_redis_has_and_postgresql_has_not_heard_of_is_found_as_running() ->
         rows = {row.execution_id: row for row in await stores.cold.search(Search())}
         assert {rows[name].started_at for name in begun} == {1001.0}
         assert {rows[name].started_at for name in waiting} == {None}
+        await stores.close()
+
+    asyncio.run(scenario())
+
+
+def test_while_redis_is_away_only_what_has_ended_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away(_: object) -> None:
+        raise StoreUnavailable("Redis is away")
+
+    async def scenario() -> None:
+        stores = ScaledStores(redis_url(), Settings(database=database_url()))
+        await stores.open()
+        names = execution_ids(stores)
+        over, runs = next(names), next(names)
+        owner = await begin(stores, over, runs)
+        await owner.commit(ended(over))
+        monkeypatch.setattr(stores.hot, "changes", away)
+        shown = await stores.cold.execution(over)
+        assert shown is not None
+        assert shown.record.state == "COMPLETED"
+        with pytest.raises(StoreUnavailable):
+            await stores.cold.execution(runs)
         await stores.close()
 
     asyncio.run(scenario())

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced, SettingsError, StoreError, StoreUnavailable
+from penstock.stores.redis import keys
 from penstock.stores.redis.address import parse
 from penstock.stores.redis.commits import FEED_BYTES, FEED_COMMITS, FeedSize
 from penstock.stores.redis.server import Server, check_version
@@ -37,6 +38,20 @@ def test_redis_7_and_valkey_8_are_the_oldest(info: dict[str, str], *, fine: bool
     else:
         with pytest.raises(SettingsError, match=r"or newer is needed"):
             check_version(info)
+
+
+def test_a_server_that_is_too_old_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def old(*_: object) -> bytes:
+        return b"# Server\r\nredis_version:6.2.14\r\n"
+
+    async def scenario() -> None:
+        it = Server(redis_url())
+        monkeypatch.setattr(it.main, "call", old)
+        with pytest.raises(SettingsError, match=r"Redis 6\.2\.14"):
+            await it.open()
+        await it.close()
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -221,6 +236,24 @@ def test_a_lease_that_was_given_before_the_clock_went_back_does_not_lock_the_par
         assert await it.hot.acquire(0, "owner-2", 5.0) is not None
 
     _alone(body)
+
+
+def test_an_orchestrator_whose_word_has_run_out_or_makes_no_sense_is_not_there() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            assert await it.hot.attend("lives", 3600.0, {}) == ["lives"]
+            now = 1000 * int((await it.call("TIME"))[0])
+            words = {
+                "ran out": f"{now - 5000}|1000|{{}}",
+                "said it before the clock went back": f"{now + 7_200_000}|1000|{{}}",
+                "another program": "here I am",
+            }
+            for name, word in words.items():
+                await it.call("HSET", keys.ORCHESTRATORS, name, word)
+            assert await it.hot.attend("lives", 3600.0, {}) == ["lives"]
+            assert await it.call("HKEYS", keys.ORCHESTRATORS) == [b"lives"]
+
+    asyncio.run(scenario())
 
 
 def test_the_feed_keeps_fewer_commits_the_larger_they_are() -> None:

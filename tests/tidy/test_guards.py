@@ -1,16 +1,106 @@
-"""The guards that `make guards` takes out are there: a guard that moved would otherwise be noticed weeks later."""
+"""The guards that `make guards` takes out are there, and every refusal is one: else it would be noticed weeks later."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
-from scripts.guards import GUARDS, ROOT, documented
+from scripts.guards import GUARDS, LISTED, ROOT
+from scripts.guards.guard import Guard
+from scripts.guards.page import PAGE, page
+from scripts.refusals import fences, forgotten, lua, sql, unguarded
+from scripts.refusals.harmless import HARMLESS
+
+LEASED = """\
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] and (ARGV[2] or '') ~= '' then  -- if it moved on then
+  return redis.error_reply('FENCED')
+end
+local left = tonumber(ARGV[3]) or 0
+local mine = left > 0 and redis.call('GET', KEYS[1])
+return mine
+"""
+FENCED = """\
+def commit(self, commit):
+    if self.is_closed:
+        raise Fenced("closed")
+    if self.size > 3:
+        return [run for run in self.runs if run.attempt == commit.attempt]
+    try:
+        self.lock()
+    except OSError:
+        raise StoreLocked("in use") from None
+    if self.lease.token is None or self.size == 2:
+        self.check(commit.token)
+"""
+WRITTEN = '''
+PUT = """
+    UPDATE executions SET state = copy.state, revision = copy.revision
+    FROM copy WHERE executions.id = copy.id AND executions.revision < copy.revision
+"""
+LOCK = "SELECT n FROM executions WHERE id = %s FOR UPDATE"
+'''
 
 
-@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
-def test_a_guard_stands_in_the_code_once(guard):
-    assert (ROOT / "src" / "penstock" / guard.file).read_text(encoding="utf-8").count(guard.code) == 1
+@pytest.mark.parametrize("guard", LISTED, ids=lambda guard: guard.name)
+def test_a_guard_stands_in_the_code_once_and_its_tests_are_there(guard):
+    assert guard.text().count(guard.code) == 1
+    assert guard.code != guard.without
+    tests = [part for part in guard.test.split() if part.startswith("tests/")]
+    assert tests
+    assert all((ROOT / name.partition("::")[0]).exists() for name in tests)
+
+
+def test_a_guard_has_a_name_of_its_own():
+    assert [name for name, count in Counter(guard.name for guard in GUARDS).items() if count > 1] == []
 
 
 def test_the_list_for_readers_names_the_same_guards():
-    assert documented() == {guard.name for guard in GUARDS}
+    assert PAGE.read_text(encoding="utf-8") == page(LISTED), "python -m scripts.guards --list writes it again"
+
+
+def test_every_refusal_has_a_guard():
+    assert [str(refusal) for refusal in forgotten(GUARDS)] == [], "add a guard, or the reason why this is none"
+
+
+def test_what_is_harmless_is_still_there_and_has_a_reason():
+    there = {(refusal.file, refusal.text) for refusal in unguarded(GUARDS)}
+    assert [key for key in HARMLESS if key not in there] == [], "it has gone, or has a guard now"
+    assert all(HARMLESS.values())
+
+
+def test_every_transition_that_is_not_in_a_table_is_let_in_by_a_guard_of_its_own():
+    refused = [guard for guard in GUARDS if guard not in LISTED]
+    assert len(refused) == (81 - 19) + (36 - 11)
+    assert len({guard.without for guard in refused}) == len(refused)
+
+
+def test_in_lua_each_part_of_a_condition_is_a_refusal():
+    assert [refusal.text for refusal in lua.refusals("x.lua", LEASED)] == [
+        "redis.call('HGET', KEYS[1], 'token') ~= ARGV[1]",
+        "(ARGV[2] or '') ~= ''",
+        "left > 0 and redis.call('GET', KEYS[1])",
+    ]
+
+
+def test_in_python_what_raises_compares_or_checks_is_a_refusal():
+    assert [refusal.text.partition(":")[0] for refusal in fences.refusals("x.py", FENCED)] == [
+        "self.is_closed",
+        "run.attempt == commit.attempt",
+        "try",
+        "self.check(commit.token)",
+    ]
+
+
+def test_in_sql_what_keeps_an_older_write_out_is_a_refusal():
+    assert [refusal.text for refusal in sql.refusals("x.py", WRITTEN)] == [
+        "executions.revision < copy.revision",
+        "FOR UPDATE",
+    ]
+
+
+def test_a_guard_covers_only_what_is_gone_without_it():
+    guard = Guard("", "", "if a and b then", "if b then", "")
+    text = "-- if\nif a and b then"
+    first, end = guard.span(text)
+    assert text[first:end] == "a and "

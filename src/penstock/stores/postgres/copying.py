@@ -115,8 +115,9 @@ def _merged(copies: Sequence[Copy]) -> dict[str, Told]:
             continue
         before, changes = told.get(copy.execution_id, (None, []))
         if before is not None and not _replaces(summary, before):
-            summary = before
-        told[copy.execution_id] = (summary, copy.changes or changes)
+            told[copy.execution_id] = (before, changes or copy.changes)
+        else:
+            told[copy.execution_id] = (summary, copy.changes or changes)
     return told
 
 

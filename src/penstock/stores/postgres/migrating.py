@@ -37,7 +37,10 @@ def migrate(database_url: str, partitions: int | None = None) -> None:
     if partitions is not None and not 1 <= partitions <= PARTITIONS_MAX:
         raise SettingsError(f"there can be 1 to {PARTITIONS_MAX} partitions, not {partitions}")
     target, where = conninfo(database_url), hide_password(database_url)
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(target), poolclass=NullPool)
+    # named, or texts of a database that has no encoding are bytes: then SQLAlchemy fails before the server is checked
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(target, client_encoding="utf8"), poolclass=NullPool
+    )
     try:
         with engine.begin() as connection:
             _migrate(connection, partitions, where)

@@ -156,9 +156,7 @@ if ARGV[at] ~= '' then
 else
   redis.call('HSET', lease, 'n', number, 'position', ARGV[3])
 end
-if ARGV[4] ~= '' then
-  redis.call('XTRIM', base .. 'inbox', 'MINID', ARGV[4])
-end
+redis.call('XTRIM', base .. 'inbox', 'MINID', ARGV[4])
 if handed_out > 0 then
   redis.call('XADD', base .. 'wake', 'MAXLEN', '1', '*', '1', '')
 end

@@ -1,0 +1,200 @@
+"""Fences and refusals of PostgreSQL: what is older, or comes twice, changes no row."""
+
+from __future__ import annotations
+
+from scripts.guards.guard import Guard
+
+GUARDS = [
+    Guard(
+        "an older copy changes no row", "stores/postgres/copying.py",
+        "      AND (executions.generation, executions.revision) < (copy.generation, copy.revision)\n", "",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "a row that has ended is overwritten by no copy", "stores/postgres/copying.py",
+        "WHERE executions.id = copy.id AND executions.state IN ('PENDING', 'RUNNING', 'PAUSED')\n",
+        "WHERE executions.id = copy.id\n",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "changes of another generation don't follow a row", "stores/postgres/copying.py",
+        " AND executions.generation = copy.generation\n      AND", "\n      AND",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "changes of what has ended reach up to its end", "stores/postgres/copying.py",
+        "\n      AND (executions.state IN ('PENDING', 'RUNNING', 'PAUSED') OR executions.revision = copy.revision)",
+        "",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "older changes replace no newer ones", "stores/postgres/copying.py",
+        "\n      WHERE (old.generation, old.revision) < (excluded.generation, excluded.revision)", "",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "copies from before a rebuild are refused", "stores/postgres/copying.py",
+        "CASE WHEN commit_number < %(number)s::bigint + %(jump)s THEN greatest(commit_number, %(number)s) END",
+        "greatest(commit_number, %(number)s)",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "a commit number never goes down", "stores/postgres/copying.py",
+        "THEN greatest(commit_number, %(number)s) END", "THEN %(number)s END",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "copies from before a rebuild are known as fenced", "stores/postgres/copying.py",
+        "if isinstance(error.__cause__, errors.NotNullViolation):", "if False:",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "of several copies in one call the newest counts", "stores/postgres/copying.py",
+        "if before is not None and not _replaces(summary, before):", "if False:",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "of several copies in one call an older one counts for nothing", "stores/postgres/copying.py",
+        "newer = (summary.generation, summary.revision) > (before.generation, before.revision)", "newer = True",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "of several copies in one call none follows the end", "stores/postgres/copying.py",
+        "return newer and not before.has_ended", "return newer",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "a letter is stored once", "stores/postgres/copying.py",
+        "    WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)\n"
+        "    ORDER BY place ON CONFLICT DO NOTHING\n",
+        "    ORDER BY place\n",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "a key that comes from two at once is claimed once", "stores/postgres/creating.py",
+        "AS new (key) ORDER BY key\n    ON CONFLICT DO NOTHING\n", "AS new (key) ORDER BY key\n",
+        "tests/postgres/test_concurrency.py",
+    ),
+    Guard(
+        "who renews a key locks it", "stores/postgres/creating.py",
+        " ORDER BY key FOR UPDATE\n", " ORDER BY key\n",
+        "tests/postgres/test_concurrency.py",
+    ),
+    Guard(
+        "who steers an execution locks its row", "stores/postgres/executions.py",
+        "WHERE id = %s FOR UPDATE", "WHERE id = %s",
+        "tests/postgres/test_concurrency.py",
+    ),
+    Guard(
+        "what isn't triggerable isn't triggered (PostgreSQL)", "stores/postgres/executions.py",
+        "            check_triggerable(execution_id, state, waits=state == WAITS)\n", "",
+        'tests/contract/test_waiting.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "what isn't steerable isn't steered (PostgreSQL)", "stores/postgres/executions.py",
+        "            check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)\n", "",
+        'tests/contract/test_cold.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "an intent says that its execution has ended", "stores/postgres/executions.py",
+        "            if state in EXECUTION_ENDS:  # or", "            if False:  # or",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "a row that hasn't ended overrules no record", "stores/postgres/executions.py",
+        "if state not in EXECUTION_ENDS or record.state == state:", "if record.state == state:",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "a pause that was fulfilled is no wish", "stores/postgres/executions.py",
+        "(wish = 'pause' AND state <> 'PAUSED')", "wish = 'pause'",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "a resume that was fulfilled is no wish", "stores/postgres/executions.py",
+        "(wish = 'resume' AND state = 'PAUSED')", "wish = 'resume'",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "what a copy came of is not started", "stores/postgres/executions.py",
+        " AND generation = 0 ORDER BY n", " ORDER BY n",
+        "tests/postgres/test_copies.py",
+    ),
+    Guard(
+        "a key is revoked once (PostgreSQL)", "stores/postgres/books.py",
+        " AND revoked_at IS NULL", "",
+        'tests/contract/test_books.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "a letter is closed once (PostgreSQL)", "stores/postgres/letters.py",
+        " AND closed IS NULL", "",
+        'tests/contract/test_letters.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "an alias of a version that isn't there is refused", "stores/postgres/definitions.py",
+        " AND version = wanted AND NOT deleted)", " AND NOT deleted)",
+        'tests/contract/test_definitions.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "an alias of a workflow that isn't there is refused", "stores/postgres/definitions.py",
+        "    WHERE NOT EXISTS (SELECT 1 FROM workflows WHERE name = %s AND version = wanted AND NOT deleted)\n",
+        "    WHERE false AND NOT EXISTS (SELECT 1 FROM workflows WHERE name = %s)\n",
+        'tests/contract/test_definitions.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "the schema is looked at before a database is used", "stores/postgres/cold.py",
+        "        check_schema(found[0][0] if found else None, where)\n", "",
+        "tests/postgres/test_migrating.py",
+    ),
+    Guard(
+        "a database that was emptied is refused", "stores/postgres/cold.py",
+        'if not meta.keys() >= {"store_id", "partitions"}:', "if False:",
+        "tests/postgres/test_migrating.py",
+    ),
+    Guard(
+        "another number of partitions is refused", "stores/postgres/cold.py",
+        "        check_partitions(self._wanted, self.partitions, where)\n", "",
+        "tests/redis/test_scaled.py tests/postgres/test_migrating.py",
+    ),
+    Guard(
+        "a database without a schema is refused", "stores/postgres/schema.py",
+        "    if found is None:\n        raise", "    if found is None:\n        return\n        raise",
+        "tests/postgres/test_migrating.py",
+    ),
+    Guard(
+        "a newer schema is refused", "stores/postgres/schema.py",
+        "if found > SCHEMA:", "if False:",
+        "tests/postgres/test_migrating.py",
+    ),
+    Guard(
+        "an older schema is refused", "stores/postgres/schema.py",
+        "if found < SCHEMA:", "if False:",
+        "tests/postgres/test_migrating.py",
+    ),
+    Guard(
+        "a server that is too old is not migrated", "stores/postgres/migrating.py",
+        "    _check_server(connection, where)\n", "",
+        "tests/postgres/test_migrating.py",
+    ),
+    Guard(
+        "a newer schema is not migrated", "stores/postgres/migrating.py",
+        "        check_schema(found, where)\n", "        pass\n",
+        "tests/postgres/test_migrating.py",
+    ),
+    Guard(
+        "a migration leaves the number of partitions", "stores/postgres/migrating.py",
+        "        check_partitions(partitions, int(rows[0][0]), where)\n", "",
+        "tests/postgres/test_migrating.py",
+    ),
+    Guard(
+        "what a retry may need is not purged", "stores/postgres/retention.py",
+        "NOT EXISTS (\n      SELECT 1 FROM executions AS retry WHERE retry.retry_of = old.id\n",
+        "NOT EXISTS (\n      SELECT 1 FROM executions AS retry WHERE false AND retry.retry_of = old.id\n",
+        "tests/postgres/test_retention.py",
+    ),
+    Guard(
+        "a blob that is used is not purged", "stores/postgres/retention.py",
+        'UNUSED = "NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key)"', 'UNUSED = "true"',
+        "tests/postgres/test_retention.py",
+    ),
+]  # fmt: skip

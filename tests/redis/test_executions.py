@@ -1,0 +1,29 @@
+"""What Redis has of an execution is read as ours, or refused."""
+
+import asyncio
+
+import pytest
+
+from penstock.errors import SchemaMismatch
+from penstock.stores import codec
+from penstock.stores.redis import keys
+from tests.contract.facts import record
+from tests.redis.place import NAME, place
+
+WITHOUT_A_RECORD = codec.encode(codec.Change(codec.SCHEMA, None, [], {}, []))
+OF_A_NEWER_VERSION = codec.encode(codec.Change(99, record(NAME), [], {}, []))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [(WITHOUT_A_RECORD, "no beginning"), (OF_A_NEWER_VERSION, "schema 99"), (b"another program", "can't be read")],
+    ids=["no record", "newer", "garbage"],
+)
+def test_changes_that_are_not_ours_or_have_no_beginning_are_refused(change: bytes, why: str) -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.call("RPUSH", keys.execution(0, NAME), change)
+            with pytest.raises(SchemaMismatch, match=why):
+                await it.hot.load([NAME])
+
+    asyncio.run(scenario())
