@@ -15,20 +15,25 @@ from typing import Any
 
 import pytest
 
-from tests.faults.table import FAMILIES, Fault, Row, missing, table
+from tests.faults.table import FAMILIES, Fault, Row, missing, page, table
 
 FULL_SECONDS = 3600
-"""The time limit of a test at full size: a soak of an hour has one of its own."""
+"""The time limit of a test at full size."""
+SOAK = "soak"
+SOAK_SECONDS = 1800
+"""That a soak is given besides its minutes: to begin, to come to rest, to be judged."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", choices=["short", "full"], default="short", help="how much the tests of FAULTS do")
     parser.addoption("--fault-seed", type=int, help="repeat a run with the seed that it printed")
-    parser.addoption("--fault-table", type=Path, help="write the table of faults into this file, too")
+    parser.addoption("--fault-table", type=Path, help="write the table of faults into this page, between its marks")
+    parser.addoption("--minutes", type=float, help="how long a soak lasts")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fault(family, done): a test of a row of FAULTS")
+    config.addinivalue_line("markers", f"{SOAK}: lasts for --minutes, and isn't part of `make faults`")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -37,6 +42,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         assert mark is None or mark.args[0] in FAMILIES, f"{item.nodeid} names no row of FAULTS: {mark.args[0]}"
         if mark and config.getoption("--faults") == "full":
             item.add_marker(pytest.mark.timeout(FULL_SECONDS), append=False)
+        if config.getoption("--minutes") and item.get_closest_marker(SOAK):
+            seconds = SOAK_SECONDS + 60 * config.getoption("--minutes")
+            item.add_marker(pytest.mark.timeout(seconds), append=False)
 
 
 @pytest.fixture
@@ -76,11 +84,18 @@ def _rows(reports: dict[str, list[Any]]) -> list[Row]:
     return rows
 
 
+def _missing(config: pytest.Config, rows: list[Row]) -> list[str]:
+    """Who asks for the table of everything but the soak needn't have one."""
+    is_soak_out = f"not {SOAK}" in config.getoption("markexpr")
+    return missing(rows, [family for family in FAMILIES if not (is_soak_out and family == SOAK)])
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Who asks for the whole table asks for every row."""
-    if session.config.getoption("--fault-table") and not hasattr(session.config, "workerinput"):
-        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter and missing(_rows(reporter.stats)):
+    """Who asks for the whole table asks for every row; a soak alone is one row."""
+    config = session.config
+    if config.getoption("--fault-table") and not config.getoption("--minutes") and not hasattr(config, "workerinput"):
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter and _missing(config, _rows(reporter.stats)):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -88,9 +103,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if config.getoption("--faults") != "full":
         return
     rows = _rows(terminalreporter.stats)
-    text = table(rows)
-    terminalreporter.write_line("\n" + text)
-    for family in missing(rows):
-        terminalreporter.write_line(f"no test of {family} was run", red=True)
-    if path := config.getoption("--fault-table"):
-        path.write_text(text + "\n", encoding="utf-8")
+    terminalreporter.write_line("\n" + table(rows))
+    path = config.getoption("--fault-table")
+    if path and not config.getoption("--minutes"):
+        for family in _missing(config, rows):
+            terminalreporter.write_line(f"no test of {family} was run", red=True)
+    if path and rows:
+        path.write_text(page(path.read_text(encoding="utf-8"), rows), encoding="utf-8")
