@@ -57,6 +57,7 @@ def fault(request: pytest.FixtureRequest) -> Iterator[Fault]:
     print(f"seed {it.seed}")  # noqa: T201 -- shown when the test fails
     yield it
     request.node.user_properties.append(("figures", it.figures))
+    request.node.user_properties.append(("others", it.others))
     request.node.user_properties.append(("seed", it.seed))
 
 
@@ -80,7 +81,8 @@ def _rows(reports: dict[str, list[Any]]) -> list[Row]:
             family, done = said["fault"]
             took = seconds.get(report.nodeid, 0.0)
             green = report.nodeid not in failed
-            rows.append(Row(family, done, green, took, said.get("seed", 0), said.get("figures", {})))
+            every_row = [(family, done, said.get("figures", {})), *said.get("others", ())]
+            rows += [Row(family, done, green, took, said.get("seed", 0), shown) for family, done, shown in every_row]
     return rows
 
 

@@ -179,10 +179,15 @@ class Effort:
         times = {name: process.cpu_times() for name, process in self._processes.items()}
         return {name: each.user + each.system for name, each in times.items()}
 
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._since
+
     def shares(self) -> dict[str, float]:
-        seconds, spent = time.monotonic() - self._since, self._spent()
+        seconds, spent = self.seconds, self._spent()
         return {name: round((spent[name] - before) / seconds, 3) for name, before in self._before.items()}
 
     async def until_lasted(self, seconds: float) -> dict[str, float]:
-        await until(lambda: time.monotonic() - self._since >= seconds, seconds=2 * seconds)
+        await until(lambda: self.seconds >= seconds, seconds=2 * seconds)
         return self.shares()

@@ -58,6 +58,8 @@ class Role:
         self.kind, self.name, self._process, self._log = kind, f"{kind}-{number}", process, log
         self.pid = process.pid
         self.was_killed = False
+        self.killed_at = 0.0
+        """By the clock that handlers and owners write down."""
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.pid}, {'runs' if self.runs else f'ended with {self._process.code}'})"
@@ -74,7 +76,7 @@ class Role:
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
         assert self.runs, f"{self} had ended by itself:\n{self.said()}"
-        self.was_killed = True
+        self.was_killed, self.killed_at = True, time.time()
         self._process.kill()
 
     def freeze(self) -> None:

@@ -26,6 +26,7 @@ class Fault:
     seed: int
     is_full: bool
     figures: dict[str, Figure] = field(default_factory=dict)
+    others: list[tuple[str, str, dict[str, Figure]]] = field(default_factory=list)
 
     def size(self, short: int, full: int) -> int:
         """How many: a part in `make test`, the whole in `make faults`."""
@@ -37,6 +38,11 @@ class Fault:
     def shows(self, **figures: Figure) -> None:
         """Counts of faults and of what came of them: `kills=20, fenced=3`."""
         self.figures.update(figures)
+
+    def shows_also(self, family: str, done: str, **figures: Figure) -> None:
+        """A row more: of another fault that the same plant has been through."""
+        assert family in FAMILIES, family
+        self.others.append((family, done, figures))
 
 
 @dataclass(frozen=True)
