@@ -13,7 +13,7 @@ import pytest
 from penstock.errors import Conflict
 from penstock.stores.base import Stored, Wish
 from tests.acceptance import works
-from tests.acceptance.outside import flush, is_built
+from tests.acceptance.outside import flush, is_built, total
 from tests.acceptance.plant import Client, Plant, plant
 from tests.acceptance.plant_judge import Verdict, judge
 from tests.faults.table import Fault
@@ -186,7 +186,7 @@ def test_a_wish_is_obeyed_although_the_orchestrator_is_killed(fault: Fault) -> N
 def test_a_wish_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
     many = fault.size(short=20, full=100)
 
-    async def main(it: Plant) -> dict[str, Any]:
+    async def main(it: Plant) -> tuple[dict[str, Any], int]:
         async with it.client() as client:
             await it.until_owned(2)
             cancelled, paused, others = [await client.submit(STEPS, many) for _ in range(3)]
@@ -198,13 +198,15 @@ def test_a_wish_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
             await _until_in(client, "PAUSED", *paused)
             await _steer_all(client, "resume", paused)
             await client.until_ended()
-            return client.accepted
+            return client.accepted, int(await total(it, "rebuilt_total"))
 
     with plant() as it:
         it.staff(orchestrators=2, workers=1)
-        verdict = judge(it, asyncio.run(main(it)), lossy=True, slots=fault.is_full)
+        accepted, rebuilt = asyncio.run(main(it))
+        verdict = judge(it, accepted, lossy=True, slots=fault.is_full)
         _assert_obeyed(verdict, {"COMPLETED": 2 * many, "CANCELLED": many}, fault)
-        assert verdict.reasons()["rebuilt"] > 0
+        assert rebuilt > 0
+        fault.shows(built_again=rebuilt)
 
 
 @pytest.mark.timeout(240)
