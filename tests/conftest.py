@@ -111,4 +111,5 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         for family in _missing(config, rows):
             terminalreporter.write_line(f"no test of {family} was run", red=True)
     if path and rows:
-        path.write_text(page(path.read_text(encoding="utf-8"), rows), encoding="utf-8")
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        path.write_text(page(before, rows), encoding="utf-8")

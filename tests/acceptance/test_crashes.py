@@ -88,6 +88,7 @@ def _assert_kept(folder: Path) -> Verdict:
     return verdict
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.fault("SQLite", "kill -9 in mid-run")
 def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path: Path) -> None:
     goal = fault.size(short=20, full=100)

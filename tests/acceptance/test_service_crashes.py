@@ -26,6 +26,7 @@ GRACE_SECONDS = 8.0
 ENDS = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.fault("SQLite", "kill -9 of the HTTP service under load")
 def test_nothing_answered_is_lost_and_no_key_makes_two_through_many_kills(fault: Fault, tmp_path: Path) -> None:
     kills = fault.size(short=20, full=100)
