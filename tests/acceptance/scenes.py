@@ -81,7 +81,7 @@ async def everything_is_kept(scene: Scene, *, lossy: bool = False) -> Verdict:
     verdict = judged.assert_kept()
     assert verdict.states().keys() == {"COMPLETED"}
     assert wrong_attempts(verdict, accepted) == []
-    assert complaints(scene.plant) == []
+    assert not (found := complaints(scene.plant)), found[0]
     shown = {name: figure for name, figure in verdict.figures().items() if name not in ("executions", "missing")}
     fault.shows(
         accepted=len(accepted), completed=verdict.states()["COMPLETED"], missing=0, answered_503=scene.caller.refused,

@@ -22,7 +22,7 @@ from penstock.errors import StoreError, StoreLocked
 FOLDER = Path(sys.argv[2]) if len(sys.argv) > 2 else Path()
 EXECUTIONS = int(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3].isdigit() else 500
 AT_ONCE = 10
-STEADY = {"max_attempts": 40, "initial_delay_seconds": 0.01, "max_delay_seconds": 0.05, "jitter_seconds": 0.01}
+STEADY = {"max_attempts": 150, "initial_delay_seconds": 0.01, "max_delay_seconds": 0.05, "jitter_seconds": 0.01}
 FEW = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
 
 
