@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-WARM_UP = 0.25
-"""The part of a run in which caches fill and connections are opened; it isn't judged."""
+WARM_UP, WARM_UP_SECONDS = 0.25, 300.0
+"""The part of a run, and at least how long, that isn't judged: caches fill, connections are opened, and cycles pile up
+until the garbage collector comes, which in Penstock's processes is told to come seldom."""
 FEWEST = 6
 """Samples that say something about a slope."""
 
@@ -54,7 +55,7 @@ class Samples:
         last = max(at for points in self.series.values() for at, _ in points)
         found = []
         for name, points in self.series.items():
-            warm = [point for point in points if point[0] >= WARM_UP * last]
+            warm = [point for point in points if point[0] >= max(WARM_UP * last, WARM_UP_SECONDS)]
             if len(warm) >= FEWEST:
                 mean = sum(value for _, value in warm) / len(warm)
                 growth = slope(warm) * (warm[-1][0] - warm[0][0])
