@@ -20,7 +20,6 @@ from tests.faults.table import Fault
 from tests.waiting import until_now
 
 ROOT = Path(__file__).resolve().parents[2]
-EXECUTIONS_PER_KILL = 25
 PATIENCE_SECONDS = 60.0
 
 
@@ -91,8 +90,7 @@ def _assert_kept(folder: Path) -> Verdict:
 @pytest.mark.timeout(240)
 @pytest.mark.fault("SQLite", "kill -9 in mid-run")
 def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path: Path) -> None:
-    goal = fault.size(short=20, full=100)
-    executions = EXECUTIONS_PER_KILL * goal
+    goal, executions = fault.size(short=20, full=100), fault.size(short=500, full=1800)
     kills = _kill_and_start_again(fault, tmp_path, goal, executions)
     verdict = _assert_kept(tmp_path)
     assert len(set(_accepted(tmp_path))) == len(verdict.executions) == executions, "one execution per idempotency key"
