@@ -12,7 +12,7 @@ from tests.faults.samples import Samples, slope
 def _trend(*values: float) -> bool:
     samples = Samples({"MB": 10})
     for number, value in enumerate(values):
-        samples.take(10.0 * number, {"MB of a worker": value})
+        samples.take(30.0 * number, {"MB of a worker": value})
     (found,) = samples.trends()
     return found.is_flat
 
@@ -35,5 +35,5 @@ def test_noise_and_a_warm_up_are_no_leak() -> None:
 def test_what_was_measured_too_seldom_says_nothing() -> None:
     samples = Samples({"MB": 10})
     for number in range(5):
-        samples.take(number, {"MB of a worker": 100.0 * number})
+        samples.take(600.0 + number, {"MB of a worker": 100.0 * number})
     assert samples.trends() == []
