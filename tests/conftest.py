@@ -15,20 +15,25 @@ from typing import Any
 
 import pytest
 
-from tests.faults.table import FAMILIES, Fault, Row, missing, table
+from tests.faults.table import FAMILIES, Fault, Row, missing, page, table
 
 FULL_SECONDS = 3600
-"""The time limit of a test at full size: a soak of an hour has one of its own."""
+"""The time limit of a test at full size."""
+SOAK = "soak"
+SOAK_SECONDS = 1800
+"""That a soak is given besides its minutes: to begin, to come to rest, to be judged."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults", choices=["short", "full"], default="short", help="how much the tests of FAULTS do")
     parser.addoption("--fault-seed", type=int, help="repeat a run with the seed that it printed")
-    parser.addoption("--fault-table", type=Path, help="write the table of faults into this file, too")
+    parser.addoption("--fault-table", type=Path, help="write the table of faults into this page, between its marks")
+    parser.addoption("--minutes", type=float, help="how long a soak lasts")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "fault(family, done): a test of a row of FAULTS")
+    config.addinivalue_line("markers", f"{SOAK}: lasts for --minutes, and isn't part of `make faults`")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -37,6 +42,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         assert mark is None or mark.args[0] in FAMILIES, f"{item.nodeid} names no row of FAULTS: {mark.args[0]}"
         if mark and config.getoption("--faults") == "full":
             item.add_marker(pytest.mark.timeout(FULL_SECONDS), append=False)
+        if config.getoption("--minutes") and item.get_closest_marker(SOAK):
+            seconds = SOAK_SECONDS + 60 * config.getoption("--minutes")
+            item.add_marker(pytest.mark.timeout(seconds), append=False)
 
 
 @pytest.fixture
@@ -49,6 +57,7 @@ def fault(request: pytest.FixtureRequest) -> Iterator[Fault]:
     print(f"seed {it.seed}")  # noqa: T201 -- shown when the test fails
     yield it
     request.node.user_properties.append(("figures", it.figures))
+    request.node.user_properties.append(("others", it.others))
     request.node.user_properties.append(("seed", it.seed))
 
 
@@ -72,15 +81,23 @@ def _rows(reports: dict[str, list[Any]]) -> list[Row]:
             family, done = said["fault"]
             took = seconds.get(report.nodeid, 0.0)
             green = report.nodeid not in failed
-            rows.append(Row(family, done, green, took, said.get("seed", 0), said.get("figures", {})))
+            every_row = [(family, done, said.get("figures", {})), *said.get("others", ())]
+            rows += [Row(family, done, green, took, said.get("seed", 0), shown) for family, done, shown in every_row]
     return rows
 
 
+def _missing(config: pytest.Config, rows: list[Row]) -> list[str]:
+    """Who asks for the table of everything but the soak needn't have one."""
+    is_soak_out = f"not {SOAK}" in config.getoption("markexpr")
+    return missing(rows, [family for family in FAMILIES if not (is_soak_out and family == SOAK)])
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Who asks for the whole table asks for every row."""
-    if session.config.getoption("--fault-table") and not hasattr(session.config, "workerinput"):
-        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-        if reporter and missing(_rows(reporter.stats)):
+    """Who asks for the whole table asks for every row; a soak alone is one row."""
+    config = session.config
+    if config.getoption("--fault-table") and not config.getoption("--minutes") and not hasattr(config, "workerinput"):
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        if reporter and _missing(config, _rows(reporter.stats)):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
@@ -88,9 +105,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if config.getoption("--faults") != "full":
         return
     rows = _rows(terminalreporter.stats)
-    text = table(rows)
-    terminalreporter.write_line("\n" + text)
-    for family in missing(rows):
-        terminalreporter.write_line(f"no test of {family} was run", red=True)
-    if path := config.getoption("--fault-table"):
-        path.write_text(text + "\n", encoding="utf-8")
+    terminalreporter.write_line("\n" + table(rows))
+    path = config.getoption("--fault-table")
+    if path and not config.getoption("--minutes"):
+        for family in _missing(config, rows):
+            terminalreporter.write_line(f"no test of {family} was run", red=True)
+    if path and rows:
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        path.write_text(page(before, rows), encoding="utf-8")

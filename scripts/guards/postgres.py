@@ -12,7 +12,7 @@ GUARDS = [
     ),
     Guard(
         "a row that has ended is overwritten by no copy", "stores/postgres/copying.py",
-        "WHERE executions.id = copy.id AND executions.state IN ('PENDING', 'RUNNING', 'PAUSED')\n",
+        "WHERE executions.id = copy.id AND {HAS_NOT_ENDED}\n",
         "WHERE executions.id = copy.id\n",
         "tests/postgres/test_copies.py",
     ),
@@ -23,7 +23,7 @@ GUARDS = [
     ),
     Guard(
         "changes of what has ended reach up to its end", "stores/postgres/copying.py",
-        "\n      AND (executions.state IN ('PENDING', 'RUNNING', 'PAUSED') OR executions.revision = copy.revision)",
+        "\n      AND ({HAS_NOT_ENDED} OR executions.revision = copy.revision)",
         "",
         "tests/postgres/test_copies.py",
     ),

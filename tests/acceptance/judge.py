@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from penstock.engine.commands import DeadLetter
 from penstock.engine.states import EXECUTION_ENDS, NODE_ENDS, NODE_TRANSITIONS, NodeState
 from penstock.stores import codec
 from penstock.stores.base import Stored
 from penstock.stores.sqlite.claims import Claims
+from tests.simulation.judge import violations
 
 
 @dataclass
@@ -28,16 +31,17 @@ class Verdict:
         return Counter(line.reason for line in lines if line.reason)
 
 
-def judge(path: Path) -> Verdict:
-    """Reads everything that is stored, and notes what must not be."""
+def judge(path: Path, documents: Iterable[dict[str, Any]]) -> Verdict:
+    """Reads everything that is stored, and notes what must not be. `documents`: all that may have run."""
     verdict = Verdict()
+    by_name = {document["name"]: document for document in documents}
     connection = sqlite3.connect(path)
     try:
         (integrity,) = connection.execute("PRAGMA integrity_check").fetchone()
         if integrity != "ok":
             verdict.problems.append(f"integrity: {integrity}")
         for row in connection.execute("SELECT n, id, state, ended_at, intent FROM executions").fetchall():
-            _judge_execution(connection, verdict, *row)
+            _judge_execution(connection, verdict, by_name, *row)
         if connection.execute("SELECT count(*) FROM timers").fetchone() != (0,):
             verdict.problems.append("a timer is left")
         rows = connection.execute("SELECT letter FROM letters ORDER BY id").fetchall()
@@ -52,12 +56,19 @@ def judge(path: Path) -> Verdict:
 
 
 def _judge_execution(
-    connection: sqlite3.Connection, verdict: Verdict, n: int, name: str, state: str, ended_at: float, intent: bytes
+    connection: sqlite3.Connection,
+    verdict: Verdict,
+    documents: Mapping[str, dict[str, Any]],
+    n: int,
+    name: str,
+    state: str,
+    ended_at: float,
+    intent: bytes,
 ) -> None:
     rows = connection.execute("SELECT change FROM changes WHERE n = ? ORDER BY id", (n,)).fetchall()
     stored = codec.fold(codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows])
     verdict.executions[name] = stored
-    problems = list(_problems(stored))
+    problems = _problems(stored) + violations(stored, documents[stored.record.workflow], None)
     if state != stored.record.state or ended_at is None:
         problems.append(f"its row says {state}, ended at {ended_at}")
     verdict.problems += [f"{name}: {problem}" for problem in problems]
@@ -96,15 +107,3 @@ def _retold(stored: Stored) -> tuple[list[str], dict[str, str]]:
             found.append(f"{line} isn't in the table")
         told[line.node] = line.after
     return found, told
-
-
-def starts_before_parents(stored: Stored, parents: dict[str, list[str]]) -> list[str]:
-    """Nodes that were dispatched before their dependencies had a recorded outcome."""
-    ended: set[str] = set()
-    found = []
-    for line in stored.history:
-        if line.after == "QUEUED" and not ended.issuperset(parents.get(line.node, ())):
-            found.append(line.node)
-        if line.after in NODE_ENDS:
-            ended.add(line.node)
-    return found

@@ -16,6 +16,7 @@ from tests.acceptance.plant import PARTITIONS, Client, Plant, Role
 from tests.acceptance.plant_judge import Verdict
 from tests.waiting import until, until_now
 
+AROUND_LINES = 30
 LOST = (aiohttp.ClientError, TimeoutError, ConnectionError)
 
 
@@ -150,9 +151,14 @@ async def total(plant: Plant, name: str) -> float:
 
 
 def complaints(plant: Plant) -> list[str]:
-    """What a role says only if we made a mistake."""
-    lines = (f"{role.name}: {line}" for role in plant.roles for line in role.said().splitlines())
-    return [line for line in lines if "Traceback" in line or "never retrieved" in line]
+    """What a role says only if we made a mistake, with the lines around it."""
+    found: list[str] = []
+    for role in plant.roles:
+        lines = role.said().splitlines()
+        for number, line in enumerate(lines):
+            if "Traceback" in line or "never retrieved" in line:
+                found.append(f"{role.name}: " + "\n".join(lines[max(0, number - 1) : number + AROUND_LINES]))
+    return found
 
 
 def wrong_attempts(verdict: Verdict, accepted: Mapping[str, dict[str, Any]]) -> list[str]:
@@ -179,10 +185,15 @@ class Effort:
         times = {name: process.cpu_times() for name, process in self._processes.items()}
         return {name: each.user + each.system for name, each in times.items()}
 
+    @property
+    def seconds(self) -> float:
+        """Since it began."""
+        return time.monotonic() - self._since
+
     def shares(self) -> dict[str, float]:
-        seconds, spent = time.monotonic() - self._since, self._spent()
+        seconds, spent = self.seconds, self._spent()
         return {name: round((spent[name] - before) / seconds, 3) for name, before in self._before.items()}
 
     async def until_lasted(self, seconds: float) -> dict[str, float]:
-        await until(lambda: time.monotonic() - self._since >= seconds, seconds=2 * seconds)
+        await until(lambda: self.seconds >= seconds, seconds=2 * seconds)
         return self.shares()

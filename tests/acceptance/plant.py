@@ -58,6 +58,9 @@ class Role:
         self.kind, self.name, self._process, self._log = kind, f"{kind}-{number}", process, log
         self.pid = process.pid
         self.was_killed = False
+        self.killed_at = 0.0
+        """By the clock that handlers and owners write down."""
+        self._address = ""
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.pid}, {'runs' if self.runs else f'ended with {self._process.code}'})"
@@ -74,7 +77,7 @@ class Role:
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
         assert self.runs, f"{self} had ended by itself:\n{self.said()}"
-        self.was_killed = True
+        self.was_killed, self.killed_at = True, time.time()
         self._process.kill()
 
     def freeze(self) -> None:
@@ -112,9 +115,11 @@ class Role:
 
     @property
     def address(self) -> str:
-        """Of an API; empty until it is ready."""
-        found = READY.search(self.said())
-        return found[1] if found else ""
+        """Of an API, or another role's name; empty until it is ready."""
+        if not self._address:  # else the log of a long life would be read again and again
+            found = READY.search(self.said())
+            self._address = found[1] if found else ""
+        return self._address
 
     async def metrics(self) -> dict[str, float]:
         """What it counts, by name and labels as Prometheus writes them, without `penstock_`."""

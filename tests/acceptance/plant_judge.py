@@ -50,6 +50,12 @@ class Verdict:
         lines = (line for stored in self.executions.values() for line in stored.history)
         return sum(line.after == "RETRYING" and line.reason == LOST for line in lines)
 
+    def figures(self) -> dict[str, int]:
+        """For a row of the table, of a plant whose promises were kept."""
+        kept = {name: self.counts[name] for name in ("executions", "kills", "fenced", "redelivered", "rebuilt")}
+        shown = {name: count for name, count in kept.items() if count}
+        return {**shown, "missing": 0, "violations": len(self.problems)}
+
     def assert_kept(self) -> Verdict:
         """All invariants. Prints what happened, for those who want to know."""
         print(f"\n{self}")  # noqa: T201 -- the issue asks for these figures
@@ -64,10 +70,12 @@ def judge(
     documents: Iterable[dict[str, Any]] = (),
     *,
     lossy: bool = False,
+    slots: bool = False,
 ) -> Verdict:
     """`documents`: what else may run, because answers got lost.
 
     `lossy`: Redis has lost data, so that handlers may have done what no record tells any more.
+    `slots`: whether to wait until every worker has said that its hands are empty, which it does every five seconds.
     """
     verdict = Verdict()
     _read(plant, verdict)
@@ -83,7 +91,7 @@ def judge(
         document = accepted.get(name, others.get(stored.record.workflow))
         found = _problems(stored, document, by_execution[name], counts_calls=not lossy)
         problems += [f"{name}: {problem}" for problem in found]
-    problems += _left_over(plant)
+    problems += _left_over(plant, slots=slots)
     verdict.counts = {
         "executions": len(verdict.executions), **verdict.states(), "calls": sum(map(len, by_execution.values())),
         "kills": plant.kills, "fenced": plant.fenced, "redelivered": verdict.redelivered(),
@@ -122,12 +130,12 @@ def _problems(
     return found
 
 
-def _left_over(plant: Plant) -> list[str]:
+def _left_over(plant: Plant, *, slots: bool) -> list[str]:
     """Also what may take a little: the archive's last word, a dead worker's name."""
     problems: list[str] = []
 
     def is_empty() -> bool:
-        problems[:] = left_in_redis(plant)
+        problems[:] = left_in_redis(plant) + (busy_slots(plant) if slots else [])
         return not problems
 
     try:
@@ -144,6 +152,14 @@ def left_in_redis(plant: Plant) -> list[str]:
         for partition in range(PARTITIONS):
             found += _left_in_partition(link, f"penstock:{{{partition}}}:")
     return found
+
+
+def busy_slots(plant: Plant) -> list[str]:
+    """Of workers, as they said in their last heartbeats; who is dead says nothing and is forgotten soon."""
+    with plant.connect_redis() as link:
+        said: dict[bytes, bytes] = link.hgetall("penstock:{fleet}:workers")
+    running = {_text(name): msgspec.json.decode(about)["running"] for name, about in said.items()}
+    return [f"{name} has {count} tasks in its hands" for name, count in running.items() if count]
 
 
 def _left_in_partition(link: redis.Redis, prefix: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""A program that uses Penstock, to be killed: `python -m tests.acceptance.shop MODE FOLDER`.
+"""A program that uses Penstock, to be killed: `python -m tests.acceptance.shop MODE FOLDER [EXECUTIONS]`.
 
 Everything that a judge needs is written outside the engine: `accepted` has each execution that a call answered for,
 `handlers` each call of a handler, both synced to the disk before anything goes on.
@@ -20,9 +20,9 @@ from penstock.config import Settings
 from penstock.errors import StoreError, StoreLocked
 
 FOLDER = Path(sys.argv[2]) if len(sys.argv) > 2 else Path()
-EXECUTIONS = 500
+EXECUTIONS = int(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3].isdigit() else 500
 AT_ONCE = 10
-STEADY = {"max_attempts": 40, "initial_delay_seconds": 0.01, "max_delay_seconds": 0.05, "jitter_seconds": 0.01}
+STEADY = {"max_attempts": 150, "initial_delay_seconds": 0.01, "max_delay_seconds": 0.05, "jitter_seconds": 0.01}
 FEW = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
 
 
@@ -74,6 +74,12 @@ DIAMOND = document("diamond", {"a": "", "b": "a", "c": "a", "d": "bc"})
 CHAIN = document("chain", {"a": "", "b": "a", "c": "b", "d": "c", "e": "d"})
 FAN = document("fan", {"start": (), **{f"n{i}": ("start",) for i in range(8)}, "end": [f"n{i}" for i in range(8)]})
 FLOWS = (DIAMOND, CHAIN, FAN)
+BAD = document("poison", {"bad": ""}, handler="poison", retry=FEW)
+BAD_OF_ONE = document("poison", {"bad": ""}, handler="poison", retry=FEW, queue="one")
+FRAIL = document("frail", {"a": ""}, retry=FEW, queue="one")
+SLOW = document("slow", {"a": "", "b": "a", "c": "b"}, handler="pause", config={"seconds": 0.05})
+LARGE = document("large", {"a": "", "b": "a", "c": "b"}, config={"text": "x" * 2000})
+EVERY = (*FLOWS, BAD, FRAIL, SLOW, LARGE)
 
 
 def engine(**settings: Any) -> penstock.Engine:
@@ -102,49 +108,44 @@ async def be_killed() -> None:
 async def be_poisoned() -> None:
     """One execution kills the process; the others have plenty of attempts."""
     async with engine() as running:
-        bad = document("poison", {"bad": ""}, handler="poison", retry=FEW)
-        await accept(running, range(6), lambda n: bad if n == 2 else CHAIN)
+        await accept(running, range(6), lambda n: BAD if n == 2 else CHAIN)
         await finish(running)
 
 
 async def be_poisoned_among_the_frail() -> None:
     """One execution kills the process; the others have no more attempts than it has, and wait for its thread."""
     async with engine(worker_threads=1) as running:
-        bad = document("poison", {"bad": ""}, handler="poison", retry=FEW, queue="one")
-        frail = document("frail", {"a": ""}, retry=FEW, queue="one")
-        await accept(running, range(30), lambda n: bad if n == 0 else frail)
+        await accept(running, range(30), lambda n: BAD_OF_ONE if n == 0 else FRAIL)
         await finish(running)
 
 
 async def be_stopped() -> None:
     """Says that it works, goes on until it is told to stop, and finishes in its next life."""
-    slow = document("slow", {"a": "", "b": "a", "c": "b"}, handler="pause", config={"seconds": 0.05})
     last = bool(lines("accepted"))
     async with engine() as running:
         if not last:
-            await accept(running, range(200), lambda _: slow)
+            await accept(running, range(200), lambda _: SLOW)
         await finish(running)
 
 
 async def fill_the_disk() -> None:
     """A limit on the size of files stands for a full disk."""
-    large = document("large", {"a": "", "b": "a", "c": "b"}, config={"text": "x" * 2000})
     _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     async with engine() as running:
-        await accept(running, range(20), lambda _: large)
+        await accept(running, range(20), lambda _: LARGE)
         size = (FOLDER / "store.db-wal").stat().st_size
         resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, most))  # it has its full size from the start
         refused = 0
         for number in range(20, 400):
             try:
-                await accept(running, [number], lambda _: large)
+                await accept(running, [number], lambda _: LARGE)
             except StoreError as error:
                 refused += 1
                 note("errors", str(error).replace("\n", " "))
             if refused >= 3:
                 break
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-        await accept(running, range(400, 420), lambda _: large)
+        await accept(running, range(400, 420), lambda _: LARGE)
         await finish(running)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import re
 import signal
 import subprocess
@@ -16,22 +15,22 @@ from typing import Self
 import pytest
 
 from tests.acceptance import shop
-from tests.acceptance.judge import Verdict, judge, starts_before_parents
+from tests.acceptance.judge import Verdict, judge
+from tests.faults.table import Fault
 from tests.waiting import until_now
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 20
 PATIENCE_SECONDS = 60.0
 
 
 class Life:
     """One run of the program."""
 
-    def __init__(self, folder: Path, mode: str) -> None:
+    def __init__(self, folder: Path, mode: str, *more: str) -> None:
         self.folder = folder
         self._errors = (folder / "stderr").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.shop", mode, str(folder)],
+            [sys.executable, "-m", "tests.acceptance.shop", mode, str(folder), *more],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=self._errors, text=True,
         )  # fmt: skip
 
@@ -80,7 +79,7 @@ def _accepted(folder: Path) -> list[str]:
 
 def _assert_kept(folder: Path) -> Verdict:
     """What holds after every fault."""
-    verdict = judge(folder / "store.db")
+    verdict = judge(folder / "store.db", shop.EVERY)
     assert verdict.problems == []
     assert [name for name in _accepted(folder) if name not in verdict.executions] == []
     repeated = {call: count for call, count in Counter(_calls(folder)).items() if count > 1}
@@ -88,40 +87,48 @@ def _assert_kept(folder: Path) -> Verdict:
     return verdict
 
 
-def test_nothing_is_lost_or_done_twice_through_twenty_kills(tmp_path: Path) -> None:
-    seed = time.time_ns() % 1_000_000
-    generator = random.Random(seed)
-    kills = 0
-    print(f"seed {seed}")  # noqa: T201 -- to repeat it
-    while True:
-        with Life(tmp_path, "be_killed") as life:
-            if kills == KILLS:
-                assert life.end() == (0, "done")
-                break
-            goal = len(_calls(tmp_path)) + generator.randint(1, 170)
-            assert life.wait_for_calls(goal), f"it ended after {kills} kills with {life.end()}"
-            _pass(generator.random() * 0.03)
-            os.kill(life.process.pid, signal.SIGKILL)
-            life.process.wait()
-            kills += life.process.returncode == -signal.SIGKILL
+@pytest.mark.timeout(240)
+@pytest.mark.fault("SQLite", "kill -9 in mid-run")
+def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path: Path) -> None:
+    goal, executions = fault.size(short=20, full=100), fault.size(short=500, full=1800)
+    kills = _kill_and_start_again(fault, tmp_path, goal, executions)
     verdict = _assert_kept(tmp_path)
-    accepted = set(_accepted(tmp_path))
-    assert len(accepted) == len(verdict.executions) == shop.EXECUTIONS, "one execution per idempotency key"
-    assert verdict.states() == {"COMPLETED": shop.EXECUTIONS}
+    assert len(set(_accepted(tmp_path))) == len(verdict.executions) == executions, "one execution per idempotency key"
+    assert verdict.states() == {"COMPLETED": executions}
     assert verdict.letters == []
     assert verdict.reasons()["lost"] > 0, "no kill hit a task"
     assert any(not call.endswith(" 1") for call in _calls(tmp_path))
-    parents = {flow["name"]: {node["id"]: node["dependencies"] for node in flow["nodes"]} for flow in shop.FLOWS}
+    nodes = {flow["name"]: {node["id"] for node in flow["nodes"]} for flow in shop.FLOWS}
     for stored in verdict.executions.values():
-        assert stored.runs.keys() == parents[stored.record.workflow].keys()
-        assert starts_before_parents(stored, parents[stored.record.workflow]) == []
+        assert stored.runs.keys() == nodes[stored.record.workflow]
     completed = {
         f"{name} {run.address} {run.attempt}" for name, it in verdict.executions.items() for run in it.runs.values()
     }
     assert completed <= set(_calls(tmp_path)), "an outcome was recorded of a call that never was"
+    lost = verdict.reasons()["lost"]
+    fault.shows(kills=kills, executions=executions, lost_with_a_kill=lost, missing=0, violations=0, integrity="ok")
 
 
-def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_others_complete(tmp_path: Path) -> None:
+def _kill_and_start_again(fault: Fault, folder: Path, goal: int, executions: int) -> int:
+    """How often it was killed; in the end it is left to finish."""
+    kills, choose = 0, fault.choices()
+    while kills < goal:
+        with Life(folder, "be_killed", str(executions)) as life:
+            calls = len(_calls(folder)) + choose.randint(1, 170)
+            assert life.wait_for_calls(calls), f"it ended after {kills} kills with {life.end()}"
+            _pass(choose.random() * 0.03)
+            os.kill(life.process.pid, signal.SIGKILL)
+            life.process.wait()
+            kills += life.process.returncode == -signal.SIGKILL
+    with Life(folder, "be_killed", str(executions)) as life:
+        assert life.end(10 * PATIENCE_SECONDS) == (0, "done")
+    return kills
+
+
+@pytest.mark.fault("poison", "a handler that kills the only process")
+def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_others_complete(
+    fault: Fault, tmp_path: Path
+) -> None:
     deaths = _live_until_done(tmp_path, "be_poisoned")
     verdict = _assert_kept(tmp_path)
     assert deaths == 3
@@ -131,15 +138,18 @@ def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_other
     assert [failure.error.category for failure in letter.attempts] == ["lost"] * 3
     assert [failure.attempt for failure in letter.attempts] == [1, 2, 3]
     assert "died while it held the task" in letter.attempts[-1].error.message
+    fault.shows(deaths=deaths, attempts=len(letter.attempts), dead_letters=1, others_completed=5)
 
 
-def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(tmp_path: Path) -> None:
+@pytest.mark.fault("poison", "others with as few attempts wait beside a handler that kills the only process")
+def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(fault: Fault, tmp_path: Path) -> None:
     """They have as few attempts as it has; the crashes were not theirs."""
     deaths = _live_until_done(tmp_path, "be_poisoned_among_the_frail")
     verdict = _assert_kept(tmp_path)
     assert deaths == 3
     assert verdict.states() == {"COMPLETED": 29, "FAILED": 1}
     assert [letter.handler for letter in verdict.letters] == ["poison"]
+    fault.shows(deaths=deaths, dead_letters=1, others_completed=29)
 
 
 def _live_until_done(folder: Path, mode: str) -> int:
@@ -153,7 +163,8 @@ def _live_until_done(folder: Path, mode: str) -> int:
     raise AssertionError("it dies for ever")
 
 
-def test_a_second_process_on_the_file_is_refused_with_the_first_ones_id(tmp_path: Path) -> None:
+@pytest.mark.fault("SQLite", "a second process on the file")
+def test_a_second_process_on_the_file_is_refused_with_the_first_ones_id(fault: Fault, tmp_path: Path) -> None:
     with Life(tmp_path, "hold") as first:
         assert first.process.stdout is not None
         assert first.process.stdout.readline() == "open\n"
@@ -167,9 +178,11 @@ def test_a_second_process_on_the_file_is_refused_with_the_first_ones_id(tmp_path
     with Life(tmp_path, "hold") as third:
         assert third.process.stdout is not None
         assert third.process.stdout.readline() == "open\n"
+    fault.shows(refused=1, after_the_first_died="open")
 
 
-def test_a_full_disk_refuses_clearly_and_nothing_is_lost_when_there_is_room_again(tmp_path: Path) -> None:
+@pytest.mark.fault("SQLite", "a full disk, then room again")
+def test_a_full_disk_refuses_clearly_and_nothing_is_lost_when_there_is_room_again(fault: Fault, tmp_path: Path) -> None:
     with Life(tmp_path, "fill_the_disk") as life:
         assert life.end() == (0, "done")
     errors = _lines(tmp_path / "errors")
@@ -179,6 +192,7 @@ def test_a_full_disk_refuses_clearly_and_nothing_is_lost_when_there_is_room_agai
     assert len(_accepted(tmp_path)) > 40
     assert verdict.states() == {"COMPLETED": len(verdict.executions)}
     assert not any(call.split()[2] != "1" for call in _calls(tmp_path)), "a full disk is no handler's fault"
+    fault.shows(refused=len(errors), executions=len(verdict.executions), missing=0, violations=0, integrity="ok")
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import random
+import statistics
 import time
 from typing import Any
 
 import aiohttp
 import pytest
 
+from penstock.orchestrator.service import LEASE_SECONDS
 from tests.acceptance import works
-from tests.acceptance.plant import START_SECONDS, Client, Plant, Role, pass_time, plant
-from tests.acceptance.plant_judge import judge
+from tests.acceptance.plant import END_SECONDS, START_SECONDS, Client, Plant, Role, pass_time, plant
+from tests.acceptance.plant_judge import LOST, Verdict, judge
+from tests.faults.table import Fault
 from tests.waiting import until
 
 ROUNDS = 20
 ROUND_SECONDS = 1.0
-ASLEEP = range(4, 12)
+ASLEEP = (4.0, 12.0)
 NAPS = 6
+GRACE_SECONDS = 5.0
+"""That FAULTS gives a recovery besides the lease or the heartbeats' limit."""
+FULL_SECONDS = 600
+PARENTS, JOINS_AT_ONCE = 100, 10
 PER_ROUND = 50
 ORDERS = 5
 """Of these, so many come over HTTP."""
 FLOWS = [works.diamond(), works.diamond(), works.chain(20), *(works.any_dag(seed) for seed in range(6))]
 FAN = works.fan(100)
+STRIKES = {"worker": 1.0, "orchestrator": 2.0, "api": 1.0}
+"""At full size: how many seconds apart; else any process, every second."""
 
 
 class Orders:
@@ -66,17 +75,30 @@ def _replace(it: Plant, role: Role) -> None:
     it.start(role.kind, ready=False)
 
 
-async def _strike(it: Plant, choose: random.Random) -> None:
-    """A random process, every second; then another takes its place. One orchestrator sleeps through a part of it."""
-    zombie = it.one("orchestrator")
-    for number in range(ROUNDS):
-        await pass_time(ROUND_SECONDS)
-        if number == ASLEEP.start:
-            zombie.freeze()
-        elif number == ASLEEP.stop:
-            zombie.thaw()
-        victim = choose.choice([role for role in it.running() if role is not zombie])
+def _strikes(seconds: float) -> int:
+    """How often, so many seconds apart."""
+    return int(ROUNDS * ROUND_SECONDS / seconds)
+
+
+async def _strike(it: Plant, choose: random.Random, kind: str, seconds: float, spared: Role) -> None:
+    """One that is ready, again and again; then another takes its place. One that only starts would show nothing."""
+
+    def victims() -> list[Role]:
+        return [role for role in it.running(kind) if role is not spared and role.address]
+
+    for _ in range(_strikes(seconds)):
+        await pass_time(seconds)
+        victim = choose.choice(await until(victims, f"a {kind} is ready", seconds=START_SECONDS))
         await asyncio.to_thread(_replace, it, victim)
+
+
+async def _sleep(zombie: Role) -> None:
+    """An orchestrator sleeps through a part of it."""
+    begin, end = ASLEEP
+    await pass_time(begin)
+    zombie.freeze()
+    await pass_time(end - begin)
+    zombie.thaw()
 
 
 async def _submit(client: Client, orders: Orders, choose: random.Random) -> None:
@@ -102,29 +124,58 @@ def _assert_once(it: Plant, orders: Orders) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second() -> None:
+@pytest.mark.fault(
+    "processes", "kill -9 of a worker each 1 s, an orchestrator each 2 s, the API each 1 s; one orchestrator asleep"
+)
+def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fault: Fault) -> None:
+    strikes = STRIKES if fault.is_full else {"": ROUND_SECONDS}
+
     async def main(it: Plant, choose: random.Random) -> tuple[dict[str, Any], Orders]:
         async with it.client() as client, aiohttp.ClientSession() as session:
-            orders = Orders(it, session)
-            await asyncio.gather(_submit(client, orders, choose), _strike(it, choose))
+            orders, zombie = Orders(it, session), it.one("orchestrator")
+            killing = [_strike(it, choose, kind, seconds, zombie) for kind, seconds in strikes.items()]
+            await asyncio.gather(_submit(client, orders, choose), _sleep(zombie), *killing)
             client.accepted.update(dict.fromkeys(orders.answered.values(), works.diamond()))
-            await client.until_ended()
+            await client.until_ended(seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS))
             return client.accepted, orders
 
-    seed = time.time_ns() % 1_000_000
     with plant() as it:
-        it.staff(orchestrators=3, workers=4, apis=2)
-        accepted, orders = asyncio.run(main(it, random.Random(seed)))
-        verdict = judge(it, accepted).assert_kept()
-        print(f"seed {seed}, killed {it.killed()}, orders {len(orders.answered)} repeated {orders.repeated}")  # noqa: T201
+        it.staff(orchestrators=3, workers=4, apis=fault.size(short=2, full=3))
+        accepted, orders = asyncio.run(main(it, fault.choices()))
+        verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
         _assert_once(it, orders)
         assert verdict.states() == {"COMPLETED": ROUNDS * PER_ROUND}
-        assert it.kills == ROUNDS
+        assert it.kills == sum(map(_strikes, strikes.values()))
         assert [role for role in it.roles if not (role.runs or role.was_killed)] == [], "some ended by themselves"
         assert verdict.redelivered() > 0, "no kill hit a task"
+        fault.shows(
+            **{f"{kind}s_killed": count for kind, count in sorted(it.killed().items())}, **verdict.figures(),
+            orders=len(orders.answered), orders_repeated=orders.repeated, two_for_a_key=len(orders.changed),
+            slowest_redelivery_seconds=_slowest_redelivery(it, verdict),
+        )  # fmt: skip
 
 
-def test_what_an_orchestrator_decides_that_slept_past_its_lease_is_refused() -> None:
+def _slowest_redelivery(it: Plant, verdict: Verdict) -> float:
+    """From a worker's death, or the last death of an owner who watched it, to the decision that its task is lost."""
+    pids = {(call.execution_id, call.node, call.attempt): call.pid for call in it.calls()}
+    deaths = {role.pid: role.killed_at for role in it.roles if role.was_killed}
+    owners = [role.killed_at for role in it.roles if role.was_killed and role.kind == "orchestrator"]
+    found = [0.0]
+    for name, stored in verdict.executions.items():
+        for line in stored.history:
+            pid = pids.get((name, line.node, line.attempt))
+            if line.reason == LOST and pid in deaths:
+                since = [at for at in (deaths[pid], *owners) if at <= line.at]
+                found.append(line.at - max(since, default=line.at))
+    return max(found)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.fault("zombies", "SIGSTOP of an orchestrator past its lease, SIGCONT when others have its partitions")
+def test_what_an_orchestrator_decides_that_slept_past_its_lease_is_refused(fault: Fault) -> None:
+    enough = fault.size(short=1, full=NAPS)
+    naps = []
+
     async def main(it: Plant) -> dict[str, Any]:
         async with it.client() as client:
             zombie = it.one("orchestrator")
@@ -133,19 +184,21 @@ def test_what_an_orchestrator_decides_that_slept_past_its_lease_is_refused() -> 
                 await client.submit(works.chain(20), 200)
                 await _until_busy(it)
                 zombie.freeze()
-                await _until_taken(it, zombie, "a frozen orchestrator's")
+                naps.append(await _until_taken(it, zombie, "a frozen orchestrator's"))
                 zombie.thaw()
                 await client.until_ended()
-                if it.fenced:
+                if it.fenced and len(naps) >= enough:
                     break
             await it.until_owned(3)
             return client.accepted
 
     with plant() as it:
         it.staff(orchestrators=3, workers=2)
-        verdict = judge(it, asyncio.run(main(it))).assert_kept()
+        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full).assert_kept()
         assert set(verdict.states()) == {"COMPLETED"}
         assert it.fenced > 0, "it was always told that its lease had gone before it could write"
+        assert max(naps) <= fault.size(short=int(START_SECONDS), full=int(LEASE_SECONDS + GRACE_SECONDS))
+        fault.shows(stops=len(naps), **verdict.figures(), stale_writes=0, slowest_takeover_seconds=max(naps))
 
 
 async def _until_busy(it: Plant) -> None:
@@ -153,15 +206,19 @@ async def _until_busy(it: Plant) -> None:
     await until(lambda: len(it.calls()) > before + 300, "there is work")
 
 
-async def _until_taken(it: Plant, role: Role, whose: str) -> None:
-    """Its partitions have other owners."""
+async def _until_taken(it: Plant, role: Role, whose: str) -> float:
+    """Its partitions have other owners: after how many seconds."""
     begun, name = time.monotonic(), role.ready()
     await until(lambda: name not in it.owners() and None not in it.owners(), "its partitions are taken")
-    print(f"{whose} partitions were taken after {time.monotonic() - begun:.1f} s")  # noqa: T201
+    seconds = time.monotonic() - begun
+    print(f"{whose} partitions were taken after {seconds:.1f} s")  # noqa: T201
+    return seconds
 
 
-def test_orchestrators_that_come_and_go_share_the_partitions() -> None:
-    async def main(it: Plant) -> dict[str, Any]:
+@pytest.mark.timeout(240)
+@pytest.mark.fault("processes", "an orchestrator joins, one leaves, one is killed")
+def test_orchestrators_that_come_and_go_share_the_partitions(fault: Fault) -> None:
+    async def main(it: Plant) -> tuple[dict[str, Any], float]:
         async with it.client() as client:
             await it.until_owned(2)
             await client.submit(works.chain(20), 300)
@@ -175,31 +232,43 @@ def test_orchestrators_that_come_and_go_share_the_partitions() -> None:
             await it.until_owned(2)
             await client.submit(works.chain(20), 300)
             dying.kill()
-            await _until_taken(it, dying, "a dead orchestrator's")
+            seconds = await _until_taken(it, dying, "a dead orchestrator's")
             assert set(it.owners()) == {joining.ready()}
             await client.until_ended()
-            return client.accepted
+            return client.accepted, seconds
 
     with plant() as it:
         it.staff(orchestrators=2, workers=2)
-        verdict = judge(it, asyncio.run(main(it))).assert_kept()
+        accepted, seconds = asyncio.run(main(it))
+        verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
         assert verdict.states() == {"COMPLETED": 900}
         assert verdict.redelivered() == 0, "no worker was touched"
+        assert seconds <= fault.size(short=int(START_SECONDS), full=int(LEASE_SECONDS + GRACE_SECONDS))
+        fault.shows(**verdict.figures(), redelivered=0, takeover_seconds=seconds)
 
 
-def test_a_join_of_a_hundred_parents_starts_once_a_thousand_times() -> None:
+@pytest.mark.timeout(240)
+@pytest.mark.fault("fan-in", "100 parents that finish together, 3 orchestrators")
+def test_a_join_of_a_hundred_parents_starts_once_a_thousand_times(fault: Fault) -> None:
+    """One worker has all tasks of an execution, and lets them go on when the last of them is there."""
+    joins = fault.size(short=200, full=1000)
+
     async def main(it: Plant) -> dict[str, Any]:
         async with it.client() as client:
             await it.until_owned(3)
-            begun = time.monotonic()
-            await client.submit(works.fan(100, "noop"), 1000)
-            await client.until_ended()
-            print(f"\n101,000 tasks in {time.monotonic() - begun:.1f} s")  # noqa: T201
+            for _ in range(joins // JOINS_AT_ONCE):
+                fan = works.fan(PARENTS, "work_gate", config={"parties": PARENTS})
+                await client.until_ended(*await client.submit(fan, JOINS_AT_ONCE))
             return client.accepted
 
     with plant() as it:
-        it.staff(orchestrators=3, workers=2)
-        verdict = judge(it, asyncio.run(main(it))).assert_kept()
-        assert verdict.states() == {"COMPLETED": 1000}
+        it.start("worker", "--concurrency", str(PARENTS * JOINS_AT_ONCE), ready=False)
+        it.staff(orchestrators=3, workers=0)
+        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full).assert_kept()
+        assert verdict.states() == {"COMPLETED": joins}
         starts = [(call.execution_id, call.node) for call in it.calls() if call.event == "begun"]
-        assert len(starts) == len(set(starts)) == 1000
+        assert len(starts) == len(set(starts)) == joins
+        together = works.spreads(it.works)
+        assert len(together) == joins
+        median = statistics.median(together)
+        fault.shows(**verdict.figures(), joins=joins, starts=len(starts), median_spread_milliseconds=median)

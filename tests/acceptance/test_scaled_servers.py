@@ -1,69 +1,41 @@
-"""Redis and PostgreSQL fail under real orchestrators, workers and APIs: nothing that was accepted is lost (G1)."""
+"""Redis fails under real orchestrators, workers and APIs: nothing that was accepted is lost (G1)."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import redis
 
-from penstock.local.server import Server
-from penstock.stores.postgres.migrating import migrate
 from tests.acceptance import works
-from tests.acceptance.outside import (
-    Caller,
-    Effort,
-    active,
-    begin,
-    caller,
-    complaints,
-    configure,
-    flush,
-    say,
-    submit_mixed,
-    tasks,
-    total,
-    unfinished,
-    wrong_attempts,
+from tests.acceptance.outside import Effort, configure, flush, say, submit_mixed, tasks, total, unfinished
+from tests.acceptance.plant import Plant, plant
+from tests.acceptance.scenes import (
+    KILLED,
+    PAUSED,
+    SHORT_SECONDS,
+    STOPPED,
+    Scene,
+    everything_is_kept,
+    idle_meanwhile,
+    pause,
+    paused,
+    play,
+    refused_meanwhile,
+    take_away,
+    taken_again,
 )
-from tests.acceptance.plant import PARTITIONS, Client, Plant, plant
-from tests.acceptance.plant_judge import Verdict, judge
-from tests.servers import postgres_server
+from tests.faults.table import Fault
 from tests.waiting import until
 
-OUTAGE_SECONDS = 2.0
-BUSY_SHARE = 0.5
-"""Of a core: a role that waits for a server should be far below, one in a loop is far above."""
-PAUSED = 30
-STOPPED, KILLED = "stopped", "killed"
+REDIS_SECONDS = 10
+"""How long it is away at full size."""
 KEPT, EMPTIED, OLDER = "kept", "emptied", "older"
 REPLICA, ALONE = "a replica", "without its replicas"
-
-
-class Scene(NamedTuple):
-    plant: Plant
-    address: str
-    """Of the API."""
-    client: Client
-    caller: Caller
-
-
-def play(opened: AbstractContextManager[Plant], act: Callable[[Scene], Awaitable[None]]) -> None:
-    with opened as it:
-        (api,) = begin(it, apis=1)
-
-        async def main() -> None:
-            async with it.client() as client, caller() as calls:
-                await act(Scene(it, api.ready(), client, calls))
-
-        asyncio.run(main())
 
 
 def wide(width: int) -> dict[str, Any]:
@@ -72,46 +44,12 @@ def wide(width: int) -> dict[str, Any]:
     return works.document(f"wide-{width}", *nodes)
 
 
-def pausing(word: str) -> dict[str, Any]:
-    """A node that is done soon, one that runs until the test says this, and one that is decided after it."""
-    pauses = works.node("p", "o", "work_pause", config={"until": word})
-    return works.document(word, works.node("o"), pauses, works.node("q", "p"))
-
-
-def paused(it: Plant, event: str, ids: Collection[str]) -> int:
-    """How many of the nodes `p` have begun, or are done."""
-    return sum(call.node == "p" and call.event == event and call.execution_id in ids for call in it.calls())
-
-
-async def pause(scene: Scene, word: str) -> list[str]:
-    """Executions that run until they hear the word."""
-    ids = await scene.client.submit(pausing(word), PAUSED)
-    await until(lambda: paused(scene.plant, "begun", ids) == PAUSED, "all of them run")
-    return ids
-
-
-def take_away(server: Server, how: str) -> None:
-    if how == KILLED:
-        server.kill()
-    else:
-        server.stop()
-
-
-async def everything_is_kept(scene: Scene, *, lossy: bool = False) -> Verdict:
-    """All that was accepted completes, with one call of each attempt unless Redis was `lossy`, and no attempt more."""
-    accepted = {**scene.client.accepted, **scene.caller.accepted}
-    await scene.client.until_ended(*accepted)
-    verdict = judge(scene.plant, accepted, [works.diamond()], lossy=lossy).assert_kept()
-    assert verdict.states().keys() == {"COMPLETED"}
-    assert wrong_attempts(verdict, accepted) == []
-    assert complaints(scene.plant) == []
-    return verdict
-
-
-def test_a_flushall_in_mid_run_loses_nothing_and_costs_no_attempt():
+@pytest.mark.timeout(240)
+@pytest.mark.fault("Redis", "FLUSHALL in mid-run")
+def test_a_flushall_in_mid_run_loses_nothing_and_costs_no_attempt(fault: Fault):
     async def act(scene: Scene) -> None:
         it = scene.plant
-        await submit_mixed(scene.client, 80)
+        await submit_mixed(scene.client, fault.size(short=80, full=200))
         await until(lambda: len(it.calls()) > 1000, "it is in the middle")
         left = unfinished(it)
         flush(it)
@@ -119,11 +57,14 @@ def test_a_flushall_in_mid_run_loses_nothing_and_costs_no_attempt():
         rebuilt = await total(it, "rebuilt_total")
         say(f"{left} of {len(scene.client.accepted)} executions unfinished at the FLUSHALL, {rebuilt:g} built again")
         assert left >= rebuilt > 100
+        fault.shows(unfinished_at_the_loss=left, built_again=int(rebuilt))
 
-    play(plant(), act)
+    play(fault, plant(), act)
 
 
-def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again():
+@pytest.mark.timeout(240)
+@pytest.mark.fault("Redis", "FLUSHALL with 10,000 active nodes, all of them checkpointed")
+def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again(fault: Fault):
     async def act(scene: Scene) -> None:
         it, small, large = scene.plant, 1_000 - PAUSED, 9_000
         ids = await pause(scene, "go")
@@ -131,7 +72,8 @@ def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again():
             await scene.client.submit(wide(width))
         await until(lambda: tasks(it) == 10_000, "all tasks are handed out")
         await until(lambda: checkpointed(it) == len(scene.client.accepted), "all is checkpointed", seconds=40)
-        say(f"10,000 active nodes are in Redis again {await rebuilding(it, 10_000):.2f} s after the FLUSHALL")
+        seconds = await rebuilding(it, 10_000)
+        say(f"10,000 active nodes are in Redis again {seconds:.2f} s after the FLUSHALL")
         it.start("worker", "--queues", f"later-{large}")
         await until(lambda: unfinished(it) == PAUSED + 1, "the large one is archived", seconds=40)
         say(f"1,000 active nodes are in Redis again {await rebuilding(it, 1_000):.2f} s after the FLUSHALL")
@@ -141,8 +83,9 @@ def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again():
         verdict = await everything_is_kept(scene, lossy=True)
         assert verdict.reasons()["rebuilt"] >= PAUSED
         assert Counter(call.execution_id for call in it.calls() if call.node == "o") == Counter(ids)
+        fault.shows(active_nodes=10_000, rebuilt_in_seconds=seconds, run_again=0)
 
-    play(plant(), act)
+    play(fault, plant(), act)
 
 
 def checkpointed(it: Plant) -> int:
@@ -164,17 +107,22 @@ async def rebuilding(it: Plant, count: int) -> float:
     return time.monotonic() - since
 
 
+def away(done: str, *values: str) -> Any:
+    return pytest.param(*values, marks=pytest.mark.fault("Redis", done), id="-".join(values))
+
+
 @pytest.mark.parametrize(
     ("how", "data", "append_only"),
     [
-        (STOPPED, KEPT, "everysec"),
-        (KILLED, KEPT, "everysec"),
-        (KILLED, KEPT, "always"),
-        (KILLED, EMPTIED, "everysec"),
-        (KILLED, OLDER, "everysec"),
+        away("a restart", STOPPED, KEPT, "everysec"),
+        away("kill -9 with AOF everysec", KILLED, KEPT, "everysec"),
+        away("kill -9 with AOF always", KILLED, KEPT, "always"),
+        away("kill -9, and its data directory removed", KILLED, EMPTIED, "everysec"),
+        away("kill -9, and an older copy in place of its data", KILLED, OLDER, "everysec"),
     ],
 )
-def test_redis_goes_away_and_comes_back(how, data, append_only):
+@pytest.mark.timeout(240)
+def test_redis_goes_away_and_comes_back(fault: Fault, how, data, append_only):
     async def act(scene: Scene) -> None:
         it = scene.plant
         if data == OLDER:
@@ -185,14 +133,13 @@ def test_redis_goes_away_and_comes_back(how, data, append_only):
         await finish_meanwhile(scene, ids, "go")
         assert not it.redis.running
         replace_data(it, data)
-        it.redis.start()
-        await scene.caller.until_accepted(scene.address, works.diamond())
+        await taken_again(scene, it.redis.start)
         await everything_is_kept(scene, lossy=data != KEPT)
         rebuilt = await total(it, "rebuilt_total")
         say(f"Redis was {how}, its data {data}: {rebuilt:g} executions built again")
         assert (rebuilt > 0) == (data != KEPT)
 
-    play(plant(append_only=append_only), act)
+    play(fault, plant(append_only=append_only), act)
 
 
 async def keep_a_copy(scene: Scene) -> None:
@@ -215,14 +162,6 @@ def replace_data(it: Plant, data: str) -> None:
         shutil.copytree(it.folder / OLDER, folder(it))
 
 
-async def refused_meanwhile(scene: Scene) -> Any:
-    """While a server is away: what is new is told to come again."""
-    refusal = await scene.caller.until_refused(scene.address, works.diamond())
-    assert int(refusal.headers["Retry-After"]) >= 1
-    assert refusal.body["code"] == "unavailable"
-    return refusal
-
-
 async def finish_meanwhile(scene: Scene, ids: list[str], word: str) -> None:
     """While Redis is away: handlers finish, what is new is refused, and nobody is busy with waiting."""
     it, calls = scene.plant, scene.caller
@@ -230,14 +169,15 @@ async def finish_meanwhile(scene: Scene, ids: list[str], word: str) -> None:
     refusal = await refused_meanwhile(scene)
     it.release(word)
     await until(lambda: paused(it, "done", ids) == PAUSED, "they have finished")
-    shares = await effort.until_lasted(OUTAGE_SECONDS)
-    say(f"refused: {refusal.body['detail']}\nshares of a core meanwhile: {shares}")
-    assert max(shares.values()) < BUSY_SHARE
+    await idle_meanwhile(scene, effort, scene.fault.size(SHORT_SECONDS, REDIS_SECONDS))
+    say(f"refused: {refusal.body['detail']}")
     assert (await calls.get(f"{scene.address}/health/live")).status == 200
     assert (await calls.order(scene.address, works.diamond())).status == 503
 
 
-def test_a_full_redis_refuses_what_is_new_and_lets_what_runs_finish():
+@pytest.mark.timeout(240)
+@pytest.mark.fault("Redis", "out of memory")
+def test_a_full_redis_refuses_what_is_new_and_lets_what_runs_finish(fault: Fault):
     async def act(scene: Scene) -> None:
         it, calls = scene.plant, scene.caller
         await pause(scene, "go")
@@ -251,15 +191,17 @@ def test_a_full_redis_refuses_what_is_new_and_lets_what_runs_finish():
         assert "out of memory" in refusal.body["detail"]
         it.release("go")
         await scene.client.until_ended()
+        await idle_meanwhile(scene, Effort(it.running()), fault.size(1, REDIS_SECONDS))
         assert (await calls.order(scene.address, works.diamond())).status == 503
-        configure(it, maxmemory="0")
-        await calls.until_accepted(scene.address, works.diamond())
+        await taken_again(scene, lambda: configure(it, maxmemory="0"))
         await everything_is_kept(scene)
 
-    play(plant(), act)
+    play(fault, plant(), act)
 
 
-def test_a_redis_that_takes_no_writes_is_waited_for():
+@pytest.mark.timeout(240)
+@pytest.mark.fault("Redis", "read-only: a replica, then a master that misses its replicas")
+def test_a_redis_that_takes_no_writes_is_waited_for(fault: Fault):
     async def act(scene: Scene) -> None:
         it = scene.plant
         for how in (REPLICA, ALONE):
@@ -270,11 +212,10 @@ def test_a_redis_that_takes_no_writes_is_waited_for():
                 link.set("any", "thing")
             await finish_meanwhile(scene, ids, how)
             assert unfinished(it) >= PAUSED
-            take_writes(it)
-            await scene.caller.until_accepted(scene.address, works.diamond())
+            await taken_again(scene, lambda: take_writes(it))
             await everything_is_kept(scene)
 
-    play(plant(), act)
+    play(fault, plant(), act)
 
 
 def refuse_writes(it: Plant, how: str) -> None:
@@ -289,46 +230,3 @@ def take_writes(it: Plant) -> None:
     with it.connect_redis() as link:
         link.replicaof("NO", "ONE")
     configure(it, min_replicas_to_write="0")
-
-
-@contextmanager
-def durable_plant() -> Iterator[Plant]:
-    """Its PostgreSQL may be killed: what it has answered is on the disk."""
-    with postgres_server(fsync=True) as server, plant() as it:
-        migrate(server.url, PARTITIONS)
-        it.database, it._postgres = server.url, server
-        yield it
-
-
-def test_what_runs_goes_on_without_postgresql_and_is_archived_later():
-    async def act(scene: Scene) -> None:
-        calls = scene.caller
-        ordering = asyncio.create_task(calls.order_for_ever(scene.address, works.diamond()))
-        for how in (STOPPED, KILLED):
-            ids = await pause(scene, how)
-            before = len(calls.accepted)
-            await until(lambda: len(calls.accepted) > before + 5, "there are orders under way")  # noqa: B023
-            take_away(scene.plant.postgres, how)
-            await go_on_meanwhile(scene, ids, how)
-            scene.plant.postgres.start()
-            await calls.until_accepted(scene.address, works.diamond())
-        ordering.cancel()
-        await asyncio.gather(ordering, return_exceptions=True)
-        say(f"{len(calls.accepted)} orders were accepted, {calls.refused} refused")
-        await everything_is_kept(scene)
-
-    play(durable_plant(), act)
-
-
-async def go_on_meanwhile(scene: Scene, ids: list[str], word: str) -> None:
-    """While PostgreSQL is away: what runs completes in Redis, and what is new is refused."""
-    it, calls = scene.plant, scene.caller
-    effort = Effort(it.running())
-    refusal = await refused_meanwhile(scene)
-    it.release(word)
-    await until(lambda: active(it).isdisjoint(ids), "they complete without PostgreSQL")
-    shares = await effort.until_lasted(OUTAGE_SECONDS)
-    say(f"refused: {refusal.body['detail']}\nshares of a core meanwhile: {shares}")
-    assert max(shares.values()) < BUSY_SHARE
-    assert (await calls.get(f"{scene.address}/health/live")).status == 200
-    assert not it.postgres.running

@@ -1,119 +1,93 @@
-"""A short soak: mixed load through the API, random faults from a printed seed. Nothing is lost, and nothing grows."""
+"""A soak: mixed load through the API, random faults from a printed seed. Nothing is lost, and nothing grows."""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import re
-import time
 from collections import Counter
-from contextlib import suppress
 from typing import Any
 
-import psutil
+import pytest
 
-from tests.acceptance import works
-from tests.acceptance.outside import LOST, Caller, begin, caller, complaints, flush, is_built, say, unfinished
+from tests.acceptance.outside import begin, caller, complaints, say, unfinished
 from tests.acceptance.plant import END_SECONDS, Plant, Role, plant
-from tests.acceptance.plant_judge import judge
+from tests.acceptance.plant_judge import Verdict, judge
+from tests.acceptance.soaking import FAULTS, FEW_FAULTS, KINDS, Soak, figures
+from tests.faults.samples import Trend
+from tests.faults.table import Fault
 from tests.waiting import until
 
 SOAK_SECONDS = 15.0
-LONGEST_PAUSE_SECONDS = 1.5
-ORDERING = 4
 MORE_FILES = 30
 """That a role may have open when it has been through everything: connections that it keeps for the next time."""
-KINDS = (
-    works.diamond(),
-    works.chain(20),
-    works.chain(6, "work_pause", config={"seconds": 0.05}),
-    works.single("failing", "work_fail", config={"times": 2}),
-    works.any_dag(7),
-    works.fan(30),
-)
-FAULTS = ("worker", "orchestrator", "api", "FLUSHALL", "Redis stopped", "Redis killed")
 FIXED = {
     "lease", "inbox", "wake", "events", "queues", "tasks", "store", "beats", "workers", "orchestrators",
 }  # fmt: skip
 
 
-def test_a_short_soak_with_random_faults_loses_nothing_and_leaves_nothing_behind():
-    seed = time.time_ns() % 1_000_000
-    say(f"seed {seed}")
-    with plant() as it:
+@pytest.mark.soak
+@pytest.mark.fault("soak", "mixed load and random faults")
+def test_a_soak_with_random_faults_loses_nothing_and_leaves_nothing_behind(
+    fault: Fault, request: pytest.FixtureRequest
+) -> None:
+    minutes = request.config.getoption("--minutes")
+    seconds = 60 * minutes if minutes else SOAK_SECONDS
+    say(f"seed {fault.seed}, {seconds / 60:g} minutes")
+    with plant(own_postgres=bool(minutes)) as it:
         begin(it, orchestrators=2, workers=2, apis=2)
         kept = [it.one(kind) for kind in ("orchestrator", "worker", "api")]
         before = {role.name: figures(role) for role in kept}
 
-        async def main() -> None:
-            async with it.client() as client, caller() as calls:
-                faults = await soak(it, calls, random.Random(seed), kept)
-                say(f"faults: {dict(faults)}; {len(calls.accepted)} orders accepted, {calls.refused} refused")
-                await client.until_ended(*calls.accepted)
-                await until(lambda: unfinished(it) == 0, "also those whose acceptance was lost", seconds=END_SECONDS)
-                verdict = judge(it, calls.accepted, KINDS, lossy=True).assert_kept()
-                assert verdict.states().keys() == {"COMPLETED"}
-                assert len(calls.accepted) > 100
-                await until(lambda: names_in(it, "beats") == len(it.running("worker")), "the dead are forgotten")
+        async def main() -> tuple[Soak, Verdict]:
+            async with caller() as calls:
+                soak = Soak(it, calls, fault.choices(), kept, seconds)
+                await soak.run(FAULTS if minutes else FEW_FAULTS, rests=bool(minutes))
+                return soak, await _judged(it, calls.accepted, calls.refused, soak)
 
-        asyncio.run(main())
-        for role in kept:
-            say(f"{role.name}: files and MB {before[role.name]} before, {figures(role)} after")
-            assert figures(role)[0] <= before[role.name][0] + MORE_FILES
-        assert_only_fixed_keys(it)
-        assert complaints(it) == []
-
-
-def figures(role: Role) -> tuple[int, int]:
-    process = psutil.Process(role.pid)
-    return process.num_fds(), round(process.memory_info().rss / 1e6)
+        soak, verdict = asyncio.run(main())
+        _assert_bounded(kept, before)
+        _assert_only_fixed_keys(it)
+        assert not (found := complaints(it)), found[0]
+        trends = soak.samples.trends() if soak.samples.series else []
+        fault.shows(
+            minutes=seconds / 60, faults=soak.faults.total(), **verdict.figures(),
+            **{f"growth_of_{trend.name}": f"{trend.growth:+.1f} (at most {trend.bound:g})" for trend in trends},
+        )  # fmt: skip
+        _assert_flat(trends)
 
 
-async def soak(it: Plant, calls: Caller, choose: random.Random, kept: list[Role]) -> Counter[str]:
-    ordering = [asyncio.create_task(order_for_ever(it, calls, choose)) for _ in range(ORDERING)]
-    faults: Counter[str] = Counter()
-    end = time.monotonic() + SOAK_SECONDS
-    while time.monotonic() < end:
-        for fault in choose.sample(FAULTS, len(FAULTS)):
-            await asyncio.sleep(choose.random() * LONGEST_PAUSE_SECONDS)
-            await asyncio.to_thread(do, it, fault, kept)
-            faults[fault] += 1
-    for each in ordering:
-        each.cancel()
-    await asyncio.gather(*ordering, return_exceptions=True)
-    await until(lambda: is_built(it), "Redis is built again", seconds=END_SECONDS)
-    return faults
+async def _judged(it: Plant, accepted: dict[str, Any], refused: int, soak: Soak) -> Verdict:
+    say(f"faults: {dict(soak.faults)}; {len(accepted)} orders accepted, {refused} refused")
+    async with it.client() as client:
+        await client.until_ended(*accepted)
+    await until(lambda: unfinished(it) == 0, "also those whose acceptance was lost", seconds=END_SECONDS)
+    verdict = judge(it, accepted, KINDS, lossy=True).assert_kept()
+    assert verdict.states().keys() == {"COMPLETED"}
+    assert len(accepted) > 100
+    await until(lambda: _names_in(it, "beats") == len(it.running("worker")), "the dead are forgotten")
+    return verdict
 
 
-def do(it: Plant, fault: str, kept: list[Role]) -> None:
-    if fault == "FLUSHALL":
-        flush(it)
-    elif fault == "Redis stopped":
-        it.redis.restart()
-    elif fault == "Redis killed":
-        it.redis.kill()
-        it.redis.start()
-    else:
-        for role in it.running(fault):
-            if role not in kept:
-                role.kill()
-        it.start(fault, ready=False)
+def _assert_bounded(kept: list[Role], before: dict[str, tuple[int, float]]) -> None:
+    for role in kept:
+        (files, memory), (files_before, memory_before) = figures(role), before[role.name]
+        say(f"{role.name}: {files_before} files and {memory_before:.0f} MB before, {files} and {memory:.0f} after")
+        assert files <= files_before + MORE_FILES
 
 
-async def order_for_ever(it: Plant, calls: Caller, choose: random.Random) -> None:
-    while True:
-        address = choose.choice([role for role in it.running("api") if "is ready" in role.said()]).ready()
-        with suppress(*LOST):
-            await calls.order(address, choose.choice(KINDS))
-        await asyncio.sleep(choose.random() * 0.05)
+def _assert_flat(trends: list[Trend]) -> None:
+    """What is measured has no slope: growth over the run stays under what noise explains."""
+    for trend in trends:
+        say(str(trend))
+    assert [str(trend) for trend in trends if not trend.is_flat] == []
 
 
-def names_in(it: Plant, what: str) -> int:
+def _names_in(it: Plant, what: str) -> int:
     with it.connect_redis() as link:
         return int(link.hlen(f"penstock:{{fleet}}:{what}"))
 
 
-def assert_only_fixed_keys(it: Plant) -> None:
+def _assert_only_fixed_keys(it: Plant) -> None:
     """Those that every store has, whatever it has been through: nothing of an execution, and of nobody who is gone."""
     with it.connect_redis() as link:
         keys = [key.decode() for key in link.scan_iter(match="*", count=1000)]

@@ -1,28 +1,28 @@
-"""What is cancelled or paused gets no more tasks; what can't run yet, or ever, stops nobody (G4, on Redis)."""
+"""What is cancelled or paused gets no more tasks, in whatever state it is and whatever happens (G4, on Redis)."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
-import msgspec
+import pytest
 
-from penstock.stores.base import Stored, partition_of
+from penstock.errors import Conflict
+from penstock.stores.base import Stored, Wish
 from tests.acceptance import works
-from tests.acceptance.plant import PARTITIONS, Client, Plant, plant
+from tests.acceptance.outside import flush, is_built, total
+from tests.acceptance.plant import Client, Plant, plant
 from tests.acceptance.plant_judge import Verdict, judge
+from tests.faults.table import Fault
 from tests.waiting import until
 
 SLOTS = 4
 HALF = 10
-LATER = """
-import penstock
-
-@penstock.handler("work_later")
-def later(config, ctx):
-    return "at last"
-"""
+WISHES: tuple[Wish, ...] = ("cancel", "pause", "resume")
+STEPS = works.chain(20, "work_pause", config={"seconds": 0.1})
 
 
 def _slow_fan(name: str) -> dict[str, Any]:
@@ -76,13 +76,23 @@ def _dispatched_while_stopped(stored: Stored) -> list[str]:
     return found
 
 
-def _assert_obeyed(verdict: Verdict, states: dict[str, int]) -> None:
+def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> None:
     verdict.assert_kept()
     assert verdict.states() == states
     assert [line for stored in verdict.executions.values() for line in _dispatched_while_stopped(stored)] == []
+    wishes = Counter(line.after for it in verdict.executions.values() for line in it.history if not line.node)
+    fault.shows(
+        **verdict.figures(),
+        cancelled=wishes["CANCELLED"],
+        paused=wishes["PAUSED"],
+        dispatched_afterwards=0,
+        slots_held=0,
+    )
 
 
-def test_what_is_cancelled_or_paused_gets_no_more_tasks_and_frees_its_slots() -> None:
+@pytest.mark.timeout(240)
+@pytest.mark.fault("cancel, pause", "during a retry wait, in half a fan-out, with every slot taken")
+def test_what_is_cancelled_or_paused_gets_no_more_tasks_and_frees_its_slots(fault: Fault) -> None:
     async def main(it: Plant) -> dict[str, Any]:
         async with it.client() as client:
             await _steer_retries(it, client)
@@ -99,7 +109,8 @@ def test_what_is_cancelled_or_paused_gets_no_more_tasks_and_frees_its_slots() ->
         it.staff(orchestrators=2, workers=0)
         it.start("worker", "--concurrency", str(SLOTS))
         accepted = asyncio.run(main(it))
-        _assert_obeyed(judge(it, accepted), {"COMPLETED": 23, "CANCELLED": 2 + SLOTS})
+        verdict = judge(it, accepted, slots=fault.is_full)
+        _assert_obeyed(verdict, {"COMPLETED": 23, "CANCELLED": 2 + SLOTS}, fault)
 
 
 async def _steer_retries(it: Plant, client: Client) -> None:
@@ -136,73 +147,125 @@ async def _steer_fans(it: Plant, client: Client) -> None:
     assert _begun(it, paused) == 4 * HALF + 1
 
 
-def test_a_wish_is_obeyed_although_the_orchestrator_is_killed() -> None:
+async def _steer_all(client: Client, wish: Wish, names: Iterable[str]) -> None:
+    await asyncio.gather(*[client.steer(name, wish) for name in names])
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.fault("cancel, pause", "before and after kill -9 of an orchestrator")
+def test_a_wish_is_obeyed_although_the_orchestrator_is_killed(fault: Fault) -> None:
+    many = fault.size(short=20, full=100)
+
     async def main(it: Plant) -> dict[str, Any]:
         async with it.client() as client:
             await it.until_owned(2)
-            flow = works.chain(20, "work_pause", config={"seconds": 0.1})
-            cancelled, paused, others = [await client.submit(flow, 20) for _ in range(3)]
-            await until(lambda: _begun(it, *paused) > 40, "they are on their way")
-            await asyncio.gather(*[client.steer(name, "cancel") for name in cancelled[:10]])
+            cancelled, paused, others = [await client.submit(STEPS, many) for _ in range(3)]
+            await until(lambda: _begun(it, *paused) > 2 * many, "they are on their way")
+            await _steer_all(client, "cancel", cancelled[: many // 2])
             it.one("orchestrator").kill()
-            await asyncio.gather(*[client.steer(name, "cancel") for name in cancelled[10:]])
-            await asyncio.gather(*[client.steer(name, "pause") for name in paused])
+            await _steer_all(client, "cancel", cancelled[many // 2 :])
+            await _steer_all(client, "pause", paused)
             await client.until_ended(*cancelled)
             await _until_in(client, "PAUSED", *paused)
             before, stopped = await _until_at_rest(it, *paused), _begun(it, *cancelled)
             await client.until_ended(*others)
             assert (_begun(it, *paused), _begun(it, *cancelled)) == (before, stopped)
-            await asyncio.gather(*[client.steer(name, "resume") for name in paused])
+            await _steer_all(client, "resume", paused)
             await client.until_ended()
             return client.accepted
 
     with plant() as it:
         it.staff(orchestrators=2, workers=1)
-        accepted = asyncio.run(main(it))
-        _assert_obeyed(judge(it, accepted), {"COMPLETED": 40, "CANCELLED": 20})
+        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full)
+        _assert_obeyed(verdict, {"COMPLETED": 2 * many, "CANCELLED": many}, fault)
         assert it.kills == 1
 
 
-def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_letter() -> None:
-    async def main(it: Plant) -> tuple[dict[str, Any], str, str]:
+@pytest.mark.timeout(240)
+@pytest.mark.fault("cancel, pause", "while Redis, which lost everything, is built again")
+def test_a_wish_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
+    many = fault.size(short=20, full=100)
+
+    async def main(it: Plant) -> tuple[dict[str, Any], int]:
         async with it.client() as client:
-            (waiting,) = await client.submit(works.single("waiting", "work_note", queue="nobody"))
-            unknown, unheard = works.single("unknown", "work_later"), works.single("unheard", "work_later")
-            unheard["nodes"][0]["queue"] = "work_note"  # a worker gets it that hasn't got the handler
-            for document in (unknown, unheard):
-                await client.service.workflows.put(document, allow_unknown_handlers=True)
-            (later,) = await client.submit(unknown, name="unknown")
-            (never,) = await client.submit(unheard, name="unheard")
-            (mangled,) = await client.submit(works.single("mangled", "work_note", queue="mangled"))
-            await _mangle(it, mangled)
-            await client.until_ended(never, *await client.submit(works.diamond(), 10))
-            assert {await client.state(name) for name in (waiting, later)} == {"RUNNING"}
-            (it.folder / "later.py").write_text(LATER, encoding="utf-8")
-            it.start("worker", "--handlers", "later.py", "--queues", "nobody,work_later,mangled")
+            await it.until_owned(2)
+            cancelled, paused, others = [await client.submit(STEPS, many) for _ in range(3)]
+            await until(lambda: _begun(it, *paused) > 2 * many, "they are on their way")
+            flush(it)
+            assert not is_built(it), "it is too late to show anything"
+            await asyncio.gather(_steer_all(client, "cancel", cancelled), _steer_all(client, "pause", paused))
+            await client.until_ended(*cancelled, *others)
+            await _until_in(client, "PAUSED", *paused)
+            await _steer_all(client, "resume", paused)
             await client.until_ended()
-            return client.accepted, never, mangled
+            return client.accepted, int(await total(it, "rebuilt_total"))
 
     with plant() as it:
-        it.staff(orchestrators=1, workers=1)
-        accepted, never, mangled = asyncio.run(main(it))
-        verdict = judge(it, accepted).assert_kept()
-        assert verdict.states() == {"COMPLETED": 12, "FAILED": 2}
-        reasons = {letter.execution_id: letter.attempts[-1].error for letter in verdict.letters}
-        assert reasons.keys() == {never, mangled}
-        assert "work_later" in reasons[never].message
-        assert reasons[mangled].category == "schema"
+        it.staff(orchestrators=2, workers=1)
+        accepted, rebuilt = asyncio.run(main(it))
+        verdict = judge(it, accepted, lossy=True, slots=fault.is_full)
+        _assert_obeyed(verdict, {"COMPLETED": 2 * many, "CANCELLED": many}, fault)
+        assert rebuilt > 0
+        fault.shows(built_again=rebuilt)
 
 
-async def _mangle(it: Plant, execution_id: str) -> None:
-    """Its task, so that it can be read no more; and another that never was one."""
-    key = f"penstock:{{{partition_of(execution_id, PARTITIONS)}}}:tasks:0:mangled"
-    with it.connect_redis() as link:
-        await until(lambda: link.exists(key) and link.xlen(key), "its task is there")
-        entries: Any = link.xrange(key)
-        ((entry_id, fields),) = entries
-        (field, data), *_ = fields.items()
-        task = msgspec.msgpack.decode(data)
-        task[4] = 7
-        link.xdel(key, entry_id)
-        link.xadd(key, {field: msgspec.msgpack.encode(task)})
-        link.xadd(key, {field: b"\xff\x00nothing"})
+@pytest.mark.timeout(240)
+@pytest.mark.fault("cancel, pause", "before it began, queued, running, paused, ended")
+def test_a_wish_is_obeyed_in_every_state_or_refused(fault: Fault) -> None:
+    async def main(it: Plant) -> dict[str, Any]:
+        async with it.client() as client:
+            early = await _steer_each(client, works.diamond())
+            it.start("orchestrator", count=2)
+            queued = await _steer_each(client, works.single("queued", "work_note", queue="nobody"), node_state="QUEUED")
+            it.start("worker", "--queues", "nobody,work_note,work_pause,work_fail")
+            steps = works.chain(2, "work_pause", config={"until": "go"})
+            running = await _steer_each(client, steps, node_state="RUNNING")
+            cancelled, paused = zip(early, queued, running, strict=True)
+            await client.until_ended(*cancelled)
+            await _until_in(client, "PAUSED", *paused)
+            it.release("go")
+            await client.until_ended(*await client.submit(works.diamond(), 10))
+            assert _begun(it, *early, *queued) == 0
+            assert _begun(it, running[1]) == 1, "the second step waits"
+            await _refuse_each(client, paused)
+            await _steer_all(client, "resume", paused)
+            await client.until_ended()
+            return client.accepted
+
+    with plant() as it:
+        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full)
+        _assert_obeyed(verdict, {"COMPLETED": 14, "CANCELLED": 4, "FAILED": 1}, fault)
+
+
+async def _steer_each(client: Client, document: dict[str, Any], node_state: str = "") -> list[str]:
+    """One is cancelled and one is paused, when its first node is in this state; none is before anybody looks at it."""
+    names = await client.submit(document, 2)
+    first = document["nodes"][0]["id"]
+
+    async def is_there() -> bool:
+        found = [await client.service.executions.stored(name) for name in names]
+        return all(first in stored.runs and stored.runs[first].state == node_state for stored in found)
+
+    if node_state:
+        await until(is_there, f"they are {node_state}")
+    await client.steer(names[0], "cancel")
+    await client.steer(names[1], "pause")
+    return names
+
+
+async def _refuse_each(client: Client, paused: Iterable[str]) -> None:
+    """What is paused isn't paused again and is cancelled; what has ended is over."""
+    for name in paused:
+        with pytest.raises(Conflict, match="is paused already"):
+            await client.steer(name, "pause")
+    (again,) = await client.submit(STEPS)
+    await client.steer(again, "pause")
+    await _until_in(client, "PAUSED", again)
+    await client.steer(again, "cancel")
+    failing = works.single("failing", "work_fail", retry={**works.STEADY, "max_attempts": 1})
+    (completed,), (failed,) = await client.submit(works.diamond()), await client.submit(failing)
+    await client.until_ended(again, completed, failed)
+    for name in (again, completed, failed):
+        for wish in WISHES:
+            with pytest.raises(Conflict, match="can't be changed any more"):
+                await client.steer(name, wish)

@@ -10,13 +10,17 @@ from typing import Any
 import pytest
 
 from penstock.engine.commands import Transition
+from penstock.orchestrator.reaper import DEAD_SECONDS as LIMIT_SECONDS
 from tests.acceptance import works
 from tests.acceptance.plant import Client, Plant, Role, plant
 from tests.acceptance.plant_judge import judge
+from tests.faults.table import Fault
 from tests.waiting import until
 
 DEAD_SECONDS = 60.0
 """How long this waits for what happens in 15 to 20 s."""
+GRACE_SECONDS = 5.0
+"""That FAULTS gives a recovery besides the heartbeats' limit."""
 SLEEPY, DYING, DEADLY = "sleepy", "dying", "deadly"
 TWICE = {**works.STEADY, "max_attempts": 2}
 
@@ -50,8 +54,8 @@ async def _poisoned(it: Plant, client: Client) -> list[Role]:
     return victims
 
 
-async def _outlived(it: Plant, client: Client) -> None:
-    """One worker dies and one sleeps with a task in its hands; a third one gets both."""
+async def _outlived(it: Plant, client: Client) -> float:
+    """One worker dies and one sleeps with a task in its hands; a third one gets both, after so many seconds."""
     (sleeper,), (dying,) = it.start("worker", "--queues", SLEEPY), it.start("worker", "--queues", DYING)
     (slept,), (died,) = await client.submit(_held(SLEEPY)), await client.submit(_held(DYING))
     for each in (slept, died):
@@ -62,12 +66,14 @@ async def _outlived(it: Plant, client: Client) -> None:
     begun = time.monotonic()
     for each in (slept, died):
         await _until_begun(it, each, attempt=2)
-    print(f"\na dead worker's task ran again after {time.monotonic() - begun:.1f} s")  # noqa: T201
+    seconds = time.monotonic() - begun
+    print(f"\na dead worker's task ran again after {seconds:.1f} s")  # noqa: T201
     it.release("go")
     for each in (slept, died):
         await _until_begun(it, each, "b")
     await _awake(it, client, sleeper, slept)
     it.release("end")
+    return seconds
 
 
 async def _awake(it: Plant, client: Client, sleeper: Role, slept: str) -> None:
@@ -87,24 +93,32 @@ async def _lines(client: Client, execution_id: str, node: str) -> list[Transitio
 
 
 @pytest.mark.timeout(240)
-def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters() -> None:
-    async def main(it: Plant) -> tuple[dict[str, Any], list[Role]]:
+@pytest.mark.fault("zombies", "SIGSTOP of a worker past its heartbeats' limit, SIGCONT when another has done its task")
+def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters(fault: Fault) -> None:
+    async def main(it: Plant) -> tuple[dict[str, Any], list[Role], float]:
         async with it.client() as client:
-            victims, _ = await asyncio.gather(_poisoned(it, client), _outlived(it, client))
+            victims, seconds = await asyncio.gather(_poisoned(it, client), _outlived(it, client))
             await client.submit(works.diamond(), 20)
             await client.until_ended()
-            return client.accepted, victims
+            return client.accepted, victims, seconds
 
     with plant() as it:
         it.staff(orchestrators=2, workers=1)
-        accepted, victims = asyncio.run(main(it))
-        verdict = judge(it, accepted).assert_kept()
+        accepted, victims, seconds = asyncio.run(main(it))
+        verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
         assert verdict.states() == {"COMPLETED": 22, "FAILED": 1}
         assert [role.code for role in victims] == [137, 137], "the handler killed them"
         assert verdict.redelivered() == 3, "of the dead, the sleeping and the first poisoned worker"
         (letter,) = verdict.letters
         assert (letter.handler, [failure.attempt for failure in letter.attempts]) == ("work_poison", [1, 2])
         assert {failure.error.category for failure in letter.attempts} == {"lost"}
+        assert seconds <= fault.size(short=int(DEAD_SECONDS), full=int(LIMIT_SECONDS + GRACE_SECONDS))
+        fault.shows(stops=1, late_outcomes_refused=1, stale_writes=0, redelivery_seconds=seconds, violations=0)
+        fault.shows_also("processes", "kill -9 of the worker that has a task", kills=1, redelivery_seconds=seconds)
+        fault.shows_also(
+            "poison", "a handler that kills its worker", kills=len(victims), attempts=len(letter.attempts),
+            dead_letters=1, others_completed=verdict.states()["COMPLETED"],
+        )  # fmt: skip
 
 
 def test_no_worker_hoards_and_a_new_one_gets_work_at_once() -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from tests.acceptance.judge import Verdict, judge
-from tests.acceptance.served import LOST, Clients, Life, chain
+from tests.acceptance.served import FLOWS, LOST, Clients, Life, chain
+from tests.faults.table import Fault
 from tests.waiting import until
 
-KILLS = 20
 CLIENTS = 8
 END_SECONDS = 60.0
 LOOKED_AT = 100
@@ -25,24 +26,29 @@ GRACE_SECONDS = 8.0
 ENDS = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 
 
-def test_nothing_answered_is_lost_and_no_key_makes_two_through_twenty_kills(tmp_path: Path) -> None:
-    seed = time.time_ns() % 1_000_000
-    print(f"seed {seed}")  # noqa: T201 -- to repeat it
-    clients = asyncio.run(_order_through_kills(tmp_path, random.Random(seed)))
-    verdict = judge(tmp_path / "store.db")
+@pytest.mark.timeout(240)
+@pytest.mark.fault("SQLite", "kill -9 of the HTTP service under load")
+def test_nothing_answered_is_lost_and_no_key_makes_two_through_many_kills(fault: Fault, tmp_path: Path) -> None:
+    kills = fault.size(short=20, full=100)
+    clients = asyncio.run(_order_through_kills(tmp_path, fault.choices(), kills))
+    verdict = judge(tmp_path / "store.db", FLOWS)
     assert verdict.problems == []
     assert verdict.states() == {"COMPLETED": len(verdict.executions)}
     assert clients.refused == []
     _assert_each_order_was_taken_once(clients, verdict)
     assert clients.repeated > 0, "no kill hit a request"
     assert verdict.reasons()["lost"] > 0, "no kill hit a task"
+    fault.shows(
+        kills=kills, executions=len(verdict.executions), lost_with_a_kill=verdict.reasons()["lost"],
+        requests_repeated=clients.repeated, missing=0, two_for_a_key=0, violations=0,
+    )  # fmt: skip
 
 
-async def _order_through_kills(folder: Path, generator: random.Random) -> Clients:
+async def _order_through_kills(folder: Path, generator: random.Random, kills: int) -> Clients:
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
         clients = Clients(session)
         ordering = [asyncio.create_task(clients.order_for_ever()) for _ in range(CLIENTS)]
-        for _ in range(KILLS):
+        for _ in range(kills):
             with Life(folder) as life:
                 clients.serve(await life.ready())
                 goal = len(clients.answered) + generator.randint(1, 60)
@@ -55,7 +61,7 @@ async def _order_through_kills(folder: Path, generator: random.Random) -> Client
             with_key = set(range(0, clients.begun, 2))
             await until(lambda: clients.answered.keys() >= with_key, "all that are repeated are answered")
             await _cancel(ordering)
-            await clients.until_idle(END_SECONDS)
+            await clients.until_idle(END_SECONDS + kills)
             await _assert_one_outcome_per_node(clients)
             assert (await life.stop())[0] == 0
     return clients

@@ -11,6 +11,7 @@ import os
 import random
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,6 +73,38 @@ async def pause(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]
     return {"attempt": ctx.attempt}
 
 
+class Gate:
+    """Of one execution, in the one worker that has all its tasks."""
+
+    def __init__(self) -> None:
+        self.is_open = asyncio.Event()
+        self.waiting = 0
+        self.passed: list[float] = []
+
+
+_gates: defaultdict[str, Gate] = defaultdict(Gate)
+
+
+@penstock.handler("work_gate")
+async def pass_gate(config: dict[str, Any], ctx: penstock.Context) -> None:
+    """Waits until all `parties` of the execution are there; then they finish together, and how close is written."""
+    gate = _gates[ctx.execution_id]
+    gate.waiting += 1
+    if gate.waiting == config["parties"]:
+        gate.is_open.set()
+    await gate.is_open.wait()
+    gate.passed.append(time.perf_counter())
+    if len(gate.passed) == config["parties"]:
+        del _gates[ctx.execution_id]
+        with (Path(os.environ[FOLDER_VARIABLE]) / "spreads").open("a", encoding="utf-8") as file:
+            file.write(f"{1000 * (gate.passed[-1] - gate.passed[0]):.3f}\n")
+
+
+def spreads(folder: Path) -> list[float]:
+    """Milliseconds between the first and the last through each gate."""
+    return [float(line) for line in (folder / "spreads").read_text(encoding="utf-8").split()]
+
+
 @penstock.handler("work_fail")
 def fail(config: dict[str, Any], ctx: penstock.Context) -> int:
     """The first `times` attempts."""
@@ -108,9 +141,9 @@ def chain(length: int, handler: str = "work_note", **fields: Any) -> dict[str, A
     return document(f"chain-{length}-{handler}", *nodes)
 
 
-def fan(width: int, handler: str = "work_note") -> dict[str, Any]:
+def fan(width: int, handler: str = "work_note", **fields: Any) -> dict[str, Any]:
     """So many parents that finish together, and a join."""
-    parents = [node(f"n{i}", (), handler) for i in range(width)]
+    parents = [node(f"n{i}", (), handler, **fields) for i in range(width)]
     return document(f"fan-{width}-{handler}", *parents, node("join", [each["id"] for each in parents]))
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 FAMILIES = (
     "processes", "failpoints", "zombies", "replies", "messages", "fan-in", "Redis", "PostgreSQL", "SQLite", "time",
     "poison", "reaping", "cancel, pause", "size", "documents", "templates", "soak", "security",
 )  # fmt: skip
+BEGIN, END = "<!-- the table -->", "<!-- the end of the table -->"
+"""What `make faults` writes is between these lines of the page."""
 HEAD = "| family | done | held | seconds | seed | figures |\n|---|---|---|--:|--:|---|"
 
 Figure = int | float | str
@@ -24,6 +26,7 @@ class Fault:
     seed: int
     is_full: bool
     figures: dict[str, Figure] = field(default_factory=dict)
+    others: list[tuple[str, str, dict[str, Figure]]] = field(default_factory=list)
 
     def size(self, short: int, full: int) -> int:
         """How many: a part in `make test`, the whole in `make faults`."""
@@ -35,6 +38,11 @@ class Fault:
     def shows(self, **figures: Figure) -> None:
         """Counts of faults and of what came of them: `kills=20, fenced=3`."""
         self.figures.update(figures)
+
+    def shows_also(self, family: str, done: str, **figures: Figure) -> None:
+        """A row more: of another fault that the same plant has been through."""
+        assert family in FAMILIES, family
+        self.others.append((family, done, figures))
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,22 @@ def table(rows: Iterable[Row]) -> str:
     return "\n".join([HEAD, *map(str, ordered)])
 
 
-def missing(rows: Iterable[Row]) -> list[str]:
+def missing(rows: Iterable[Row], wanted: Iterable[str] = FAMILIES) -> list[str]:
     """Families without a test that was run: as bad as a test that failed."""
     shown = {row.family for row in rows}
-    return [family for family in FAMILIES if family not in shown]
+    return [family for family in wanted if family not in shown]
+
+
+def page(before: str, rows: Sequence[Row]) -> str:
+    """With these rows between its marks. Rows of families that weren't run stay: an hour of soak is run by itself."""
+    head, _, rest = before.partition(BEGIN)
+    old, _, tail = rest.partition(END)
+    run = {row.family for row in rows}
+    kept = [line for line in old.splitlines() if _family(line) in set(FAMILIES) - run]
+    new = table(rows).splitlines()[HEAD.count("\n") + 1 :]
+    lines = sorted(kept + new, key=lambda line: FAMILIES.index(_family(line)))
+    return f"{head}{BEGIN}\n{HEAD}\n" + "".join(f"{line}\n" for line in lines) + END + tail
+
+
+def _family(line: str) -> str:
+    return line.removeprefix("|").partition("|")[0].strip()

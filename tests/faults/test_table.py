@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.faults.table import FAMILIES, Fault, Row, missing, table
+from tests.faults.table import BEGIN, END, FAMILIES, Fault, Row, missing, page, table
 
 
 def _row(family: str = "zombies", *, is_green: bool = True) -> Row:
@@ -24,6 +24,16 @@ def test_rows_come_in_the_order_of_faults() -> None:
 
 def test_a_family_that_nobody_tried_is_missing() -> None:
     assert missing([_row(family) for family in FAMILIES if family != "time"]) == ["time"]
+
+
+def test_a_page_keeps_what_stands_around_its_table_and_the_rows_of_families_that_were_not_run() -> None:
+    first = page(f"# Faults\n\n{BEGIN}\n{END}\nAnd more.\n", [_row("zombies"), _row("soak")])
+    second = page(first, [_row("zombies", is_green=False), _row("processes")])
+    assert second.startswith(f"# Faults\n\n{BEGIN}\n| family")
+    assert second.endswith(f"|\n{END}\nAnd more.\n")
+    lines = [line for line in second.splitlines() if "SIGSTOP" in line]
+    assert [line.split(" | ")[0] for line in lines] == ["| processes", "| zombies", "| soak"]
+    assert [line.split(" | ")[2] for line in lines] == ["yes", "**NO**", "yes"]
 
 
 def test_a_size_is_the_whole_only_in_a_full_run() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -13,9 +14,10 @@ from penstock.engine.events import CancelRequested
 from penstock.engine.execution import Execution
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import owner
-from penstock.stores.base import Commit
+from penstock.orchestrator.committer import Committer
+from penstock.stores.base import Commit, Lease
 from tests.orchestrator.desk import Desk, diamond
-from tests.waiting import until
+from tests.waiting import let_others_run, until
 
 
 class Gate:
@@ -163,3 +165,32 @@ class watching:  # noqa: N801 -- reads as a word in a `with`
 
     def __exit__(self, *_: object) -> None:
         self._patch.undo()
+
+
+def test_a_commit_that_nobody_waits_for_any_more_fails_without_a_complaint() -> None:
+    """Its owner is cancelled again while it waits for it: the store knows what became of it, asyncio keeps still."""
+
+    class Away:
+        def __init__(self) -> None:
+            self.answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def commit(self, _: Commit) -> None:
+            await self.answer
+
+    async def scenario() -> list[Any]:
+        complaints: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
+        store = Away()
+        committer = Committer(store, Lease(0, "", "", 0, 0), lambda _: None, None)  # type: ignore[arg-type]
+        await committer.begin([], 1)
+        ending = asyncio.create_task(committer.end())
+        await let_others_run()
+        ending.cancel()
+        await asyncio.gather(ending, return_exceptions=True)
+        store.answer.set_exception(StoreUnavailable("away"))
+        await let_others_run()
+        del committer
+        gc.collect()
+        return complaints
+
+    assert asyncio.run(scenario()) == []

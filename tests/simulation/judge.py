@@ -19,7 +19,7 @@ def violations(stored: Stored, document: dict[str, Any], notes: list[tuple[str, 
     Without `notes` a store has lost its data: then handlers may have done what no record tells any more.
     """
     record = stored.record
-    story = Story({node["id"]: node for node in document["nodes"]})
+    story = Story({node["id"]: {**document.get("defaults", {}), **node} for node in document["nodes"]})
     for number, line in enumerate(stored.history, 1):
         story.read(number, line)
     found = story.found + story.counts() + story.too_many_attempts()

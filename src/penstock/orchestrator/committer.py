@@ -49,7 +49,9 @@ class Committer:
         except Exception as error:  # noqa: BLE001 -- something in it can't be written down
             await self._divide(changes, after, error)
             return
-        self._under_way = UnderWay(changes, after, asyncio.ensure_future(self._hot.commit(commit)))
+        written = asyncio.ensure_future(self._hot.commit(commit))
+        written.add_done_callback(_look_at)
+        self._under_way = UnderWay(changes, after, written)
         await asyncio.sleep(0)  # or it would begin only when the next batch has been decided
 
     async def write(self, changes: list[Commands], after: int) -> None:
@@ -84,10 +86,7 @@ class Committer:
     async def end(self) -> None:
         """Whoever owns the partition next reads the store: nothing may be on its way then."""
         if self._under_way is not None:
-            written = self._under_way.written
-            await asyncio.wait((written,))
-            if not written.cancelled():
-                written.exception()  # looked at, or asyncio complains: what became of it, the store knows
+            await asyncio.wait((self._under_way.written,))
 
     def _note(self, changes: list[Commands], after: int) -> None:
         self._lease.commit_number += 1
@@ -104,3 +103,9 @@ class Committer:
         if changes and failed is changes[0]:
             raise error
         await self.write([failed] if failed is not None else [], after)
+
+
+def _look_at(written: asyncio.Future[None]) -> None:
+    """Or asyncio complains, if whoever waited for it was cancelled: what became of it, the store knows."""
+    if not written.cancelled():
+        written.exception()
