@@ -1,9 +1,9 @@
 """`penstock ROLE …` with something wrong with its process: `python -m tests.faults.launched ORDER ROLE …`.
 
-ORDER is JSON. `die_at` names a point (`HotStore.commit:before:3`): on its third way there the process kills itself with
-SIGKILL, before the call or after it was answered. `clock_seconds` is how far its clock is off; the system's own can't
-be set here, so everything that Python asks for the time of day is moved instead, before anything of Penstock is
-imported.
+ORDER is JSON. `die_at` names a point (`HotStore.commit:before:3`): on its third way there the process kills itself
+with SIGKILL, before the call or after it was answered. `clock_seconds` is how far its clock is off, from
+`clock_after_seconds` after its start on; the system's own can't be set here, so everything that Python asks for the
+time of day is moved instead, before anything of Penstock is imported.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 def main() -> None:
     order = json.loads(sys.argv[1])
     if "clock_seconds" in order:
-        move_clock(order["clock_seconds"])
+        move_clock(order["clock_seconds"], order.get("clock_after_seconds", 0.0))
     if "die_at" in order:
         arm(order["die_at"])
     sys.argv = ["penstock", *sys.argv[2:]]
@@ -31,16 +31,26 @@ def main() -> None:
     sys.exit(penstock())
 
 
-def move_clock(seconds: float) -> None:
+def move_clock(seconds: float, after_seconds: float) -> None:
     true_time, true_time_ns = time.time, time.time_ns
+    begin, is_told = time.monotonic() + after_seconds, False
+
+    def moved() -> float:
+        nonlocal is_told
+        if time.monotonic() < begin:
+            return 0.0
+        if not is_told:
+            is_told = True
+            os.write(sys.stderr.fileno(), f"the clock is moved by {seconds:g} s\n".encode())
+        return seconds
 
     class Moved(dt.datetime):
         @classmethod
         def now(cls, tz: dt.tzinfo | None = None) -> Moved:
             return cls.fromtimestamp(time.time(), tz)
 
-    time.time = lambda: true_time() + seconds
-    time.time_ns = lambda: true_time_ns() + round(seconds * 1e9)
+    time.time = lambda: true_time() + moved()
+    time.time_ns = lambda: true_time_ns() + round(moved() * 1e9)
     dt.datetime = Moved  # type: ignore[misc]
 
 

@@ -6,6 +6,7 @@ may find that the first was heard.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from typing import Any
 
@@ -23,6 +24,8 @@ FLOWS = (FLOW, SLOW, WAITING, FAILING)
 
 
 class Tour:
+    """On a machine that has too much to do, an answer may also be that it can't be done now."""
+
     def __init__(self, session: aiohttp.ClientSession, name: str, first: str, second: str) -> None:
         self._session, self._name, self._address, self._second = session, name, first, second
         self.accepted: dict[str, dict[str, Any]] = {}
@@ -86,5 +89,7 @@ class Tour:
                 self._address = self._second
                 self.cut += 1
                 continue
-            assert answer.status in may, f"{self._name}: {method} {path} was answered with {answer}"
-            return answer
+            assert answer.status in (*may, 503), f"{self._name}: {method} {path} was answered with {answer}"
+            if answer.status in may:
+                return answer
+            await asyncio.sleep(float(answer.headers["Retry-After"]))
