@@ -14,3 +14,13 @@ async def large(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]
     ctx.log.info("%d characters", config["size"])
     await asyncio.sleep(config.get("seconds", 0))
     return {"text": "x" * config["size"]}
+
+
+@penstock.handler("work_tell")
+def tell(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
+    """Does with its config what nobody should: logs it, prints it, answers with it, fails with it."""
+    ctx.log.warning("the token is %s", config["token"])
+    ctx.heartbeat({"token": config["token"]})
+    if config.get("fails"):
+        raise RuntimeError(f"{config['token']} was refused")
+    return {"echo": config["token"], config["token"]: [f"Bearer {config['token']}"]}

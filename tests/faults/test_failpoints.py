@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from penstock.errors import StoreUnavailable
 from penstock.service.submissions import Order
 from tests.acceptance import works
 from tests.acceptance.outside import begin, flush
@@ -29,7 +30,6 @@ from tests.waiting import until
 PATIENCE_SECONDS = 120.0
 LARGE = {"size": 300_000}
 """More than what travels with an event or a task: it becomes a blob."""
-DOOMED = works.single("doomed", "work_pause", queue="doomed", config={"seconds": 0.2})
 GOOD = [
     works.diamond(),
     works.fan(6),
@@ -58,12 +58,25 @@ def _sample(fault: Fault) -> list[Point]:
     return [choose.choice([point for point in ordinary if point.role == role]) for role in points.UNDER_WORK]
 
 
+async def _submit(client: Client, document: dict[str, Any], count: int) -> None:
+    """Until it is taken: with so many processes beside it, this one may not hear from Redis for seconds."""
+
+    async def is_taken() -> bool:
+        try:
+            await client.submit(document, count)
+        except StoreUnavailable:
+            return False
+        return True
+
+    await until(is_taken, "an order is taken", seconds=60)
+
+
 async def _is_killed(client: Client, victim: Role, point: Point) -> None:
     """There is work until it dies."""
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     while victim.runs and asyncio.get_running_loop().time() < deadline:
         for document in GOOD:
-            await client.submit(document, 2)
+            await _submit(client, document, 2)
         await pass_time(0.5)
     _assert_died(victim, point)
 
@@ -97,7 +110,7 @@ async def _strike(it: Plant, client: Client, point: Point) -> None:
     elif point.write == "HotStore.append":
         await _lose_starts(client)
     elif point in points_of(points.AT_THE_END):
-        await client.submit(GOOD[0], 20)
+        await _submit(client, GOOD[0], 20)
         victim.terminate()
     await _is_killed(client, victim, point)
 
@@ -122,8 +135,9 @@ async def _lose_a_worker(it: Plant, client: Client) -> None:
     """With tasks of every partition in its hands."""
     (worker,) = it.start("worker", "--queues", "doomed", *HANDLERS)
     long = works.single("doomed", "work_pause", queue="doomed", config={"until": "saved"})
-    ids = await client.submit(long, 40)
-    await until(lambda: {call.execution_id for call in it.calls()} >= set(ids), "it has all of them")
+    await _submit(client, long, 40)
+    ids = {name for name, document in client.accepted.items() if document is long}
+    await until(lambda: {call.execution_id for call in it.calls()} >= ids, "it has all of them", seconds=60)
     worker.kill()
     it.release("saved")
     it.start("worker", "--queues", "doomed", *HANDLERS, ready=False)
@@ -186,7 +200,7 @@ async def _die_rebuilding(it: Plant, client: Client, point: Point, held: str) ->
     await _stopped(it)
     victim = launch(it, point.role, {"die_at": str(point)})
     await _serves(it, victim)
-    await client.submit(works.single("held", "work_pause", config={"until": held}), 40)
+    await _submit(client, works.single("held", "work_pause", config={"until": held}), 40)
     await until(lambda: not victim.runs or set(it.owners()) == {victim.address}, "it has all of them", seconds=60)
     flush(it)
     await until(lambda: not victim.runs, f"it dies at {point}", seconds=PATIENCE_SECONDS)
