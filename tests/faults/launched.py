@@ -1,8 +1,8 @@
 """`penstock ROLE …` with something wrong with its process: `python -m tests.faults.launched ORDER ROLE …`.
 
 ORDER is JSON. `die_at` names a point (`HotStore.commit:before:3`): on its third way there the process kills itself
-with SIGKILL, before the call or after it was answered. `clock_seconds` is how far its clock is off, from
-`clock_after_seconds` after its start on; the system's own can't be set here, so everything that Python asks for the
+with SIGKILL, before the call or after it was answered. `clock_seconds` is how far its clock is off, from the
+moment on when there is a file `clock_file`; the system's own can't be set here, so everything that Python asks for the
 time of day is moved instead, before anything of Penstock is imported.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 def main() -> None:
     order = json.loads(sys.argv[1])
     if "clock_seconds" in order:
-        move_clock(order["clock_seconds"], order.get("clock_after_seconds", 0.0))
+        move_clock(order["clock_seconds"], order.get("clock_file", ""))
     if "die_at" in order:
         arm(order["die_at"])
     sys.argv = ["penstock", *sys.argv[2:]]
@@ -31,15 +31,15 @@ def main() -> None:
     sys.exit(penstock())
 
 
-def move_clock(seconds: float, after_seconds: float) -> None:
+def move_clock(seconds: float, file: str) -> None:
     true_time, true_time_ns = time.time, time.time_ns
-    begin, is_told = time.monotonic() + after_seconds, False
+    is_told = False
 
     def moved() -> float:
         nonlocal is_told
-        if time.monotonic() < begin:
-            return 0.0
         if not is_told:
+            if file and not os.path.exists(file):  # noqa: PTH110 -- asked all the time
+                return 0.0
             is_told = True
             os.write(sys.stderr.fileno(), f"the clock is moved by {seconds:g} s\n".encode())
         return seconds

@@ -18,6 +18,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import hiredis
 
+from tests.waiting import until
+
 READ_BYTES = 1 << 16
 CALLS_BEFORE_A_LATE_ONE = 8
 LATEST_SECONDS = 2.0
@@ -118,9 +120,8 @@ class RedisProxy(Proxy):
     async def _hold_back(self) -> None:
         """Until the role, on another connection, has made some calls; or for a while, if it has nothing to do."""
         enough = self.calls + CALLS_BEFORE_A_LATE_ONE
-        deadline = asyncio.get_running_loop().time() + LATEST_SECONDS
-        while self.calls < enough and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 -- for milliseconds
-            await asyncio.sleep(0.001)
+        with suppress(AssertionError):
+            await until(lambda: self.calls >= enough, "the role goes on", seconds=LATEST_SECONDS)
 
 
 async def exchange(call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
