@@ -28,7 +28,6 @@ from tests.waiting import until
 
 HOUR = 3600.0
 JUMP = "jump"
-KINDS = ("orchestrator", "worker", "api")
 DELAYED = {"max_attempts": 4, "initial_delay_seconds": 1.0, "max_delay_seconds": 1.0, "jitter_seconds": 0}
 DOCUMENTS = [
     works.single("later", "work_fail", config={"times": 3}, retry=DELAYED),
@@ -58,12 +57,12 @@ async def _order(it: Plant, address: str, count: int) -> dict[str, dict[str, Any
 @pytest.mark.fault("time", "the clocks of an orchestrator, a worker and an API an hour wrong, or jumping by an hour")
 def test_a_clock_that_is_an_hour_wrong_fails_nothing(fault: Fault, sign: int) -> None:
     with plant() as it:
+        wrong = [launch(it, kind, {"clock_seconds": sign * HOUR}) for kind in ("orchestrator", "api")]
         jumping = {"clock_seconds": sign * HOUR, "clock_file": str(it.folder / JUMP)}
-        wrong = [launch(it, kind, jumping) for kind in ("orchestrator", "worker")]
-        wrong.append(launch(it, "api", {"clock_seconds": sign * HOUR}))
+        wrong += [launch(it, "worker", jumping)]
         it.staff(orchestrators=1, workers=1)
         asyncio.run(it.until_owned(2))
-        accepted = asyncio.run(_order(it, wrong[-1].address, fault.size(short=3, full=20)))
+        accepted = asyncio.run(_order(it, wrong[1].address, fault.size(short=3, full=20)))
         verdict = judge(it, accepted).assert_kept()
         assert verdict.states() == {"COMPLETED": len(accepted)}
         assert [role for role in wrong if "the clock is moved" not in role.said()] == [], "no clock was wrong"
