@@ -15,6 +15,7 @@ from penstock.config import Settings
 from penstock.errors import SettingsError, StoreUnavailable
 from penstock.service.keys import SCOPES, Keys
 from tests.api.asgi import EVERYWHERE, Cold, Site, bearer, call, filled, whoami
+from tests.faults.table import Fault
 
 OPEN_PATHS = ["/", "/docs", "/health/live", "/health/ready", "/openapi.json", "/ui", "/ui/{}"]
 JSON = {"Content-Type": "application/json"}
@@ -37,7 +38,8 @@ def test_nothing_that_changes_something_needs_only_read():
     assert all(rule.scope == "operate" for rule in TABLE.values() if rule.operation in strong)
 
 
-def test_every_route_with_every_scope():
+@pytest.mark.fault("security", "every route with every scope")
+def test_every_route_with_every_scope(fault: Fault):
     async def scenario() -> None:
         site = public()
         held = {scope: await site.key(scope) for scope in SCOPES}
@@ -49,9 +51,11 @@ def test_every_route_with_every_scope():
                 assert allowed or answer.code == "forbidden"
 
     asyncio.run(scenario())
+    fault.shows(routes=len(TABLE), scopes=len(SCOPES))
 
 
-def test_every_route_without_a_key():
+@pytest.mark.fault("security", "every route without a key")
+def test_every_route_without_a_key(fault: Fault):
     async def scenario() -> None:
         site = public()
         for (method, path), rule in TABLE.items():
@@ -62,6 +66,7 @@ def test_every_route_without_a_key():
                 assert answer.headers["www-authenticate"] == "Bearer"
 
     asyncio.run(scenario())
+    fault.shows(routes=len(TABLE), let_through=0)
 
 
 def spellings(path: str) -> Iterator[str]:
@@ -78,7 +83,8 @@ def spellings(path: str) -> Iterator[str]:
     yield path[:-1] + f"%25{ord(path[-1]):02x}"
 
 
-def test_no_spelling_of_a_path_gets_by_without_a_key():
+@pytest.mark.fault("security", "every route without a key, in every spelling of its path")
+def test_no_spelling_of_a_path_gets_by_without_a_key(fault: Fault):
     """What is below /ui/ is open, however it is spelled: there are only files."""
 
     async def scenario() -> None:
@@ -92,9 +98,11 @@ def test_no_spelling_of_a_path_gets_by_without_a_key():
                 assert answer.status == (200 if exact else 401), (method, target)
 
     asyncio.run(scenario())
+    fault.shows(routes=len(TABLE), spellings=len(list(spellings("/x/y"))), let_through=0)
 
 
-def test_no_spelling_of_a_path_gets_by_with_a_scope_too_low():
+@pytest.mark.fault("security", "every route with a scope too low, in every spelling of its path")
+def test_no_spelling_of_a_path_gets_by_with_a_scope_too_low(fault: Fault):
     async def scenario() -> None:
         site = public()
         for (method, path), rule in TABLE.items():
@@ -107,6 +115,7 @@ def test_no_spelling_of_a_path_gets_by_with_a_scope_too_low():
                     assert answer.status in {403, 404, 405}, (method, target)
 
     asyncio.run(scenario())
+    fault.shows(routes=len(TABLE), spellings=len(list(spellings("/x/y"))), let_through=0)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +152,7 @@ def test_what_is_not_there_is_said_only_to_those_with_a_key():
     asyncio.run(scenario())
 
 
+@pytest.mark.fault("security", "a route that nobody gave a scope")
 def test_a_route_that_the_table_lacks_stops_the_start():
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_api_route("/api/v1/executions/{execution_id}", whoami, methods=["GET"])

@@ -28,6 +28,7 @@ async def made(*scopes: str) -> tuple[Cold, Clock, Keys, ApiKey, str]:
     return cold, clock, keys, key, token
 
 
+@pytest.mark.fault("security", "where a key's secret can be found afterwards")
 def test_a_key_is_shown_once_and_kept_as_a_hash():
     async def scenario() -> None:
         cold, _, keys, key, token = await made()
@@ -97,6 +98,7 @@ def test_only_the_whole_key_is_good():
     asyncio.run(scenario())
 
 
+@pytest.mark.fault("security", "how keys are compared, also one that there is not")
 def test_every_key_is_compared_in_constant_time_also_one_that_there_is_not(monkeypatch):
     async def scenario() -> None:
         _, _, keys, key, token = await made()

@@ -64,6 +64,7 @@ def test_the_limit_of_reads_is_a_setting(tmp_path):
         Settings.load({}, {"PENSTOCK_RATE_LIMIT_READS": "many"}, tmp_path)
 
 
+@pytest.mark.fault("security", "more calls than the rate limit allows")
 def test_what_is_over_the_limit_is_told_when_to_come_back():
     async def scenario() -> None:
         site = Site(host=EVERYWHERE, rate_limit="3/minute", rate_limit_reads="4/minute")

@@ -199,6 +199,7 @@ def test_what_came_from_an_output_is_never_read_as_a_template_again():
     assert rendered('{{ a.y ?? "{{ user }}" }}', scope, ("a",)) == "{{ user }}"
 
 
+@pytest.mark.fault("security", "references to attributes and methods")
 def test_references_are_look_ups_and_never_attributes():
     assert "has no key '__class__'" in missing("{{ user.__class__ }}")
     assert missing("{{ text.upper }}") == "{{ text.upper }}: text is \"plain\", so it has no 'upper'"

@@ -31,6 +31,7 @@ def test_the_last_event_of_an_entry_closes_it() -> None:
     assert [position for position, _ in events_of(entries, SLOTS)] == positions[1:]
 
 
+@pytest.mark.fault("security", "garbage among the messages in Redis")
 def test_garbage_in_an_inbox_is_dropped_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with place() as it:

@@ -80,6 +80,7 @@ def say_it_in_every_way(text: str) -> int:
     return 7
 
 
+@pytest.mark.fault("security", "CR, LF and escape codes in what is logged as JSON")
 def test_hostile_text_forges_no_line_of_json(configured: Configure) -> None:
     stream = configured()
     said = say_it_in_every_way(HOSTILE)
@@ -92,6 +93,7 @@ def test_hostile_text_forges_no_line_of_json(configured: Configure) -> None:
     assert HOSTILE in found[5]["exception"]
 
 
+@pytest.mark.fault("security", "CR, LF and escape codes in what is logged to a terminal")
 def test_hostile_text_forges_no_line_on_a_terminal(configured: Configure) -> None:
     stream = configured(log_format="console")
     said = say_it_in_every_way(HOSTILE)

@@ -48,6 +48,7 @@ def execution(service: Running) -> str:
     return str(made.body["execution_id"])
 
 
+@pytest.mark.fault("security", "script in ids and outputs, in Chromium")
 def test_hostile_ids_and_outputs_do_not_run(page: Page, service: Running, execution: str) -> None:
     for path in (
         f"/executions/{execution}", f"/executions/{execution}?tab=nodes", f"/executions/{execution}?tab=time",
@@ -83,6 +84,7 @@ def test_the_address_cannot_bring_script_along(page: Page, service: Running) -> 
         assert page.locator("main img, main script").count() == 0
 
 
+@pytest.mark.fault("security", "script that isn't the page's own, in Chromium")
 def test_the_page_runs_no_script_but_its_own(context: BrowserContext, service: Running) -> None:
     """The policy stands, also where a mistake of ours would put a script into the page."""
     page = context.new_page()  # the browser complains, as it should

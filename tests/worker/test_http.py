@@ -123,6 +123,7 @@ class TestTheRequest:
         assert request.headers["Authorization"] == "Basic am9lOnBAc3M="
         assert output["url"] == f"http://{request.host}/x"
 
+    @pytest.mark.fault("security", "a proxy in the environment")
     def test_uses_no_proxy_from_the_environment(self, monkeypatch):
         async def scenario() -> int:
             async with serving(always(text="proxy")) as proxy, serving(always(text="direct")) as server:
@@ -364,6 +365,7 @@ class TestTheNetwork:
         with pytest.raises(Retryable, match=r"no answer within 0.05 s$"):
             asyncio.run(scenario())
 
+    @pytest.mark.fault("security", "a response that comes byte by byte")
     def test_dripping_is_cut_off_by_the_total_time(self):
         async def answer(request: web.Request) -> web.StreamResponse:
             response = web.StreamResponse()
@@ -387,6 +389,7 @@ class TestSizes:
             "/: response larger than 1000 bytes (PENSTOCK_HTTP_MAX_RESPONSE_BYTES sets the limit)"
         )
 
+    @pytest.mark.fault("security", "a response without an end")
     def test_an_endless_response_fails_the_node(self):
         async def answer(request: web.Request) -> web.StreamResponse:
             response = web.StreamResponse()
@@ -405,6 +408,7 @@ class TestSizes:
 
         assert failed(Retryable, answer).detail["body"] == "x" * 2048
 
+    @pytest.mark.fault("security", "a response that unpacks to far more")
     def test_a_small_body_that_unpacks_to_a_large_one_is_stopped_before_it_fills_the_memory(self):
         bomb = gzip.compress(bytes(64 * 1024 * 1024))
         settings = Settings(http_private=True, http_max_response_bytes=1024 * 1024)
@@ -424,6 +428,7 @@ class TestRedirects:
         assert output["data"] == "arrived"
         assert output["url"].endswith("/b?c=d")
 
+    @pytest.mark.fault("security", "redirects without an end")
     def test_are_followed_five_times_at_most(self):
         assert got(redirects(*["/"] * 5))["data"] == "arrived"
         assert str(failed(Terminal, redirects(*["/"] * 6))).endswith("/: more than 5 redirects")
@@ -478,6 +483,7 @@ class TestRedirects:
         kept = {name for name in self.HEADERS if name in request.headers}
         assert kept == {"Accept"}
 
+    @pytest.mark.fault("security", "credentials across a redirect from https to http")
     def test_from_https_to_http_drop_the_credentials(self):
         from yarl import URL  # noqa: PLC0415
 
@@ -517,6 +523,7 @@ class TestRedirects:
         assert error.category == "address"
         assert set(connections) == {"127.0.0.1"}
 
+    @pytest.mark.fault("security", "a redirect to a name with a forbidden address")
     def test_to_a_name_with_a_forbidden_address_are_refused(self, connections):
         async def scenario() -> None:
             async with serving(redirects("http://inside.test/")) as server:
@@ -570,6 +577,7 @@ class TestAddresses:
         assert asyncio.run(scenario()) == 0
         assert connections == []
 
+    @pytest.mark.fault("security", "a name that means another address when it is asked for again")
     def test_that_change_between_check_and_connection_gain_nothing(self, connections):
         """The name means an allowed address when it is checked, and another one when it is asked again."""
         dns = FakeDns(["127.0.0.1"], ["127.0.0.2"])
@@ -583,6 +591,7 @@ class TestAddresses:
         assert dns.questions == ["rebind.test"]
         assert connections == ["127.0.0.1"]
 
+    @pytest.mark.fault("security", "a name that means another address at the next connection")
     def test_that_change_between_two_connections_are_checked_again(self, connections):
         dns = FakeDns(["127.0.0.1"], ["127.0.0.2"])
 
@@ -600,6 +609,7 @@ class TestAddresses:
             asyncio.run(scenario())
         assert connections == ["127.0.0.1"]
 
+    @pytest.mark.fault("security", "a name with an allowed and a forbidden address")
     def test_are_refused_together_when_one_is_forbidden(self, connections):
         async def scenario() -> None:
             async with serving(always(text="ok")) as server:

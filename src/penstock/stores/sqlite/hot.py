@@ -35,6 +35,11 @@ SMALL_BYTES = 8192
 SETTLING = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
 
 
+def _passing() -> float:
+    """Seconds that pass whatever the host's clock is set to; also while the machine sleeps, where that is counted."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
 class SqliteHotStore:
     partitions = 1
     keeps_tasks = False
@@ -45,6 +50,7 @@ class SqliteHotStore:
         self._lease = Lease(0, "", "", 0, 0)
         self._expires_at = 0.0
         self._writing: asyncio.Future[None] | None = None
+        self._offset = time.time() - _passing()
         self._timers: dict[str, float] = {}
         self._timer_heap: list[tuple[float, str]] = []
         self._numbers: dict[str, int] = {}
@@ -58,7 +64,8 @@ class SqliteHotStore:
             self._set_timer(name, wake_at)
 
     def now(self) -> float:
-        return time.time()
+        """The host's clock as it was when the store was opened, and the time since: one that is set fails nothing."""
+        return _passing() + self._offset
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
         lease = self._lease

@@ -1,0 +1,111 @@
+"""Proxies that meddle with messages: they come ten times and in any order, or nobody is woken by them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from typing import Any
+
+import redis.asyncio as redis_client
+
+from penstock.stores.redis.scripts import Script, script
+from tests.faults.proxies import RedisProxy, exchange
+
+TIMES = 10
+NOTHING = b"*-1\r\n"
+Place = tuple[bytes, bytes, bytes]
+"""Inbox, stream, entry."""
+
+
+def _is_call_of(call: list[bytes], it: Script) -> bool:
+    return call[0] in (b"EVALSHA", b"EVAL") and call[1].decode() in (it.digest, it.source)
+
+
+class Repeater(RedisProxy):
+    """Every message that the role puts into an inbox is put there ten times in all, the copies shuffled.
+
+    That a task has started is told only after its result. `drain` puts in what is still kept.
+    """
+
+    def __init__(self, url: str, choose: random.Random) -> None:
+        super().__init__(url, choose)
+        self._direct = redis_client.Redis.from_url(url)
+        self._kept: defaultdict[bytes, list[bytes]] = defaultdict(list)
+        self._begun: dict[Place, bytes] = {}
+        self.messages = self.copies = self.overtaken = 0
+
+    async def __aexit__(self, *_: object) -> None:
+        await super().__aexit__()
+        await self._direct.aclose()
+
+    async def _make(self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
+        if _is_call_of(call, script("report")):
+            return await self._report(call, answers, upstream)
+        if _is_call_of(call, script("append")):
+            self._keep(call[3], call[5::2])
+        elif call[0] == b"XADD" and call[1].endswith(b":inbox"):
+            self._keep(call[1], call[4::2])
+        reply = await exchange(call, answers, upstream)
+        await self._repeat()
+        return reply
+
+    async def _report(self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
+        inbox, how = call[3].removesuffix(b"lease") + b"inbox", call[6]
+        items = list(zip(call[7::3], call[8::3], call[9::3], strict=True))
+        if how == b"started":
+            self._begun.update(((inbox, stream, entry), event) for stream, entry, event in items)
+            return b":%d\r\n" % len(items)
+        reply = await exchange(call, answers, upstream)
+        self._keep(inbox, [event for *_, event in items])
+        for stream, entry, _ in items:
+            begun = self._begun.pop((inbox, stream, entry), None)
+            if begun is not None:
+                self._keep(inbox, [begun])
+                self.overtaken += 1
+        await self._repeat()
+        return reply
+
+    def _keep(self, inbox: bytes, events: list[bytes]) -> None:
+        self.messages += len(events)
+        self._kept[inbox] += events * (TIMES - 1)
+
+    async def _repeat(self, share: float = 0.5) -> None:
+        """Some of what is kept, whichever: the rest comes later."""
+        for inbox in list(self._kept):
+            kept = self._kept[inbox]  # now: while some were put elsewhere, another call may have taken of these
+            self._choose.shuffle(kept)
+            count = round(share * len(kept) + 0.5) if kept else 0
+            some, self._kept[inbox] = kept[:count], kept[count:]
+            await self._put(inbox, some)
+
+    async def _put(self, inbox: bytes, events: list[bytes]) -> None:
+        if events:
+            self.copies += len(events)
+            pipeline = self._direct.pipeline(transaction=False)
+            for event in events:  # an entry for each: two of one entry could never be apart
+                pipeline.execute_command("XADD", inbox, "1-*", b"1", event)
+            await pipeline.execute()
+
+    async def drain(self) -> None:
+        await self._repeat(1.0)
+
+
+class Deafener(RedisProxy):
+    """A role behind it is never woken: its blocking reads end when their time is over.
+
+    What it reads from an inbox then, it finds by looking; of tasks it isn't told at all.
+    """
+
+    dropped = 0
+
+    async def _make(self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
+        words: list[Any] = [word.upper() for word in call[:6]]
+        if call[0] != b"XREAD" or b"BLOCK" not in words:
+            return await exchange(call, answers, upstream)
+        at = words.index(b"BLOCK")
+        await asyncio.sleep(int(call[at + 1]) / 1000)
+        reply = await exchange(call[:at] + call[at + 2 :], answers, upstream)
+        is_news = reply != NOTHING
+        self.dropped += is_news
+        return NOTHING if any(word.endswith(b":wake") for word in call) else reply

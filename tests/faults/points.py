@@ -1,0 +1,97 @@
+"""Every write of the stores' protocols, and who passes it: where a process can be killed.
+
+The list is taken from the protocols: whatever isn't named as a read is a write, so a new one is a new point, and the
+test fails until it is said here who passes it. A kill around a read is one after the write before it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from penstock.stores import cold
+from penstock.stores.base import BlobStore, HotStore, TaskQueue
+from penstock.stores.split import ColdSide, HotSide
+
+PROTOCOLS: tuple[type, ...] = (
+    HotStore, TaskQueue, BlobStore, HotSide, ColdSide, cold.Definitions, cold.Executions, cold.DeadLetters,
+    cold.Counting, cold.Keys, cold.Audit,
+)  # fmt: skip
+READS: dict[type, Collection[str]] = {
+    HotStore: ("receive", "load", "due", "next_due", "active", "known"),
+    TaskQueue: ("held", "live_log", "workers", "depths"),
+    BlobStore: ("get",),
+    HotSide: ("built", "outbox", "changes"),
+    ColdSide: ("commit_number", "unfinished"),
+    cold.Definitions: ("get_workflow", "workflows", "versions", "aliases", "known_handlers"),
+    cold.Executions: (
+        "made_by", "wishes", "started", "execution", "intent", "intents", "search", "history", "feed", "feed_end",
+    ),
+    cold.DeadLetters: ("letters", "letter"),
+    cold.Counting: ("count_created", "count_active", "count_letters"),
+    cold.Keys: ("keys",),
+    cold.Audit: ("audit",),
+}  # fmt: skip
+REPLY = "Api.reply"
+"""What the API tells its caller; the replies of the other roles are their commits and reports."""
+UNDER_WORK = {
+    "orchestrator": (
+        "HotStore.acquire", "HotStore.renew", "HotStore.commit", "HotStore.attend", "HotSide.taken",
+        "ColdSide.put_copies", "BlobStore.put",
+    ),
+    "worker": (
+        "Definitions.remember_handlers", "TaskQueue.fetch", "TaskQueue.report", "TaskQueue.started",
+        "TaskQueue.heartbeat", "TaskQueue.share_logs", "BlobStore.put",
+    ),
+    "api": (
+        "Definitions.put_workflow", "Definitions.set_alias", "Definitions.remove_alias", "Definitions.delete_workflow",
+        "Executions.create", "Executions.trigger", "Executions.steer", "HotStore.append", "DeadLetters.close_letters",
+        "Keys.put_key", "Keys.revoke_key", "Audit.write_audit", REPLY,
+    ),
+}  # fmt: skip
+"""By role, what it passes when there is work of all kinds."""
+AT_THE_END = {"orchestrator": ("HotStore.release", "HotStore.depart"), "worker": ("TaskQueue.leave",)}
+"""What it passes when it is told to stop."""
+AFTER_A_LOSS = {"orchestrator": ("HotStore.append", "TaskQueue.reap")}
+"""What an owner passes when a start or a worker was lost."""
+IN_A_REBUILD = {
+    "orchestrator": (
+        "ColdSide.raise_generation", "HotSide.wipe", "HotSide.restore", "HotStore.append", "ColdSide.put_copies",
+        "HotSide.mark_built",
+    )
+}  # fmt: skip
+"""What an owner passes when Redis has lost everything."""
+BY_NO_ROLE = ("BlobStore.delete",)
+"""PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes files."""
+
+
+class Point(NamedTuple):
+    role: str
+    write: str
+    side: str
+    passing: int
+
+    def __str__(self) -> str:
+        return f"{self.write}:{self.side}:{self.passing}"
+
+
+def read_point(text: str) -> Point:
+    write, side, passing = text.split(":")
+    return Point("", write, side, int(passing))
+
+
+def writes() -> list[str]:
+    """All of them, as `Protocol.method`."""
+    return [f"{protocol.__name__}.{name}" for protocol in PROTOCOLS for name in _writes_of(protocol)]
+
+
+def _writes_of(protocol: type) -> Iterable[str]:
+    members: Iterable[tuple[str, Any]] = vars(protocol).items()
+    return [name for name, each in members if inspect.iscoroutinefunction(each) and name not in READS[protocol]]
+
+
+def points_of(*tables: Mapping[str, Sequence[str]], passing: int = 1) -> list[Point]:
+    """Before and after each."""
+    pairs = [(role, write) for table in tables for role, found in table.items() for write in found]
+    return [Point(role, write, side, passing) for role, write in pairs for side in ("before", "after")]

@@ -1,0 +1,121 @@
+"""Messages that come ten times, in any order, results before "started", and wake-ups that never come (G2, G4, G5)."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import aiohttp
+import pytest
+
+from penstock.stores.redis.waking import BLOCK_SECONDS
+from tests.acceptance import works
+from tests.acceptance.outside import wrong_attempts
+from tests.acceptance.plant import Client, Plant, pass_time, plant
+from tests.acceptance.plant_judge import Verdict, judge, left_in_redis
+from tests.faults.meddling import Deafener, Repeater
+from tests.faults.ordering import Orders
+from tests.faults.table import Fault
+from tests.waiting import until
+
+END_SECONDS = 300.0
+DOCUMENTS = [
+    works.diamond(),
+    works.fan(10),
+    works.chain(5),
+    works.single("failing", "work_fail", config={"times": 2}),
+    works.single("slow", "work_pause", config={"seconds": 0.3}),
+    works.any_dag(3),
+]
+MARGIN_SECONDS = 5.0
+"""What a busy machine may take beside the waiting itself."""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.fault("messages", "every message of every role ×10 and shuffled, each result before its “started”")
+def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
+    async def main(it: Plant, stack: AsyncExitStack) -> tuple[Verdict, list[Repeater]]:
+        session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)))
+        kinds = ("orchestrator", "orchestrator", "worker", "worker", "api")
+        every = [await stack.enter_async_context(Repeater(it.redis.url, fault.choices())) for _ in kinds]
+        roles = [it.start(kind, ready=False, STORE=each.url)[0] for kind, each in zip(kinds, every, strict=True)]
+        ready = [await asyncio.to_thread(role.ready) for role in roles]
+        client = await stack.enter_async_context(it.client())
+        orders = Orders(session, ready[-1:])
+        await orders.place(DOCUMENTS * fault.size(short=4, full=150))
+        cancelled = await _cancelled(orders, ready[-1], session, fault.size(short=3, full=50))
+        await client.until_ended(*orders.accepted, *cancelled, seconds=END_SECONDS)
+        for each in every:
+            await each.drain()
+        await until(lambda: not left_in_redis(it), "all of it has been read", seconds=60)
+        verdict = await asyncio.to_thread(lambda: judge(it, orders.accepted).assert_kept())
+        whole = {name: each for name, each in orders.accepted.items() if name not in cancelled}
+        assert wrong_attempts(verdict, whole) == [], "a failure that came again counted for another attempt"
+        return verdict, every
+
+    async def run(it: Plant) -> tuple[Verdict, list[Repeater]]:
+        async with AsyncExitStack() as stack:
+            return await main(it, stack)
+
+    with plant() as it:
+        verdict, every = asyncio.run(run(it))
+        messages, copies = (sum(getattr(each, what) for each in every) for what in ("messages", "copies"))
+        overtaken = sum(each.overtaken for each in every)
+        assert copies == 9 * messages > 0
+        assert overtaken > 0, "no task took long enough to say that it has started"
+        outcomes = sum(len(stored.runs) for stored in verdict.executions.values())
+        fault.shows(executions=len(verdict.executions), messages=messages, copies=copies, results_first=overtaken,
+                    recorded_outcomes=outcomes, violations=0)  # fmt: skip
+
+
+async def _cancelled(
+    orders: Orders, address: str, session: aiohttp.ClientSession, count: int
+) -> dict[str, dict[str, Any]]:
+    """Cancelled in the middle, ten times: whatever comes afterwards changes nothing."""
+    slow = works.chain(4, "work_pause", config={"seconds": 0.5})
+    before = set(orders.accepted)
+    await orders.place([slow] * count, "cancelled")
+    names = [name for name in orders.accepted if name not in before]
+    for name in names:
+        async with session.post(f"{address}/api/v1/executions/{name}/cancel", json={}) as answer:
+            assert answer.status == 202, await answer.text()
+    return dict.fromkeys(names, slow)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.fault("messages", "every wake-up of every worker dropped: what waits is found by looking")
+def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -> None:
+    async def submit(client: Client) -> None:
+        for _ in range(fault.size(short=4, full=60)):
+            await client.submit(works.single("one", "work_note"), 10)
+            await pass_time(0.5)
+
+    async def main(it: Plant) -> tuple[Verdict, int]:
+        async with AsyncExitStack() as stack:
+            every = [await stack.enter_async_context(Deafener(it.redis.url, fault.choices())) for _ in range(2)]
+            it.start("orchestrator", ready=False)
+            for each in every:
+                it.start("worker", ready=False, STORE=each.url)
+            for role in it.roles:
+                await asyncio.to_thread(role.ready)
+            client = await stack.enter_async_context(it.client())
+            await it.until_owned()
+            await submit(client)
+            await client.until_ended(seconds=END_SECONDS)
+            verdict = await asyncio.to_thread(lambda: judge(it, client.accepted).assert_kept())
+            return verdict, sum(each.dropped for each in every)
+
+    with plant() as it:
+        verdict, dropped = asyncio.run(main(it))
+        assert dropped > 0
+        waits = sorted(_waited(stored) for stored in verdict.executions.values())
+        p99 = waits[int(0.99 * len(waits))]
+        assert p99 <= BLOCK_SECONDS + MARGIN_SECONDS
+        fault.shows(executions=len(waits), wake_ups_dropped=dropped, p50_seconds=waits[len(waits) // 2],
+                    p99_seconds=p99, sweep_seconds=BLOCK_SECONDS, violations=0)  # fmt: skip
+
+
+def _waited(stored: Any) -> float:
+    """From its start to its end."""
+    return float(stored.record.finished_at - stored.record.started_at)

@@ -1,0 +1,104 @@
+"""Calls of a store that are done and not answered, or done when their caller has long read again (G1, G2, G4).
+
+Every role talks to Redis and PostgreSQL through a proxy of its own, which cuts its connections in the middle of calls;
+the judge asks the servers themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.acceptance import works
+from tests.acceptance.plant import Plant, plant
+from tests.acceptance.plant_judge import judge
+from tests.faults.ordering import Orders
+from tests.faults.proxies import PostgresProxy, RedisProxy
+from tests.faults.table import Fault
+from tests.waiting import until
+
+ROLES = ("orchestrator", "orchestrator", "worker", "worker", "api")
+END_SECONDS = 600.0
+DOCUMENTS = [
+    works.diamond(),
+    works.fan(10),
+    works.chain(5),
+    works.single("failing", "work_fail", config={"times": 2}),
+    works.single("slow", "work_pause", config={"seconds": 0.3}),
+    works.any_dag(3),
+]
+
+
+class Proxies:
+    """One of each kind for each role, and the roles behind them."""
+
+    def __init__(self, it: Plant, stack: AsyncExitStack, choose: random.Random) -> None:
+        self._plant, self._stack, self._choose = it, stack, choose
+        self.redis: list[RedisProxy] = []
+        self.postgres: list[PostgresProxy] = []
+
+    async def start(self) -> list[str]:
+        """Answers the APIs' addresses."""
+        roles = [await self._start(kind) for kind in ROLES]
+        ready = [await asyncio.to_thread(role.ready) for role in roles]
+        await self._plant.until_owned(ROLES.count("orchestrator"))
+        return [address for kind, address in zip(ROLES, ready, strict=True) if kind == "api"]
+
+    async def _start(self, kind: str) -> Any:
+        redis, postgres = (
+            RedisProxy(self._plant.redis.url, self._choose),
+            PostgresProxy(self._plant.database, self._choose),
+        )
+        self.redis.append(await self._stack.enter_async_context(redis))
+        self.postgres.append(await self._stack.enter_async_context(postgres))
+        return self._plant.start(kind, ready=False, STORE=redis.url, DATABASE=postgres.url)[0]
+
+    def strike(self, share: float) -> None:
+        for proxy in (*self.redis, *self.postgres):
+            proxy.share = share
+
+    def count(self, proxies: list[Any], what: str) -> int:
+        return sum(getattr(proxy, what) for proxy in proxies)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.fault("replies", "1, 3 and 10 % of all calls to Redis and PostgreSQL done unanswered, or done too late")
+def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None:
+    shares = (0.01, 0.03, 0.1) if fault.is_full else (0.03,)
+
+    async def main(it: Plant) -> tuple[Orders, Proxies]:
+        async with AsyncExitStack() as stack:
+            session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)))
+            proxies = Proxies(it, stack, fault.choices())
+            orders = Orders(session, await proxies.start())
+            client = await stack.enter_async_context(it.client())
+            for share in shares:
+                proxies.strike(share)
+                await orders.place(DOCUMENTS * fault.size(short=5, full=40), f"{share:.0%}")
+                await client.until_ended(*orders.accepted, seconds=END_SECONDS)
+            proxies.strike(0.0)
+            await until(lambda: None not in it.owners(), "all partitions have owners again", seconds=60)
+            client.accepted.update(orders.accepted)
+            return orders, await _settled(it, client, orders, proxies)
+
+    async def _settled(it: Plant, client: Any, orders: Orders, proxies: Proxies) -> Proxies:
+        """The judge waits for what is left over: the roles must be there while it does."""
+        verdict = await asyncio.to_thread(lambda: judge(it, orders.accepted).assert_kept())
+        fault.shows(executions=len(verdict.executions), redelivered=verdict.redelivered())
+        return proxies
+
+    with plant() as it:
+        orders, proxies = asyncio.run(main(it))
+        orders.assert_once(it)
+        counts = {
+            "calls": proxies.count(proxies.redis, "calls"), "unanswered": proxies.count(proxies.redis, "unanswered"),
+            "late": proxies.count(proxies.redis, "late"),
+            "unanswered_by_PostgreSQL": proxies.count(proxies.postgres, "unanswered"),
+        }  # fmt: skip
+        assert all(counts.values()), counts
+        fault.shows(**counts, repeated=orders.repeated, fenced=it.fenced, violations=0)
