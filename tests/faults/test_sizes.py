@@ -11,6 +11,7 @@ import pytest
 
 from tests.acceptance.judge import judge
 from tests.faults.launching import ROOT
+from tests.faults.sized import SHAPES
 from tests.faults.table import Fault
 
 VALIDATION_SECONDS = 1.0
@@ -32,7 +33,7 @@ def test_the_largest_workflows_reach_their_end(fault: Fault, shape: str, tmp_pat
     assert done.returncode == 0, done.stderr
     took = json.loads(done.stdout)
     assert took["state"] == "COMPLETED"
-    verdict = judge(tmp_path / "store.db")
+    verdict = judge(tmp_path / "store.db", [SHAPES[shape](size)])
     assert verdict.problems == []
     (stored,) = verdict.executions.values()
     assert len(stored.runs) == took["nodes"]

@@ -104,7 +104,7 @@ def test_a_clock_that_jumps_fails_nothing_in_the_embedded_engine(
                 await asyncio.gather(*[handle.result() for handle in handles])
 
     asyncio.run(main())
-    verdict = judge_file(tmp_path / "store.db")
+    verdict = judge_file(tmp_path / "store.db", [document])
     assert verdict.problems == []
     assert set(verdict.states()) == {"COMPLETED"}
     fault.shows(hours=sign, executions=len(verdict.executions), false_failures=0)
