@@ -155,6 +155,7 @@ class PostgresProxy(Proxy):
                     return
                 writer.write(data)
                 await writer.drain()
+            writer.close()  # the server has hung up
 
         answering = asyncio.create_task(back())
         try:

@@ -23,7 +23,7 @@ from tests.faults.table import Fault
 from tests.waiting import until
 
 ROLES = ("orchestrator", "orchestrator", "worker", "worker", "api")
-END_SECONDS = 600.0
+END_SECONDS = 90.0
 DOCUMENTS = [
     works.diamond(),
     works.fan(10),
@@ -66,7 +66,7 @@ class Proxies:
         return sum(getattr(proxy, what) for proxy in proxies)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(240)
 @pytest.mark.fault("replies", "1, 3 and 10 % of all calls to Redis and PostgreSQL done unanswered, or done too late")
 def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None:
     shares = (0.01, 0.03, 0.1) if fault.is_full else (0.03,)

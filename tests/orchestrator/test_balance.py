@@ -1,6 +1,7 @@
 """Partitions are shared out evenly among the orchestrators that live."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from penstock.engine.events import Continued
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import balance, service
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import Commit, Lease
 from penstock.stores.memory import MemoryStores
@@ -202,6 +204,25 @@ def test_a_store_that_does_not_answer_is_as_good_as_none(monkeypatch: pytest.Mon
                 outage.setattr(fleet.stores.hot, "acquire", _unreachable)
                 await until(lambda: not lost.owned)
             await fleet.is_shared(8)
+
+    asyncio.run(scenario())
+
+
+def test_a_part_of_an_owner_that_goes_on_when_it_is_to_end_keeps_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def goes_on(_self: Reaper) -> None:
+        """As one does that takes its end for a failure of its own, and tries again."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        monkeypatch.setattr(Reaper, "run", goes_on)
+        fleet = Fleet(monkeypatch, lease_seconds=0.1)
+        async with fleet.open():
+            fleet.join("a")
+            await fleet.is_shared(8)
+            fleet.join("b")
+            await fleet.is_shared(4, 4)
 
     asyncio.run(scenario())
 

@@ -14,6 +14,7 @@ from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.migrating import migrate
 from tests.postgres.opened import new, with_opened, with_store
 from tests.servers import bare_database_url, database_url, postgres_server
+from tests.waiting import let_others_run
 
 Scenario = Callable[[PostgresColdStore, PostgresServer], Awaitable[None]]
 
@@ -111,6 +112,22 @@ async def test_a_call_that_is_cancelled_leaves_nothing_behind(store: PostgresCol
             await task
     await store.create([new("a")])
     assert "a" in await store.started(0)
+
+
+@with_store
+async def test_a_call_that_is_cancelled_while_its_connection_breaks_is_cancelled(store: PostgresColdStore) -> None:
+    async def call() -> None:
+        async with store.database.connection():
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:  # what psycopg does, when it can't end a pipeline properly
+                raise psycopg.OperationalError("the connection is lost") from None
+
+    task = asyncio.ensure_future(call())
+    await let_others_run()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):  # and not a `StoreError`, after which it would be tried again
+        await task
 
 
 @with_store

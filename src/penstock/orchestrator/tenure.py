@@ -64,10 +64,8 @@ class Tenure:
         try:
             await asyncio.wait(services, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for service in services:
-                service.cancel()
             # what is on its way to the store lands first: whoever comes next must find it
-            await asyncio.gather(*services, return_exceptions=True)
+            await _ended(services, self._lease_seconds)
             with contextlib.suppress(StoreError):
                 await self._stores.hot.release(self.lease)
         for service in services:
@@ -132,3 +130,15 @@ class Tenure:
                 lease = self.lease
                 found = await sweep(self._stores, lease.partition, self._reconcile_seconds, lease.position)
                 self._metrics.swept += found
+
+
+async def _ended(services: Sequence[asyncio.Task[None]], patience: float) -> None:
+    """Cancels them, and again those that go on: a library may take one for a failure of its own, and be tried again.
+
+    A partition whose owner never ends is nobody's.
+    """
+    left = set(services)
+    while left:
+        for service in left:
+            service.cancel()
+        _, left = await asyncio.wait(left, timeout=patience)

@@ -75,6 +75,7 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """In autocommit mode. What psycopg raises inside becomes a `StoreError`."""
+        cancelled = _times_cancelled()
         try:
             async with asyncio.timeout(CALL_SECONDS), self._room:
                 connection = await self._take()
@@ -90,6 +91,8 @@ class Database:
         except TimeoutError as error:
             raise StoreUnavailable(f"{self.where} hasn't answered for {CALL_SECONDS:g} s") from error
         except (psycopg.Error, UnicodeEncodeError) as error:
+            if _times_cancelled() > cancelled:  # its connection broke while it ended: whoever retries would never end
+                raise asyncio.CancelledError from error
             raise explained(error, self.where) from error
 
     @asynccontextmanager
@@ -145,6 +148,11 @@ class Database:
             connection, _ = self._idle.popleft()
             connection.pgconn.finish()  # what `close` does, and without a wait
         self._pruning = loop.call_at(self._idle[0][1] + IDLE_SECONDS, self._prune) if self._idle else None
+
+
+def _times_cancelled() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
 
 
 def _is_alive(connection: Connection) -> bool:
