@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-WARM_UP, WARM_UP_SECONDS = 0.25, 600.0
+WARM_UP, WARM_UP_SECONDS = 0.25, 240.0
 """The part of a run, and at least how long, that isn't judged: caches fill, connections are opened, and cycles pile up
 until the garbage collector comes, which in Penstock's processes is told to come seldom."""
 FEWEST = 6

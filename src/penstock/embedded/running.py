@@ -79,10 +79,13 @@ def _quick_threads() -> Iterator[None]:
 
 @contextmanager
 def _calm_collector() -> Iterator[None]:
-    """Thousands of executions are live containers and hardly ever a cycle: looking less often saves a fifth."""
+    """Thousands of executions are live containers and hardly ever a cycle: looking less often saves a fifth.
+
+    Not too seldom: failures of connections are cycles, and a process that meets many would grow by tens of MB first.
+    """
     before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(200_000, 20, 100)
+    gc.set_threshold(50_000, 20, 100)
     try:
         yield
     finally:
