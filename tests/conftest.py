@@ -8,6 +8,7 @@ def test_...(fault: Fault) -> None:
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # run in a shell's background; children would be deaf, too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "fault(family, done): a test of a row of FAULTS")
     config.addinivalue_line("markers", f"{SOAK}: lasts for --minutes, and isn't part of `make faults`")
 

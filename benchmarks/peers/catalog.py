@@ -65,9 +65,10 @@ PEERS = (
     Peer("taskiq", "taskiq, Redis streams", "taskiq_floor",
          "every workflow that is under way: what comes next is known to the submitting process only", "redis", EVERYSEC,
          ("taskiq", "taskiq-redis")),
+    # Prefect 3.8.8 doesn't start with the newest FastAPI that it allows
     Peer("prefect", "Prefect 3, SQLite", "prefect_flow",
          "where a flow was: states are reported to a server on SQLite, and a flow starts again from its beginning",
-         "folder", SQLITE, ("prefect>=3",)),
+         "folder", SQLITE, ("prefect>=3", "fastapi==0.139.*")),
     Peer("dagster", "Dagster, SQLite", "dagster_graph",
          "the run that is under way: its events are in SQLite, and it is started again by hand from its failed ops",
          "folder", SQLITE, ("dagster",)),

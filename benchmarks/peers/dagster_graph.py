@@ -19,8 +19,8 @@ from pathlib import Path
 import dagster
 from yardstick import CHAIN, FAN, LIGHT, SUBMISSIONS, WIDTH, Measured, answer, bare, light, parents
 
-DIAMONDS = 20
-DEPTH = 5
+DIAMONDS = 10
+DEPTH = 2
 """Of 500 diamonds and of 100 layers: the rest would take many minutes."""
 
 ran_at: list[float] = []

@@ -23,8 +23,8 @@ from typing import Any
 from prefect import flow, task
 from yardstick import CHAIN, FAN, LIGHT, SUBMISSIONS, WIDTH, Measured, answer, bare, light, parents
 
-DIAMONDS = 20
-DEPTH = 5
+DIAMONDS = 10
+DEPTH = 1
 """Of 500 diamonds and of 100 layers: the rest would take many minutes."""
 START_SECONDS = 60
 

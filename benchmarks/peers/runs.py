@@ -58,7 +58,7 @@ def lines_of(command: list[str], addresses: Addresses, names: list[str], limit: 
     """A line for each workload. One that takes too long or fails is said to, and the others go on without it."""
     left = list(names)
     while left:
-        failure = f"> {limit:g} s"
+        failure, before = f"> {limit:g} s", len(left)
         with tempfile.TemporaryFile() as errors, _started([*command, *addresses(), *left], errors) as process:
             end = time.monotonic() + limit + START_SECONDS
             while left and (text := _next_line(process, end)):
@@ -71,8 +71,11 @@ def lines_of(command: list[str], addresses: Addresses, names: list[str], limit: 
             elif not left:
                 with suppress(subprocess.TimeoutExpired):  # it stops what it has started
                     process.wait(START_SECONDS)
-        if left:
-            yield {"workload": left.pop(0), "failure": failure}
+        # one that ends before its first answer doesn't start: it wouldn't for the others either
+        failed = left[:] if len(left) == before and failure.startswith("failed") else left[:1]
+        for name in failed:
+            left.remove(name)
+            yield {"workload": name, "failure": failure}
 
 
 @contextmanager

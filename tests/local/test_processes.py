@@ -23,7 +23,6 @@ PARENT = """
 import os, signal, sys
 from pathlib import Path
 from penstock.local import Process
-signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever runs the tests in the background has it ignored
 print(Process(["sleep", "1000"], Path(sys.argv[1])).pid, flush=True)
 signal.pause()
 """
