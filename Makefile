@@ -64,11 +64,11 @@ explore: setup-dev ## try every order of events in a small model, with larger bu
 	$(bin)/python -m tests.explorer
 
 faults: setup-dev ## every fault of the list at full size, with real processes and servers: the table of docs/faults.md
-	$(bin)/pytest -m "fault and not soak" --faults full --fault-table docs/faults.md
+	$(bin)/pytest -m "fault and not soak" --faults=full --fault-table=docs/faults.md
 
 MINUTES := 60
 soak: setup-dev ## mixed load and random faults for MINUTES (60): nothing is lost, nothing grows
-	$(bin)/pytest -s -m soak --faults full --minutes $(MINUTES) --fault-table docs/faults.md
+	$(bin)/pytest -s -m soak --faults=full --minutes=$(MINUTES) --fault-table=docs/faults.md
 
 guards: setup-dev ## take out each guard and see a test go red
 	$(bin)/python -m scripts.guards

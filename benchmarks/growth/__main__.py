@@ -11,12 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
+
 from benchmarks.__main__ import machine
 from benchmarks.growth import report
 from benchmarks.growth.report import Point
 from benchmarks.growth.sides import Side, in_turn, medians, probe, ratios, sides
 
 PROFILES = ("sqlite", "scaled")
+CALM_PERCENT, CALM_SECONDS = 8.0, 90.0
 
 
 class Sizes(NamedTuple):
@@ -42,12 +45,19 @@ def by_size(side: Side, work: str, sizes: Sequence[int], rounds: int, count: int
     ]
 
 
+def calm_down() -> None:
+    """What the filling set going comes to an end: every execution that has changed is copied to PostgreSQL once."""
+    end = time.monotonic() + CALM_SECONDS
+    while psutil.cpu_percent(interval=3) > CALM_PERCENT and time.monotonic() < end:
+        pass
+
+
 def by_fill(empty: Side, full: Side, kind: str, to: Sequence[int], sizes: Sizes) -> list[Point]:
     """The same work beside more and more executions, and beside none."""
     points: list[Point] = []
     for size in to:
         took = full.ask(do=kind, to=size)["seconds"]
-        time.sleep(2)  # what the filling set going comes to an end
+        calm_down()
         runs = in_turn([partial(probe, side, sizes.diamonds, sizes.hops) for side in (empty, full)], sizes.rounds)
         if not points:
             points.append(Point(0, medians(runs[0]), {}))
