@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections import Counter
@@ -93,7 +94,7 @@ def _spoilt(choose: random.Random) -> Any:
         if isinstance(inner, dict) and choose.random() < 0.2:
             inner[choose.choice(("", "__class__", "id", "nodes", "x\0", "\udfff"))] = inner.pop(path[-1])
         else:
-            inner[path[-1]] = choose.choice(HOSTILE)
+            inner[path[-1]] = copy.deepcopy(choose.choice(HOSTILE))  # or one may come to stand in itself
     return document
 
 
