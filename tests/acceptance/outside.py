@@ -150,12 +150,18 @@ async def total(plant: Plant, name: str) -> float:
     return sum([(await role.metrics())[name] for role in plant.running("orchestrator")])
 
 
+PSYCOPG_GIVES_UP = "Exception ignored in: <generator object BasePipeline._exit_gen"
+"""Said by psycopg, when a connection is gone before its pipeline could be ended. Nobody waits for that one."""
+
+
 def complaints(plant: Plant) -> list[str]:
     """What a role says only if we made a mistake, with the lines around it."""
     found: list[str] = []
     for role in plant.roles:
         lines = role.said().splitlines()
         for number, line in enumerate(lines):
+            if number and PSYCOPG_GIVES_UP in lines[number - 1]:
+                continue
             if "Traceback" in line or "never retrieved" in line:
                 found.append(f"{role.name}: " + "\n".join(lines[max(0, number - 1) : number + AROUND_LINES]))
     return found
