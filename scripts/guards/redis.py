@@ -231,8 +231,13 @@ GUARDS = [
         "tests/redis/test_forgetting.py",
     ),
     Guard(
+        "a script that changes something isn't run again by itself", "stores/redis/scripts.py",
+        "self._make(link.call,", "self._make(link.ask,",
+        "tests/redis/test_server.py",
+    ),
+    Guard(
         "a Redis that is too old is refused", "stores/redis/server.py",
-        '        check_version(_fields(await self.main.call("INFO", "server")))\n', "",
+        '        check_version(_fields(await self.main.ask("INFO", "server")))\n', "",
         "tests/redis/test_server.py",
     ),
     Guard(

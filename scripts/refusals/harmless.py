@@ -45,6 +45,7 @@ HARMLESS: dict[tuple[str, str], str] = {
         "an entry without its task is listed, as nobody's",
     (LUA + "list.lua", "found.err and {} or found"): "an error has no length and no parts: the same comes of it",
     (LUA + "list.lua", "count > 0"): "a worker that is woken for nothing waits again",
+    (LUA + "read.lua", "left <= 0"): "ends an answer that is long enough; the rest is asked for again",
     (LUA + "task.part.lua", "kind >= 0xa0"): READS,
     (LUA + "task.part.lua", "kind <= 0xbf"): READS,
     (LUA + "task.part.lua", "kind == 0xd9"): READS,

@@ -14,7 +14,7 @@ from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.migrating import migrate
 from tests.postgres.opened import new, with_opened, with_store
 from tests.servers import bare_database_url, database_url, postgres_server
-from tests.waiting import let_others_run
+from tests.waiting import let_others_run, until
 
 Scenario = Callable[[PostgresColdStore, PostgresServer], Awaitable[None]]
 
@@ -66,6 +66,30 @@ async def test_a_connection_that_an_administrator_ends_between_two_calls_is_not_
         other.execute("SELECT pg_terminate_backend(%s, 5000)", (ended,))
     await store.create([new("a")])
     assert await store.started(0) == ["a"]
+
+
+@with_store
+async def test_a_read_whose_connection_breaks_is_made_again_and_a_write_is_not(store: PostgresColdStore) -> None:
+    with psycopg.connect(_url(store), autocommit=True) as other:
+
+        def end_whoever_waits() -> bool:
+            waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
+            found = other.execute(waiting).fetchall()
+            for (pid,) in found:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+            return bool(found)
+
+        other.execute("SELECT pg_advisory_lock(1)")
+        reading = asyncio.create_task(store.database.rows("SELECT 1 FROM pg_advisory_xact_lock(1)"))
+        await until(end_whoever_waits, "it waits")
+        other.execute("SELECT pg_advisory_unlock(1)")
+        assert await reading == [(1,)]
+
+        other.execute("SELECT pg_advisory_lock(1)")
+        writing = asyncio.create_task(store.database.change("SELECT pg_advisory_xact_lock(1)"))
+        await until(end_whoever_waits, "it waits")
+        with pytest.raises(StoreUnavailable):
+            await writing
 
 
 def test_a_read_only_server_is_unavailable_for_writes_and_answers_reads() -> None:

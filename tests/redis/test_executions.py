@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import SchemaMismatch
 from penstock.stores import codec
-from penstock.stores.redis import keys
+from penstock.stores.redis import hot, keys
 from tests.contract.facts import record
 from tests.redis.place import NAME, place
 
@@ -25,5 +25,21 @@ def test_changes_that_are_not_ours_or_have_no_beginning_are_refused(change: byte
             await it.call("RPUSH", keys.execution(0, NAME), change)
             with pytest.raises(SchemaMismatch, match=why):
                 await it.hot.load([NAME])
+
+    asyncio.run(scenario())
+
+
+def test_what_is_too_much_for_one_answer_comes_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot, "READ_BYTES", 2000)
+    names = [f"execution-{n}" for n in range(10)]
+
+    async def scenario() -> None:
+        async with place() as it:
+            for n, name in enumerate(names[:-1]):
+                await it.call("RPUSH", keys.execution(0, name), *[bytes([n]) * 500] * 3)
+            answered = await it.hot._ask("read", 0, "changes", 2000, *names)
+            assert len(answered) == 2  # the second has gone beyond the limit
+            found = await it.hot.changes(names)
+            assert found == {name: [bytes([n]) * 500] * 3 for n, name in enumerate(names[:-1])}
 
     asyncio.run(scenario())

@@ -14,11 +14,11 @@ from penstock.stores.redis import keys
 from penstock.stores.redis.address import parse
 from penstock.stores.redis.commits import FEED_BYTES, FEED_COMMITS, FeedSize
 from penstock.stores.redis.server import Server, check_version
-from penstock.stores.redis.wire import error_of
+from penstock.stores.redis.wire import TRIES, Broken, Link, error_of
 from tests.contract.facts import started
 from tests.redis.place import NAME, Place, place
 from tests.servers import redis_server, redis_url
-from tests.waiting import until
+from tests.waiting import let_others_run, until
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_redis_7_and_valkey_8_are_the_oldest(info: dict[str, str], *, fine: bool
 
 
 def test_a_server_that_is_too_old_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def old(*_: object) -> bytes:
+    async def old(*_: object, **__: object) -> bytes:
         return b"# Server\r\nredis_version:6.2.14\r\n"
 
     async def scenario() -> None:
@@ -165,6 +165,67 @@ def test_what_goes_away_comes_back() -> None:
                 assert await it.inbox() == [ExecutionStarted(NAME)]
 
         asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("changes_nothing", [True, False])
+def test_only_what_changes_nothing_is_asked_again_when_its_connection_breaks(*, changes_nothing: bool) -> None:
+    """The call of somebody else on the same connection may be why it broke."""
+
+    async def scenario() -> None:
+        url = redis_url()
+        link, other = Link(parse(url)), Link(parse(url))
+        mine = await link.call("CLIENT", "ID")
+        call = link.ask if changes_nothing else link.call
+        waiting = asyncio.create_task(call("BLPOP", "list", 60, seconds=60))
+        await let_others_run()
+        assert await other.call("CLIENT", "KILL", "ID", mine) == 1
+        if changes_nothing:
+            await until(lambda: link.is_open, "it is connected again")
+            await other.call("RPUSH", "list", "answer")
+            assert await waiting == [b"list", b"answer"]
+        else:
+            with pytest.raises(Broken):
+                await waiting
+        await link.close()
+        await other.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_that_breaks_again_and_again_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        link, calls = Link(parse(redis_url())), []
+
+        async def broken(*arguments: object, **_: object) -> None:
+            calls.append(arguments)
+            raise Broken("again")
+
+        monkeypatch.setattr(link, "call", broken)
+        with pytest.raises(StoreUnavailable, match="again"):
+            await link.ask("GET", "key")
+        assert len(calls) == TRIES
+
+    asyncio.run(scenario())
+
+
+def test_a_commit_whose_connection_breaks_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have happened: whoever reads the store again finds out."""
+
+    async def scenario() -> None:
+        async with place() as it:
+            calls = []
+
+            async def broken(*arguments: object, **_: object) -> None:
+                calls.append(arguments)
+                raise Broken("the connection broke")
+
+            with monkeypatch.context() as patched:
+                patched.setattr(it.server.main, "call", broken)
+                with pytest.raises(StoreUnavailable):
+                    await it.commit(started(NAME))
+            assert len(calls) == 1
+
+    asyncio.run(scenario())
 
 
 def test_a_server_that_stands_still_counts_as_away() -> None:

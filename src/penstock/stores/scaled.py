@@ -157,9 +157,9 @@ class ScaledStores:
     async def _claim(self) -> None:
         """This Redis belongs to one store, and says to which."""
         fleet = self.server.fleet
-        if await fleet.call("GET", keys.STORE) is None:  # asked first: a Redis that is full refuses the other
+        if await fleet.ask("GET", keys.STORE) is None:  # asked first: a Redis that is full refuses the other
             await fleet.call("SET", keys.STORE, keys.mark(self.cold.store_id), "NX")
-        store_id, _, layout = (await fleet.call("GET", keys.STORE)).decode().partition(" ")
+        store_id, _, layout = (await fleet.ask("GET", keys.STORE)).decode().partition(" ")
         if store_id != self.cold.store_id:
             raise SettingsError(
                 f"Redis at {self.server.address} belongs to another Penstock database ({store_id}, and this one is "

@@ -16,7 +16,7 @@ from psycopg.pq import TransactionStatus
 
 from penstock.config import hide_password
 from penstock.errors import SettingsError, StoreUnavailable
-from penstock.stores.postgres.failures import Unknowable, explained
+from penstock.stores.postgres.failures import Broken, Unknowable, explained
 
 Connection = AsyncConnection[tuple[Any, ...]]
 Row = tuple[Any, ...]
@@ -25,6 +25,8 @@ Values = Sequence[Any] | Mapping[str, Any]
 CONNECTIONS = 8
 IDLE_SECONDS = 30.0
 """How long a connection that nobody uses is kept: the server has few, and workers rarely use theirs."""
+TRIES = 3
+"""For what may be made again, on connections that break: one that breaks so often is none."""
 CALL_SECONDS = 30.0
 """For the whole of a call, also for one whose server says nothing any more."""
 DEFAULTS = {
@@ -75,13 +77,14 @@ class Database:
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
         """In autocommit mode. What psycopg raises inside becomes a `StoreError`."""
-        cancelled = _times_cancelled()
+        cancelled, broken = _times_cancelled(), False
         try:
             async with asyncio.timeout(CALL_SECONDS), self._room:
                 connection = await self._take()
                 try:
                     yield connection
                 except Exception:
+                    broken = connection.broken
                     await self._give_back(connection)
                     raise
                 except BaseException:  # cancelled: what the server still sends would answer the next call
@@ -93,7 +96,7 @@ class Database:
         except (psycopg.Error, UnicodeEncodeError) as error:
             if _times_cancelled() > cancelled:  # its connection broke while it ended: whoever retries would never end
                 raise asyncio.CancelledError from error
-            raise explained(error, self.where) from error
+            raise explained(error, self.where, broken=broken) from error
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -101,13 +104,21 @@ class Database:
             yield connection
 
     async def rows(self, statement: str, values: Values = (), *, prepare: bool | None = None) -> list[Row]:
-        """Nothing if one of the values can't be in a database: then no row has it."""
-        try:
-            async with self.connection() as connection:
-                cursor = await connection.execute(statement, values, prepare=prepare, binary=True)
-                return await cursor.fetchall()
-        except Unknowable:
-            return []
+        """What a statement that may be made again answers: it is, if its connection broke before the answer came.
+
+        Nothing if one of the values can't be in a database: then no row has it.
+        """
+        for left in reversed(range(TRIES)):
+            try:
+                async with self.connection() as connection:
+                    cursor = await connection.execute(statement, values, prepare=prepare, binary=True)
+                    return await cursor.fetchall()
+            except Unknowable:
+                break
+            except Broken:
+                if not left:
+                    raise
+        return []
 
     async def change(self, statement: str, values: Values = ()) -> int:
         """How many rows it changed; none if one of the values can't be in a database."""

@@ -13,7 +13,11 @@ class Unknowable(StoreError):
     """A value that no row can have: text with U+0000 or half a character, a number out of reach."""
 
 
-def explained(error: Exception, where: str) -> StoreError:
+class Broken(StoreUnavailable):
+    """The connection ended before the answer came."""
+
+
+def explained(error: Exception, where: str, *, broken: bool = False) -> StoreError:
     # without an SQL state it is psycopg itself that refused the value
     refused = isinstance(error, psycopg.DataError) and error.sqlstate is None
     if refused or isinstance(error, (UnicodeEncodeError, errors.NumericValueOutOfRange)):
@@ -24,5 +28,5 @@ def explained(error: Exception, where: str) -> StoreError:
     if isinstance(error, errors.ProgramLimitExceeded):
         return StoreError(f"{where}: {text}")
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)):
-        return StoreUnavailable(f"{where} is not available: {text}")
+        return (Broken if broken else StoreUnavailable)(f"{where} is not available: {text}")
     return StoreError(f"{where}: {text}")

@@ -80,13 +80,13 @@ class Entries:
         if self._is_complete or all(self.place(stop) for stop in stops):
             return
         link, prefix = self._server.of(self._partition), keys.prefix(self._partition)
-        for stream in await link.call("SMEMBERS", prefix + "queues"):
+        for stream in await link.ask("SMEMBERS", prefix + "queues"):
             await self._read(prefix.encode() + b"tasks:" + stream, stream)
         self._is_complete = True
 
     async def _read(self, key: bytes, stream: bytes) -> None:
         link, start = self._server.of(self._partition), b"-"
-        while found := await link.call("XRANGE", key, start, "+", "COUNT", PORTION):
+        while found := await link.ask("XRANGE", key, start, "+", "COUNT", PORTION):
             for entry_id, fields in found:
                 try:
                     it = task_key.decode(fields[1])

@@ -58,7 +58,7 @@ class RedisEvents:
     async def _page(self, lane: int, after: int) -> list[FeedPart]:
         first = min(max(after, 0) // SLOTS, MOST_NUMBER)
         call = ("XRANGE", keys.events(lane), f"{first}-0", "+", "COUNT", PAGE_ENTRIES)
-        entries = await self._server.of(lane).call(*call)
+        entries = await self._server.of(lane).ask(*call)
         if after > 0 and entries and _before(entries[0]) > after:
             raise FeedGap("what came after that event isn't kept any more; begin without it")
         return [part for part in _parts(lane, entries) if part.position > after]
@@ -89,7 +89,7 @@ class RedisEvents:
     async def _read(self, link: Link, lanes: Sequence[int], places: dict[int, int]) -> list[FeedPart]:
         call: list[Any] = ["XREAD", "COUNT", NEWS_ENTRIES, "BLOCK", round(BLOCK_SECONDS * 1000), "STREAMS"]
         call += [keys.events(lane) for lane in lanes] + [f"{places[lane]}-1" for lane in lanes]
-        found = await link.call(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
+        found = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
         numbers = {keys.events(lane).encode(): lane for lane in lanes}
         parts: list[FeedPart] = []
         for key, entries in found or ():
@@ -102,7 +102,7 @@ class RedisEvents:
 
     async def _newest(self, lane: int) -> int:
         """The number of the last commit in the feed."""
-        newest = await self._server.of(lane).call("XREVRANGE", keys.events(lane), "+", "-", "COUNT", 1)
+        newest = await self._server.of(lane).ask("XREVRANGE", keys.events(lane), "+", "-", "COUNT", 1)
         return _number(newest[0]) if newest else 0
 
 

@@ -69,7 +69,7 @@ async def _lists(server: Server, partition: int, most: int) -> list[Any]:
     """Of a partition; nothing if its node of a cluster is away, since others can still be shown."""
     try:
         link, key = server.of(partition), keys.lease(partition)
-        found: list[Any] = await script("list").run(link, key, "tasks", most, MOST_BYTES)
+        found: list[Any] = await script("list").ask(link, key, "tasks", most, MOST_BYTES)
     except StoreError:
         return []
     return found

@@ -25,7 +25,8 @@ from penstock.stores.redis.server import Server
 from penstock.stores.redis.wire import Link
 
 BLOCK_MARGIN_SECONDS = 5.0
-LOAD_PORTION = 200
+READ_EXECUTIONS, READ_BYTES = 1000, 1 << 20
+"""In one call: Lua's stack is limited, and so is the time for which everybody else may wait."""
 READ_ENTRIES = 128
 """At most so many at once; each may hold hundreds of events."""
 SETTLING = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
@@ -111,7 +112,7 @@ class RedisHotStore:
         count = ("XREAD", "COUNT", min(limit, READ_ENTRIES))
         streams = ("STREAMS", keys.inbox(partition), read_after(after))
         if timeout_seconds <= 0:
-            found = await self._server.of(partition).call(*count, *streams)
+            found = await self._server.of(partition).ask(*count, *streams)
         else:
             block = ("BLOCK", max(1, _milliseconds(timeout_seconds)))
             found = await self._wait(partition, (*count, *block, *streams), timeout_seconds + BLOCK_MARGIN_SECONDS)
@@ -122,7 +123,7 @@ class RedisHotStore:
         idle = self._idle.setdefault(partition, [])
         link = idle.pop() if idle else self._server.blocking(partition)
         try:
-            found = await link.call(*call, seconds=seconds)
+            found = await link.ask(*call, seconds=seconds)
         except BaseException:
             await self._server.drop(link)
             raise
@@ -131,7 +132,7 @@ class RedisHotStore:
 
     async def inbox_length(self) -> int:
         """How many entries all inboxes have. What is committed is trimmed at once."""
-        calls = [self._server.of(partition).call("XLEN", keys.inbox(partition)) for partition in range(self.partitions)]
+        calls = [self._server.of(partition).ask("XLEN", keys.inbox(partition)) for partition in range(self.partitions)]
         return sum(await asyncio.gather(*calls))
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
@@ -141,29 +142,32 @@ class RedisHotStore:
     async def changes(self, execution_ids: Collection[str]) -> dict[str, list[bytes]]:
         """All changes of each, encoded; unknown ones are missing."""
         found: dict[str, list[bytes]] = {}
-        for link, names in self._by_link(execution_ids):
-            for first in range(0, len(names), LOAD_PORTION):
-                some = names[first : first + LOAD_PORTION]
-                lists = await link.pipeline([("LRANGE", self._key(name), 0, -1) for name in some])
-                found.update((name, changes) for name, changes in zip(some, lists, strict=True) if changes)
+        for partition, names in self._by_partition(execution_ids):
+            first = 0
+            while some := names[first : first + READ_EXECUTIONS]:
+                lists = await self._ask("read", partition, "changes", READ_BYTES, *some)
+                found.update((name, changes) for name, changes in zip(some, lists, strict=False) if changes)
+                first += len(lists)
         return found
 
     async def known(self, execution_ids: Collection[str]) -> set[str]:
-        return {name for name, there in await self._each("EXISTS", execution_ids) if there}
+        return {name for name, there in await self._each("known", execution_ids) if there}
 
     async def beginnings(self, execution_ids: Collection[str]) -> dict[str, ExecutionRecord]:
         """As its first commit left each: with when it started."""
-        found = [(name, record_of(change)) for name, change in await self._each("LINDEX", execution_ids, 0) if change]
+        found = [(name, record_of(change)) for name, change in await self._each("first", execution_ids) if change]
         return {name: record for name, record in found if record is not None}
 
-    async def _each(self, command: str, execution_ids: Collection[str], *more: Any) -> list[tuple[str, Any]]:
-        found: list[tuple[str, Any]] = []
-        for link, names in self._by_link(execution_ids):
-            for first in range(0, len(names), 5 * LOAD_PORTION):
-                some = names[first : first + 5 * LOAD_PORTION]
-                replies = await link.pipeline([(command, self._key(name), *more) for name in some])
-                found += zip(some, replies, strict=True)
-        return found
+    async def _each(self, what: str, execution_ids: Collection[str]) -> list[tuple[str, Any]]:
+        async def of(partition: int, names: list[str]) -> list[tuple[str, Any]]:
+            found: list[tuple[str, Any]] = []
+            for first in range(0, len(names), READ_EXECUTIONS):
+                some = names[first : first + READ_EXECUTIONS]
+                found += zip(some, await self._ask("read", partition, what, *some), strict=True)
+            return found
+
+        groups = await asyncio.gather(*[of(*group) for group in self._by_partition(execution_ids)])
+        return [pair for group in groups for pair in group]
 
     async def commit(self, commit: Commit) -> None:
         entries = self.entries[commit.partition]
@@ -183,17 +187,17 @@ class RedisHotStore:
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
         call = ("ZRANGE", keys.prefix(partition) + "timers", "-inf", now, "BYSCORE", "LIMIT", 0, limit)
-        return [name.decode() for name in await self._server.of(partition).call(*call)]
+        return [name.decode() for name in await self._server.of(partition).ask(*call)]
 
     async def next_due(self, partition: int) -> float | None:
         if partition not in self._next_due:
             call = ("ZRANGE", keys.prefix(partition) + "timers", 0, 0, "WITHSCORES")
-            found = await self._server.of(partition).call(*call)
+            found = await self._server.of(partition).ask(*call)
             self._next_due[partition] = float(found[1]) if found else None
         return self._next_due[partition]
 
     async def active(self, partition: int) -> list[str]:
-        names = await self._server.of(partition).call("SMEMBERS", keys.prefix(partition) + "active")
+        names = await self._server.of(partition).ask("SMEMBERS", keys.prefix(partition) + "active")
         return sorted(name.decode() for name in names)
 
     async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
@@ -214,13 +218,13 @@ class RedisHotStore:
     async def _run(self, name: str, partition: int, *arguments: Any) -> Any:
         return await script(name).run(self._server.of(partition), keys.lease(partition), *arguments)
 
-    def _key(self, execution_id: str) -> str:
-        return keys.execution(partition_of(execution_id, self.partitions), execution_id)
+    async def _ask(self, name: str, partition: int, *arguments: Any) -> Any:
+        return await script(name).ask(self._server.of(partition), keys.lease(partition), *arguments)
 
-    def _by_link(self, execution_ids: Collection[str]) -> list[tuple[Link, list[str]]]:
-        groups: dict[Link, list[str]] = {}
+    def _by_partition(self, execution_ids: Collection[str]) -> list[tuple[int, list[str]]]:
+        groups: dict[int, list[str]] = {}
         for name in filter(_can_be, execution_ids):
-            groups.setdefault(self._server.of(partition_of(name, self.partitions)), []).append(name)
+            groups.setdefault(partition_of(name, self.partitions), []).append(name)
         return list(groups.items())
 
 

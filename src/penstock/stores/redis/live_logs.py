@@ -34,7 +34,7 @@ class RedisLiveLogs:
 
     async def of(self, key: Key) -> str:
         link, name = self._place(key)
-        found = await link.call("GET", name)
+        found = await link.ask("GET", name)
         return found.decode() if found else ""
 
     async def _send(self, calls: Iterable[tuple[Key, str, tuple[Any, ...]]]) -> None:

@@ -135,7 +135,7 @@ class RedisTaskQueue:
     async def held(self, worker_id: str) -> list[Task]:
         tasks: list[Task] = []
         for partition in range(self._partitions):
-            found = await self._run("list", partition, "pending", worker_id, MOST_PENDING)
+            found = await self._ask("list", partition, "pending", worker_id, MOST_PENDING)
             tasks += await self._decoded(partition, worker_id, found)
         return tasks
 
@@ -190,7 +190,7 @@ class RedisTaskQueue:
         for first in range(0, len(items), PORTION):
             some = items[first : first + PORTION]
             places = [part for _, (_, stream, entry_id) in some for part in (stream, entry_id)]
-            found = await self._run("list", partition, "gone", worker_id, *places)
+            found = await self._ask("list", partition, "gone", worker_id, *places)
             gone += [some[int(number) - 1][0] for number in found]
         return gone
 
@@ -202,7 +202,7 @@ class RedisTaskQueue:
 
     async def workers(self) -> Mapping[str, int]:
         """Also those that hold tasks and never said that they live."""
-        beats = await self._server.fleet.call("HGETALL", keys.BEATS)
+        beats = await self._server.fleet.ask("HGETALL", keys.BEATS)
         found = await asyncio.gather(*self._ask_holders(), return_exceptions=True)
         # a node of a cluster that is away must not end the owners of partitions on others
         known = {name.decode(): 0 for names in found if isinstance(names, list) for name in names[::2]}
@@ -214,7 +214,7 @@ class RedisTaskQueue:
         return {name.decode() for names in await _all(self._ask_holders()) for name in names[::2]}
 
     def _ask_holders(self) -> list[Coroutine[Any, Any, Any]]:
-        return [self._run("list", each, "holders") for each in range(self._partitions)]
+        return [self._ask("list", each, "holders") for each in range(self._partitions)]
 
     async def worker_details(self, most_tasks: int) -> list[dict[str, Any]]:
         return await worker_details(self._server, self._partitions, most_tasks)
@@ -222,7 +222,7 @@ class RedisTaskQueue:
     async def reap(self, partition: int, token: str, worker_id: str) -> int:
         lost = 0
         while True:
-            found = await self._run("list", partition, "pending", worker_id, PORTION)
+            found = await self._ask("list", partition, "pending", worker_id, PORTION)
             count: int = await self._run("report", partition, token, worker_id, "over", *_lost(found, worker_id))
             lost += count
             if not found or not count:
@@ -237,7 +237,7 @@ class RedisTaskQueue:
         await self._settle()
         back = {key_of(task) for task in unstarted}
         for partition in range(self._partitions):
-            found = await self._run("list", partition, "pending", worker_id, MOST_PENDING)
+            found = await self._ask("list", partition, "pending", worker_id, MOST_PENDING)
             mine, others = _divide(found, back)
             if mine:
                 await self._run("list", partition, "back", worker_id, *mine)
@@ -257,7 +257,7 @@ class RedisTaskQueue:
 
     async def depths(self) -> Mapping[str, tuple[int, int]]:
         depths: dict[str, tuple[int, int]] = {}
-        for found in await _all([self._run("list", each, "depths") for each in range(self._partitions)]):
+        for found in await _all([self._ask("list", each, "depths") for each in range(self._partitions)]):
             for stream, waiting, running in zip(found[::3], found[1::3], found[2::3], strict=True):
                 queue = stream.decode().partition(":")[2]
                 before = depths.get(queue, (0, 0))
@@ -280,6 +280,9 @@ class RedisTaskQueue:
 
     async def _run(self, name: str, partition: int, *arguments: Any) -> Any:
         return await script(name).run(self._server.of(partition), keys.lease(partition), *arguments)
+
+    async def _ask(self, name: str, partition: int, *arguments: Any) -> Any:
+        return await script(name).ask(self._server.of(partition), keys.lease(partition), *arguments)
 
 
 async def _all(calls: Iterable[Any]) -> list[Any]:

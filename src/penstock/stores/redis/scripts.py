@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from functools import cache
 from hashlib import sha1
 from pathlib import Path
@@ -31,12 +32,19 @@ class Script:
 
     async def run(self, link: Link, key: str, *arguments: Any) -> Any:
         """`key` is the one that names the hash slot; the script makes its neighbours' names from it."""
+        return await self._make(link.call, key, *arguments)
+
+    async def ask(self, link: Link, key: str, *arguments: Any) -> Any:
+        """As `run`, for what changes nothing: made again if the connection broke."""
+        return await self._make(link.ask, key, *arguments)
+
+    async def _make(self, call: Callable[..., Awaitable[Any]], key: str, *arguments: Any) -> Any:
         try:
-            answer = await link.call("EVALSHA", self.digest, 1, key, *arguments)
+            answer = await call("EVALSHA", self.digest, 1, key, *arguments)
         except Refused as error:
             if error.code != "NOSCRIPT":
                 raise
-            answer = await link.call("EVAL", self.source, 1, key, *arguments)
+            answer = await call("EVAL", self.source, 1, key, *arguments)
         self._is_loaded = True
         return answer
 

@@ -45,8 +45,8 @@ class Server:
 
     async def open(self) -> None:
         """Raises `StoreUnavailable`, or `SettingsError` for a server that can't be used."""
-        check_version(_fields(await self.main.call("INFO", "server")))
-        self._is_cluster = _fields(await self.main.call("INFO", "cluster")).get("cluster_enabled") == "1"
+        check_version(_fields(await self.main.ask("INFO", "server")))
+        self._is_cluster = _fields(await self.main.ask("INFO", "cluster")).get("cluster_enabled") == "1"
         await self._check_settings()
         await self._beat()
         self._pulse = asyncio.create_task(self._beats())
@@ -137,7 +137,7 @@ class Server:
     async def _refusal(self) -> str:
         """Why it takes no writes, as a replica doesn't; found by one that changes nothing, and needs no memory."""
         try:
-            await self.fleet.call("HDEL", keys.BEATS, "")
+            await self.fleet.ask("HDEL", keys.BEATS, "")
         except NotNow as error:
             return error.text
         return ""
@@ -155,8 +155,8 @@ class Server:
 
     async def _check_settings(self) -> None:
         try:
-            found = await self.main.call("CONFIG", "GET", "maxmemory-policy")
-            kept = await self.main.call("CONFIG", "GET", "appendonly")
+            found = await self.main.ask("CONFIG", "GET", "maxmemory-policy")
+            kept = await self.main.ask("CONFIG", "GET", "appendonly")
         except StoreUnavailable:
             raise
         except StoreError:  # managed servers don't tell

@@ -24,18 +24,22 @@ class RedisSide:
         self._server, self._hot = server, hot
 
     async def built(self, lease: Lease) -> str:
-        found = await self._server.of(lease.partition).call("HGET", keys.lease(lease.partition), "built")
+        found = await self._server.of(lease.partition).ask("HGET", keys.lease(lease.partition), "built")
         return found.decode() if found else ""
 
     async def outbox(self, partition: int, limit: int) -> list[Outgoing]:
         key = keys.prefix(partition) + "outbox"
-        return [_outgoing.decode(data) for data in await self._server.of(partition).call("LRANGE", key, 0, limit - 1)]
+        return [_outgoing.decode(data) for data in await self._server.of(partition).ask("LRANGE", key, 0, limit - 1)]
 
     async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
         return await self._hot.changes(execution_ids)
 
     async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
-        await self._run(lease, "taken", count, *gone)
+        if count or gone:
+            await self._run(lease, "taken", count, *gone)
+        else:  # nothing but the question whether it may
+            link = self._server.of(lease.partition)
+            await script("lease").ask(link, keys.lease(lease.partition), lease.token, "taken", 0)
 
     async def wipe(self, lease: Lease) -> None:
         link, prefix = self._server.of(lease.partition), keys.prefix(lease.partition)
@@ -43,7 +47,7 @@ class RedisSide:
         kept = {f"{prefix}lease".encode(), f"{prefix}inbox".encode()}
         cursor: Any = 0
         while True:
-            cursor, found = await link.call("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_KEYS)
+            cursor, found = await link.ask("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_KEYS)
             doomed = [key for key in found if key not in kept]
             for first in range(0, len(doomed), PORTION):
                 await self._run(lease, "wipe", *doomed[first : first + PORTION])

@@ -76,7 +76,7 @@ class Waker:
     async def _read(self, link: Link, partitions: Sequence[int]) -> None:
         call: list[Any] = ["XREAD", "BLOCK", round(BLOCK_SECONDS * 1000), "STREAMS"]
         call += [keys.wake(each) for each in partitions] + [self._seen[each] for each in partitions]
-        found = await link.call(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
+        found = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
         if not found:
             self._hope(partitions)
             return

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, TypeVar
 
 import hiredis
 
@@ -19,12 +21,15 @@ CALL_SECONDS = 10.0
 """A server that takes longer for an answer counts as away."""
 CONNECT_SECONDS = 5.0
 WATCH_SECONDS = 1.0
+TRIES = 5
+"""For a call that may be made again, on connections that break: one that breaks so often is no connection."""
 AWAY = (
     "LOADING", "READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED",
     "ASK", "UNBLOCKED",
 )  # fmt: skip
 """Replies that say: not now. Everything else is about what was asked."""
 _NOTHING = object()
+T = TypeVar("T")
 
 
 class Refused(StoreError):
@@ -33,6 +38,10 @@ class Refused(StoreError):
     def __init__(self, text: str) -> None:
         super().__init__(f"Redis refuses: {text}")
         self.code = text.partition(" ")[0]
+
+
+class Broken(StoreUnavailable):
+    """The connection ended before the answer came: what was asked may have been done, or may yet be."""
 
 
 class NotNow(StoreUnavailable):
@@ -60,6 +69,7 @@ class Wire(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._closed = self._loop.create_future()
+        self._is_silent = False
         self.is_open = False
 
     def connection_made(self, transport: Any) -> None:
@@ -93,10 +103,15 @@ class Wire(asyncio.Protocol):
             self._watch.cancel()
         for future, _ in self._waiting:
             if not future.done():
-                _fail(future, StoreUnavailable(f"the connection to Redis broke: {error or 'it was closed'}"))
+                _fail(future, self._lost(error))
         self._waiting.clear()
         if not self._closed.done():
             self._closed.set_result(None)
+
+    def _lost(self, error: Exception | None) -> StoreUnavailable:
+        if self._is_silent:
+            return StoreUnavailable("Redis doesn't answer")
+        return Broken(f"the connection to Redis broke: {error or 'it was closed'}")
 
     def abort(self) -> None:
         if self._transport is not None:
@@ -110,6 +125,7 @@ class Wire(asyncio.Protocol):
     def _look(self) -> None:
         """A server that doesn't answer is as good as gone; whoever waits must hear of it."""
         if self._waiting and self._waiting[0][1] < self._loop.time():
+            self._is_silent = True
             self.abort()
         else:
             self._watch = self._loop.call_later(WATCH_SECONDS, self._look)
@@ -145,13 +161,20 @@ class Link:
                 wire.abort()
             raise
 
+    async def ask(self, *arguments: Any, seconds: float = CALL_SECONDS) -> Any:
+        """A call that changes nothing, so it is made again if its connection broke: others share it, and may be why."""
+        return await _again(lambda: self.call(*arguments, seconds=seconds))
+
     def begin(self, *arguments: Any) -> asyncio.Future[Any] | None:
         """As `call`, for whoever wants to hold the future itself; None if the connection has to be made first."""
         wire = self._wire
         return wire.call(*arguments) if wire is not None and wire.is_open else None
 
     async def pipeline(self, calls: list[tuple[Any, ...]]) -> list[Any]:
-        """Many calls, one round trip; raises the first error."""
+        """Many calls that may be made again, one round trip; raises the first error."""
+        return await _again(lambda: self._pipeline(calls))
+
+    async def _pipeline(self, calls: list[tuple[Any, ...]]) -> list[Any]:
         wire = self._wire if self.is_open else await self._connect()
         assert wire is not None  # noqa: S101 -- for the type checker
         # each is looked at, whatever became of the first or of the caller: asyncio complains of errors that nobody saw
@@ -172,7 +195,7 @@ class Link:
     async def _open(self) -> Wire:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                wire = await _connected(self.address)
+                wire = await _again(lambda: _connected(self.address))
         except (OSError, TimeoutError, StoreError) as error:  # also what it says to a greeting: not now, or not to you
             reason = str(error) or "it doesn't answer"
             self.failed = StoreUnavailable(f"Redis at {self.address} can't be reached: {reason}")
@@ -188,6 +211,13 @@ class Link:
                 self._connecting.exception()
         if self._wire is not None:
             await self._wire.close()
+
+
+async def _again(call: Callable[[], Awaitable[T]]) -> T:
+    for _ in range(TRIES - 1):
+        with suppress(Broken):
+            return await call()
+    return await call()
 
 
 async def _connected(address: Address) -> Wire:
