@@ -19,8 +19,8 @@ from penstock.local import PostgresServer, RedisServer
 from penstock.stores.redis.scripts import script
 
 ROLES = {"api": ["api", "--port", "0"], "orchestrator": ["orchestrator"], "worker": ["worker"]}
-SCRIPTS = {"commit": "commit", "fetch": "fetch", "report": "report"}
-CALLS = {"XADD": "inbox", "XREAD": "inbox", "LRANGE": "archive"}
+SCRIPTS = {"commit": "commit", "fetch": "fetch", "report": "report", "read": "archive"}
+CALLS = {"XADD": "inbox", "XREAD": "inbox"}
 """Of Redis: which part a script or a command is of. A lease's script with `taken` in it is the archiver's too."""
 BACKENDS = {"api": "api", "orchestrator": "archive"}
 """Of PostgreSQL: whose connections do which part. An orchestrator's read intents (`load`), and that is the smaller."""
@@ -36,7 +36,7 @@ class Watch:
         self._redis, self._postgres = psutil.Process(redis.pid), psutil.Process(postgres.pid)
         self._calls = redis_client.Redis.from_url(redis.url)
         self._rows = psycopg.connect(f"{postgres.url}?application_name=costs", autocommit=True)
-        self._digests = {script(name).digest: name for name in ("commit", "fetch", "report", "lease")}
+        self._digests = {script(name).digest: name for name in ("commit", "fetch", "report", "lease", "read")}
         self._before: dict[str, Any] = {}
 
     def begin(self) -> None:
