@@ -18,6 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 import penstock
 from benchmarks.workloads import workloads
 
@@ -35,8 +37,10 @@ def machine(folder: Path) -> dict[str, Any]:
 
 
 def file_system(folder: Path) -> str:
-    found = subprocess.run(["stat", "-f", "-c", "%T", str(folder)], capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "unknown"
+    """Of the mount that the folder is on: the longest that it lies under."""
+    mounts = [(len(part.mountpoint), part.fstype) for part in psutil.disk_partitions(all=True)
+              if folder.resolve().is_relative_to(part.mountpoint)]  # fmt: skip
+    return max(mounts, default=(0, "unknown"))[1]
 
 
 def fsync_ms(folder: Path) -> float:

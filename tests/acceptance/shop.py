@@ -11,7 +11,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,12 @@ def lines(file: str) -> list[str]:
 def note_call(_config: Any, ctx: penstock.Context) -> dict[str, Any]:
     note("handlers", f"{ctx.execution_id} {ctx.node_id} {ctx.attempt}")
     return {"node": ctx.node_id, "attempt": ctx.attempt}
+
+
+@penstock.handler("note_large")
+def note_large_call(_config: Any, ctx: penstock.Context) -> dict[str, Any]:
+    """Its output is kept in a file of its own."""
+    return {**note_call(_config, ctx), "text": "x" * 300_000}
 
 
 @penstock.handler("poison")
@@ -79,7 +85,8 @@ BAD_OF_ONE = document("poison", {"bad": ""}, handler="poison", retry=FEW, queue=
 FRAIL = document("frail", {"a": ""}, retry=FEW, queue="one")
 SLOW = document("slow", {"a": "", "b": "a", "c": "b"}, handler="pause", config={"seconds": 0.05})
 LARGE = document("large", {"a": "", "b": "a", "c": "b"}, config={"text": "x" * 2000})
-EVERY = (*FLOWS, BAD, FRAIL, SLOW, LARGE)
+BULKY = document("bulky", {"a": "", "b": "a"}, handler="note_large")
+EVERY = (*FLOWS, BAD, FRAIL, SLOW, LARGE, BULKY)
 
 
 def engine(**settings: Any) -> penstock.Engine:
@@ -98,11 +105,16 @@ async def finish(running: penstock.Engine) -> None:
         await running.execution(execution_id).result()
 
 
-async def be_killed() -> None:
+async def be_killed(flows: Sequence[dict[str, Any]] = FLOWS) -> None:
     async with engine() as running:
         for first in range(len(lines("accepted")), EXECUTIONS, AT_ONCE):
-            await accept(running, range(first, min(first + AT_ONCE, EXECUTIONS)), lambda n: FLOWS[n % len(FLOWS)])
+            await accept(running, range(first, min(first + AT_ONCE, EXECUTIONS)), lambda n: flows[n % len(flows)])
         await finish(running)
+
+
+async def be_killed_at_a_point() -> None:
+    """With everything in it that is written in some way of its own."""
+    await be_killed((*FLOWS, BULKY))
 
 
 async def be_poisoned() -> None:
@@ -163,7 +175,7 @@ def say(text: str) -> None:
 MODES: dict[str, Callable[[], Awaitable[None]]] = {
     each.__name__: each
     for each in (
-        be_killed, be_poisoned, be_poisoned_among_the_frail, be_stopped, fill_the_disk, hold,
+        be_killed, be_killed_at_a_point, be_poisoned, be_poisoned_among_the_frail, be_stopped, fill_the_disk, hold,
     )
 }  # fmt: skip
 

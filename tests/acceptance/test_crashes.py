@@ -5,58 +5,15 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from collections import Counter
 from pathlib import Path
-from typing import Self
 
 import pytest
 
 from tests.acceptance import shop
-from tests.acceptance.judge import Verdict, judge
+from tests.acceptance.lives import PATIENCE_SECONDS, Life, accepted, assert_kept, calls, lines
 from tests.faults.table import Fault
 from tests.waiting import until_now
-
-ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_SECONDS = 60.0
-
-
-class Life:
-    """One run of the program."""
-
-    def __init__(self, folder: Path, mode: str, *more: str) -> None:
-        self.folder = folder
-        self._errors = (folder / "stderr").open("ab")
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.acceptance.shop", mode, str(folder), *more],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-        )  # fmt: skip
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self._errors.close()
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-
-    def end(self, seconds: float = PATIENCE_SECONDS) -> tuple[int, str]:
-        output, _ = self.process.communicate(timeout=seconds)
-        return self.process.returncode, output.strip()
-
-    def wait_for_calls(self, count: int) -> bool:
-        """Until the handlers have been called this often in all; False if the program ended before."""
-        until_now(
-            lambda: self.process.poll() is not None or len(_calls(self.folder)) >= count,
-            f"{count} calls",
-            seconds=PATIENCE_SECONDS,
-        )
-        return self.process.poll() is None
 
 
 def _pass(seconds: float) -> None:
@@ -65,46 +22,24 @@ def _pass(seconds: float) -> None:
     until_now(lambda: time.monotonic() > end)
 
 
-def _calls(folder: Path) -> list[str]:
-    return _lines(folder / "handlers")
-
-
-def _lines(file: Path) -> list[str]:
-    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-
-
-def _accepted(folder: Path) -> list[str]:
-    return _lines(folder / "accepted")
-
-
-def _assert_kept(folder: Path) -> Verdict:
-    """What holds after every fault."""
-    verdict = judge(folder / "store.db", shop.EVERY)
-    assert verdict.problems == []
-    assert [name for name in _accepted(folder) if name not in verdict.executions] == []
-    repeated = {call: count for call, count in Counter(_calls(folder)).items() if count > 1}
-    assert repeated == {}, "an attempt ran twice"
-    return verdict
-
-
 @pytest.mark.timeout(240)
 @pytest.mark.fault("SQLite", "kill -9 in mid-run")
 def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path: Path) -> None:
     goal, executions = fault.size(short=20, full=100), fault.size(short=500, full=1800)
     kills = _kill_and_start_again(fault, tmp_path, goal, executions)
-    verdict = _assert_kept(tmp_path)
-    assert len(set(_accepted(tmp_path))) == len(verdict.executions) == executions, "one execution per idempotency key"
+    verdict = assert_kept(tmp_path)
+    assert len(set(accepted(tmp_path))) == len(verdict.executions) == executions, "one execution per idempotency key"
     assert verdict.states() == {"COMPLETED": executions}
     assert verdict.letters == []
     assert verdict.reasons()["lost"] > 0, "no kill hit a task"
-    assert any(not call.endswith(" 1") for call in _calls(tmp_path))
+    assert any(not call.endswith(" 1") for call in calls(tmp_path))
     nodes = {flow["name"]: {node["id"] for node in flow["nodes"]} for flow in shop.FLOWS}
     for stored in verdict.executions.values():
         assert stored.runs.keys() == nodes[stored.record.workflow]
     completed = {
         f"{name} {run.address} {run.attempt}" for name, it in verdict.executions.items() for run in it.runs.values()
     }
-    assert completed <= set(_calls(tmp_path)), "an outcome was recorded of a call that never was"
+    assert completed <= set(calls(tmp_path)), "an outcome was recorded of a call that never was"
     lost = verdict.reasons()["lost"]
     fault.shows(kills=kills, executions=executions, lost_with_a_kill=lost, missing=0, violations=0, integrity="ok")
 
@@ -114,8 +49,8 @@ def _kill_and_start_again(fault: Fault, folder: Path, goal: int, executions: int
     kills, choose = 0, fault.choices()
     while kills < goal:
         with Life(folder, "be_killed", str(executions)) as life:
-            calls = len(_calls(folder)) + choose.randint(1, 170)
-            assert life.wait_for_calls(calls), f"it ended after {kills} kills with {life.end()}"
+            count = len(calls(folder)) + choose.randint(1, 170)
+            assert life.wait_for_calls(count), f"it ended after {kills} kills with {life.end()}"
             _pass(choose.random() * 0.03)
             os.kill(life.process.pid, signal.SIGKILL)
             life.process.wait()
@@ -130,7 +65,7 @@ def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_other
     fault: Fault, tmp_path: Path
 ) -> None:
     deaths = _live_until_done(tmp_path, "be_poisoned")
-    verdict = _assert_kept(tmp_path)
+    verdict = assert_kept(tmp_path)
     assert deaths == 3
     assert verdict.states() == {"COMPLETED": 5, "FAILED": 1}
     (letter,) = verdict.letters
@@ -145,7 +80,7 @@ def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_other
 def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(fault: Fault, tmp_path: Path) -> None:
     """They have as few attempts as it has; the crashes were not theirs."""
     deaths = _live_until_done(tmp_path, "be_poisoned_among_the_frail")
-    verdict = _assert_kept(tmp_path)
+    verdict = assert_kept(tmp_path)
     assert deaths == 3
     assert verdict.states() == {"COMPLETED": 29, "FAILED": 1}
     assert [letter.handler for letter in verdict.letters] == ["poison"]
@@ -185,13 +120,13 @@ def test_a_second_process_on_the_file_is_refused_with_the_first_ones_id(fault: F
 def test_a_full_disk_refuses_clearly_and_nothing_is_lost_when_there_is_room_again(fault: Fault, tmp_path: Path) -> None:
     with Life(tmp_path, "fill_the_disk") as life:
         assert life.end() == (0, "done")
-    errors = _lines(tmp_path / "errors")
+    errors = lines(tmp_path / "errors")
     assert len(errors) >= 3
     assert all(re.search(r"store\.db can't be written: .*(full|disk I/O error)", error) for error in errors)
-    verdict = _assert_kept(tmp_path)
-    assert len(_accepted(tmp_path)) > 40
+    verdict = assert_kept(tmp_path)
+    assert len(accepted(tmp_path)) > 40
     assert verdict.states() == {"COMPLETED": len(verdict.executions)}
-    assert not any(call.split()[2] != "1" for call in _calls(tmp_path)), "a full disk is no handler's fault"
+    assert not any(call.split()[2] != "1" for call in calls(tmp_path)), "a full disk is no handler's fault"
     fault.shows(refused=len(errors), executions=len(verdict.executions), missing=0, violations=0, integrity="ok")
 
 
@@ -203,10 +138,10 @@ def test_a_process_that_is_told_to_stop_stops_cleanly_and_the_next_one_goes_on(
         assert life.wait_for_calls(100)
         os.kill(life.process.pid, sent)
         assert life.end(20.0) == (4, "stopped")
-    assert len(_calls(tmp_path)) < 600, "it was stopped too late to prove anything"
-    assert _lines(tmp_path / "stderr") == []
+    assert len(calls(tmp_path)) < 600, "it was stopped too late to prove anything"
+    assert lines(tmp_path / "stderr") == []
     with Life(tmp_path, "be_stopped") as life:
         assert life.end() == (0, "done")
-    verdict = _assert_kept(tmp_path)
+    verdict = assert_kept(tmp_path)
     assert verdict.states() == {"COMPLETED": 200}
-    assert not any(call.split()[2] != "1" for call in _calls(tmp_path)), "a clean stop costs no attempt"
+    assert not any(call.split()[2] != "1" for call in calls(tmp_path)), "a clean stop costs no attempt"

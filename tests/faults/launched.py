@@ -59,8 +59,8 @@ def arm(text: str) -> None:
 
     point = read_point(text)
     owner, name = _reply() if point.write == REPLY else _place(point.write)
-    die = _after(point.passing, f"dies {point.side} {point.write}\n")
-    setattr(owner, name, _armed(getattr(owner, name), die, is_before=point.side == "before"))
+    die = die_at_passing(point.passing, f"dies {point.side} {point.write}\n")
+    setattr(owner, name, armed(getattr(owner, name), die, is_before=point.side == "before"))
 
 
 def _place(write: str) -> tuple[type, str]:
@@ -84,9 +84,9 @@ def _reply() -> tuple[type, str]:
     return RequestResponseCycle, "send"
 
 
-def _armed(call: Callable[..., Any], die: Callable[[], None], *, is_before: bool) -> Callable[..., Any]:
+def armed(call: Callable[..., Any], die: Callable[[], None], *, is_before: bool) -> Callable[..., Any]:
     @functools.wraps(call)
-    async def armed(*arguments: Any, **named: Any) -> Any:
+    async def made(*arguments: Any, **named: Any) -> Any:
         if is_before:
             die()
         answer = await call(*arguments, **named)
@@ -94,10 +94,10 @@ def _armed(call: Callable[..., Any], die: Callable[[], None], *, is_before: bool
             die()
         return answer
 
-    return armed
+    return made
 
 
-def _after(passing: int, word: str) -> Callable[[], None]:
+def die_at_passing(passing: int, word: str) -> Callable[[], None]:
     passed = 0
 
     def die() -> None:

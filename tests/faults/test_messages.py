@@ -44,8 +44,10 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
         client = await stack.enter_async_context(it.client())
         orders = Orders(session, ready[-1:])
         await orders.place(DOCUMENTS * fault.size(short=4, full=150))
-        cancelled = await _cancelled(orders, ready[-1], session, fault.size(short=3, full=50))
-        await client.until_ended(*orders.accepted, *cancelled, seconds=END_SECONDS)
+        count = fault.size(short=3, full=50)
+        cancelled = await _steered(orders, ready[-1], session, count, "cancel")
+        paused = await _steered(orders, ready[-1], session, count, "pause", "resume")
+        await client.until_ended(*orders.accepted, *cancelled, *paused, seconds=END_SECONDS)
         for each in every:
             await each.drain()
         await until(lambda: not left_in_redis(it), "all of it has been read", seconds=60)
@@ -69,22 +71,23 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
                     recorded_outcomes=outcomes, violations=0)  # fmt: skip
 
 
-async def _cancelled(
-    orders: Orders, address: str, session: aiohttp.ClientSession, count: int
+async def _steered(
+    orders: Orders, address: str, session: aiohttp.ClientSession, count: int, *wishes: str
 ) -> dict[str, dict[str, Any]]:
-    """Cancelled in the middle, ten times: whatever comes afterwards changes nothing."""
+    """In the middle, ten times each. A pause that comes again after a resume isn't the last word."""
     slow = works.chain(4, "work_pause", config={"seconds": 0.5})
     before = set(orders.accepted)
-    await orders.place([slow] * count, "cancelled")
+    await orders.place([slow] * count, wishes[0])
     names = [name for name in orders.accepted if name not in before]
-    for name in names:
-        async with session.post(f"{address}/api/v1/executions/{name}/cancel", json={}) as answer:
-            assert answer.status == 202, await answer.text()
+    for wish in wishes:
+        for name in names:
+            async with session.post(f"{address}/api/v1/executions/{name}/{wish}", json={}) as answer:
+                assert answer.status == 202, await answer.text()
     return dict.fromkeys(names, slow)
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.fault("messages", "every wake-up of every worker dropped: what waits is found by looking")
+@pytest.mark.fault("messages", "every wake-up of every role dropped: what waits is found by looking")
 def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -> None:
     async def submit(client: Client) -> None:
         for _ in range(fault.size(short=4, full=60)):
@@ -93,10 +96,10 @@ def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -
 
     async def main(it: Plant) -> tuple[Verdict, int]:
         async with AsyncExitStack() as stack:
-            every = [await stack.enter_async_context(Deafener(it.redis.url, fault.choices())) for _ in range(2)]
-            it.start("orchestrator", ready=False)
-            for each in every:
-                it.start("worker", ready=False, STORE=each.url)
+            kinds = ("orchestrator", "worker", "worker")
+            every = [await stack.enter_async_context(Deafener(it.redis.url, fault.choices())) for _ in kinds]
+            for kind, each in zip(kinds, every, strict=True):
+                it.start(kind, ready=False, STORE=each.url)
             for role in it.roles:
                 await asyncio.to_thread(role.ready)
             client = await stack.enter_async_context(it.client())

@@ -23,8 +23,8 @@ from tests.faults.table import Fault
 from tests.waiting import until
 
 ROLES = ("orchestrator", "orchestrator", "worker", "worker", "api")
-END_SECONDS = (90, 600)
-"""In `make test`, and in `make faults`: where one call in ten breaks a connection, all that is left is patience."""
+END_SECONDS = (90, 180)
+"""In `make test`, and in `make faults`, where there is more to do and one call in ten breaks a connection."""
 DOCUMENTS = [
     works.diamond(),
     works.fan(10),
