@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import stat
+from contextlib import suppress
 
 import psutil
 
@@ -27,6 +28,16 @@ def below(up: Started) -> list[psutil.Process]:
     return psutil.Process(up.process.pid).children(recursive=True)
 
 
+def living(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Without those that are dead and that nobody has asked about."""
+    found = []
+    for each in processes:
+        with suppress(psutil.NoSuchProcess):  # also one that ends while it is looked at
+            if each.status() != psutil.STATUS_ZOMBIE:
+                found.append(each)
+    return found
+
+
 def role(up: Started, name: str) -> psutil.Process:
     return next(each for each in below(up) if each.cmdline()[1:4] == ["-m", "penstock", name])
 
@@ -41,7 +52,7 @@ def test_a_workflow_runs_and_is_there_after_the_next_start():
             processes = below(up)
             assert up.terminate() == 0
             assert "stopped; the data stay in .penstock" in up.output
-            assert not [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+            assert not living(processes)
         with started("up", *SMALL, cwd=folder, env=ALONE) as up:
             again = asked(f"{address_of(up)}/api/v1/executions/{ended['execution_id']}")
             assert again["nodes"]["a"]["output"] == {"text": "hello"}
@@ -69,7 +80,7 @@ def test_nothing_is_left_when_it_is_killed(tmp_path):
         assert len(processes) > 3
         up.process.send_signal(signal.SIGKILL)
         up.ends()
-        until_now(lambda: not [it for it in processes if it.is_running() and it.status() != psutil.STATUS_ZOMBIE])
+        until_now(lambda: not living(processes))
 
 
 def test_a_handler_that_cannot_be_imported_is_told(tmp_path):

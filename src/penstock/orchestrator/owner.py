@@ -27,6 +27,11 @@ PROOF_SECONDS = 10.0
 
 A store of its own (Redis) may have gone back in time without a broken connection; then the position is wrong as well.
 """
+REST_SECONDS, REST_NODES = 15.0, 100
+"""What nothing has happened to for this long, or up to twice as long, leaves memory: its next event loads it again.
+
+Not what has more nodes than this: loading them would cost more than it saves.
+"""
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
 """Events that an execution may get before anything of it was committed; one that is cancelled then ends unbegun."""
 UNREADABLE_SECONDS = 60.0
@@ -57,6 +62,9 @@ class PartitionOwner:
         self._loader = Loader(stores, plans)
         self._position = lease.position
         self._cache: dict[str, Execution] = {}
+        self._resting: dict[str, Execution] = {}
+        """What nothing has happened to lately."""
+        self._rest_at = stores.hot.now() + REST_SECONDS
         self._continue: set[str] = set()
         self._batch: dict[str, Execution] = {}
         self._wrecks: dict[str, Wreck] = {}
@@ -92,6 +100,7 @@ class PartitionOwner:
 
     async def _advance(self) -> None:
         """Decide what has come. It is written at once, or when the commit under way has landed."""
+        await self._let_go_in_time()
         events = await self._next_events()
         self._deciding = True
         try:
@@ -101,6 +110,17 @@ class PartitionOwner:
                 await self._commit_batch()
         finally:
             self._deciding = False
+
+    async def _let_go_in_time(self) -> None:
+        """Many executions only wait, for hours perhaps, and those that go on are slower among them."""
+        if self._hot.now() < self._rest_at:
+            return
+        await self._commit_batch()
+        await self._committer.settle()  # whatever is loaded again must be what was decided here
+        large = {name: execution for name, execution in self._cache.items() if len(execution.runs) > REST_NODES}
+        self._resting = {name: execution for name, execution in self._cache.items() if name not in large}
+        self._cache = large
+        self._rest_at = self._hot.now() + REST_SECONDS
 
     def retire(self) -> None:
         """Begin nothing new. Once it `is_at_rest`, `run` may be cancelled and nothing is lost."""
@@ -187,6 +207,9 @@ class PartitionOwner:
         """Everything that these events concern and that isn't in memory."""
         cache = self._cache
         missing = {event.execution_id for _, event in events if event.execution_id not in cache}
+        if self._resting:
+            cache.update((name, self._resting.pop(name)) for name in missing & self._resting.keys())
+            missing.difference_update(cache)
         missing.difference_update(self._wrecks)
         if self._unreadable:
             self._unreadable = {name: until for name, until in self._unreadable.items() if until > now}

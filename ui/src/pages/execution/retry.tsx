@@ -1,5 +1,5 @@
 // A retry is looked at before it is made: the server says what would run again, the graph shows it.
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { RotateCcw } from 'lucide-react';
 import { useMemo } from 'react';
 import { type RetryPlan, retry } from '../../api/calls';
@@ -45,10 +45,13 @@ export function useRetryPlan(run: Run, wanted: boolean): Preview {
 export function RetryBar({ run, plan: { plan, error } }: { run: Run; plan: Preview }) {
   const [, change] = useQueryString();
   const choice = useChoice();
+  const queries = useQueryClient();
   const close = () => change({ retry: null, from: null, 'run-version': null });
   const making = useMutation({
     mutationFn: () => retry(run.execution.execution_id, choice, false),
     onSuccess: (made) => {
+      // or whoever comes back within a second is shown it as it was, without the way to its retry
+      void queries.invalidateQueries({ queryKey: ['execution', run.execution.execution_id], exact: true });
       toast(`Retried: ${made.runs.length} nodes run again, ${made.keeps.length} are kept.`);
       if (made.execution_id) navigate(paths.execution(made.execution_id));
     },

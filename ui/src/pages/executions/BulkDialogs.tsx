@@ -26,7 +26,9 @@ function useSteering(action: 'cancel' | 'retry', said: string, { onClose, onDone
       onClose();
     },
     onError: toastError,
-    onSettled: () => void queries.invalidateQueries({ queryKey: ['executions'] }),
+    onSettled: () => {
+      for (const noun of ['executions', 'execution']) void queries.invalidateQueries({ queryKey: [noun] });
+    },
   });
 }
 
