@@ -31,6 +31,11 @@ GUARDS = [
         "tests/orchestrator/test_committer.py",
     ),
     Guard(
+        "nothing leaves memory before what was decided has landed", "orchestrator/owner.py",
+        "        await self._committer.settle()  # whatever is loaded again must be what was decided here\n", "",
+        "tests/orchestrator/test_resting.py",
+    ),
+    Guard(
         "a rebuilt execution is in a new generation", "orchestrator/rebuild.py",
         "begin_generation(stored.record, stored.runs.values(), stored.last_seq, generation, now)",
         "begin_generation(stored.record, stored.runs.values(), stored.last_seq, stored.record.generation, now)",

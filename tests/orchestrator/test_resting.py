@@ -77,24 +77,25 @@ def test_nothing_leaves_memory_before_what_was_decided_has_landed(monkeypatch: p
     async def scenario() -> None:
         desk = Desk()
         owner = await desk.own()
-        for _ in range(2):
-            await desk.start(diamond())
-        lands, commit = asyncio.Event(), desk.stores.hot.commit
+        may_land, commit = asyncio.Semaphore(0), desk.stores.hot.commit
 
         async def slow(it: Commit) -> None:
-            await lands.wait()
+            await may_land.acquire()
             await commit(it)
 
         monkeypatch.setattr(desk.stores.hot, "commit", slow)
-        await owner._advance()
+        for _ in range(2):  # the second batch is decided while the first is being written
+            await desk.start(diamond())
+            await desk.start(diamond())
+            await owner._advance()
         desk.now += REST_SECONDS
         resting = asyncio.create_task(owner._let_go_in_time())
-        await let_others_run()
-        assert not resting.done()
-        assert len(owner._cache) == 2
-        lands.set()
+        for landed in range(2):
+            await let_others_run()
+            assert len(desk.changes) == landed
+            assert len(owner._cache) == 4
+            may_land.release()
         await resting
-        assert len(owner._resting) == 2
-        assert desk.changes, "they landed first"
+        assert (len(desk.changes), len(owner._resting)) == (2, 4)
 
     asyncio.run(scenario())

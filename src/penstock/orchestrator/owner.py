@@ -208,8 +208,9 @@ class PartitionOwner:
         cache = self._cache
         missing = {event.execution_id for _, event in events if event.execution_id not in cache}
         if self._resting:
-            cache.update((name, self._resting.pop(name)) for name in missing & self._resting.keys())
-            missing.difference_update(cache)
+            woken = [name for name in missing if name in self._resting]
+            cache.update((name, self._resting.pop(name)) for name in woken)
+            missing.difference_update(woken)
         missing.difference_update(self._wrecks)
         if self._unreadable:
             self._unreadable = {name: until for name, until in self._unreadable.items() if until > now}
