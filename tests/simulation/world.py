@@ -17,7 +17,7 @@ from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted, ResumeRequested
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, Retryable, Terminal
-from penstock.orchestrator import checkpointer
+from penstock.orchestrator import checkpointer, owner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
 from penstock.orchestrator.service import Orchestrator
@@ -37,8 +37,8 @@ PATIENCE_SECONDS = 240.0
 SETTLE_SECONDS = 20.0
 STEP_SECONDS = 2.0
 LOSS_RATE = 0.3
-CHECKPOINT_SECONDS = 2.0
-"""Few owners live for as long as it takes in earnest."""
+CHECKPOINT_SECONDS, REST_SECONDS = 2.0, 0.3
+"""Few owners live for as long as these take in earnest."""
 SETTINGS = Settings.load({"worker_concurrency": 3}, environ={})
 RULES = ["all_success"] * 6 + ["none_failed", "all_done", "one_success", "one_failed"]
 
@@ -266,11 +266,12 @@ def simulate(seed: int, rate: float = 0.04, *, split: bool = False) -> tuple[lis
             world.faults[name] = getattr(world.metrics, name)
         return found, world.faults
 
-    level, seconds = logging.getLogger("penstock").level, checkpointer.CHECKPOINT_SECONDS
+    level = logging.getLogger("penstock").level
+    seconds = checkpointer.CHECKPOINT_SECONDS, owner.REST_SECONDS
     logging.getLogger("penstock").setLevel(logging.CRITICAL)
-    checkpointer.CHECKPOINT_SECONDS = CHECKPOINT_SECONDS
+    checkpointer.CHECKPOINT_SECONDS, owner.REST_SECONDS = CHECKPOINT_SECONDS, REST_SECONDS
     try:
         return run_jumping(work)
     finally:
         logging.getLogger("penstock").setLevel(level)
-        checkpointer.CHECKPOINT_SECONDS = seconds
+        checkpointer.CHECKPOINT_SECONDS, owner.REST_SECONDS = seconds
