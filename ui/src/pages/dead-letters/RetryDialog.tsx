@@ -33,7 +33,8 @@ export function RetryDialog({ letters, onClose, onDone }: Props) {
     onError: toastError,
     onSuccess: (done) => {
       report(done);
-      for (const noun of ['letters', 'executions', 'execution', 'stats']) void queries.invalidateQueries({ queryKey: [noun] });
+      for (const noun of ['letters', 'executions', 'execution', 'stats'])
+        void queries.invalidateQueries({ queryKey: [noun] });
       onDone();
     },
   });
