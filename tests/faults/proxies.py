@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from contextlib import suppress
 from typing import Any, Self
 from urllib.parse import urlsplit, urlunsplit
 
 import hiredis
 
+from penstock.stores.redis.scripts import script
 from tests.waiting import until
 
 READ_BYTES = 1 << 16
@@ -86,6 +88,11 @@ class Proxy:
 
 
 class RedisProxy(Proxy):
+    def __init__(self, url: str, choose: random.Random) -> None:
+        super().__init__(url, choose)
+        self.acquired: Counter[bytes] = Counter()
+        self.late_commits = 0
+
     async def _serve(
         self,
         reader: asyncio.StreamReader,
@@ -99,10 +106,11 @@ class RedisProxy(Proxy):
             parser.feed(data)
             while (call := parser.gets()) is not False:
                 self.calls += 1
+                self.acquired[_key_of(call, "acquire")] += 1
                 is_struck = self._is_struck()
                 if is_struck and call[0] not in NEVER_LATE and self._choose.random() < 0.5:
                     writer.transport.abort()
-                    await self._hold_back()
+                    await self._hold_back(_key_of(call, "commit"))
                     await self._make(call, answers, upstream)
                     self.late += 1
                     return
@@ -117,11 +125,24 @@ class RedisProxy(Proxy):
         """The call, and its answer as it came."""
         return await exchange(call, answers, upstream)
 
-    async def _hold_back(self) -> None:
-        """Until the role, on another connection, has made some calls; or for a while, if it has nothing to do."""
-        enough = self.calls + CALLS_BEFORE_A_LATE_ONE
+    async def _hold_back(self, lease: bytes) -> None:
+        """Until the role, on another connection, has made some calls; or for a while, if it has nothing to do.
+
+        A commit waits until its partition has been taken again: who lost its answer has read the store by then.
+        """
+        before = self.acquired[lease]
         with suppress(AssertionError):
+            if lease:
+                await until(lambda: self.acquired[lease] > before, "it is owned again", seconds=LATEST_SECONDS)
+                self.late_commits += 1
+            enough = self.calls + CALLS_BEFORE_A_LATE_ONE
             await until(lambda: self.calls >= enough, "the role goes on", seconds=LATEST_SECONDS)
+
+
+def _key_of(call: list[bytes], name: str) -> bytes:
+    """Of a call of this script; empty for any other."""
+    is_it = call[0] in (b"EVALSHA", b"EVAL") and call[1].decode() in (script(name).digest, script(name).source)
+    return call[3] if is_it else b""
 
 
 async def exchange(call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
