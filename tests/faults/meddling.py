@@ -9,17 +9,13 @@ from typing import Any
 
 import redis.asyncio as redis_client
 
-from penstock.stores.redis.scripts import Script, script
-from tests.faults.proxies import RedisProxy, exchange
+from penstock.stores.redis.scripts import script
+from tests.faults.proxies import RedisProxy, exchange, is_call_of
 
 TIMES = 10
 NOTHING = b"*-1\r\n"
 Place = tuple[bytes, bytes, bytes]
 """Inbox, stream, entry."""
-
-
-def _is_call_of(call: list[bytes], it: Script) -> bool:
-    return call[0] in (b"EVALSHA", b"EVAL") and call[1].decode() in (it.digest, it.source)
 
 
 class Repeater(RedisProxy):
@@ -40,9 +36,9 @@ class Repeater(RedisProxy):
         await self._direct.aclose()
 
     async def _make(self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
-        if _is_call_of(call, script("report")):
+        if is_call_of(call, script("report")):
             return await self._report(call, answers, upstream)
-        if _is_call_of(call, script("append")):
+        if is_call_of(call, script("append")):
             self._keep(call[3], call[5::2])
         elif call[0] == b"XADD" and call[1].endswith(b":inbox"):
             self._keep(call[1], call[4::2])

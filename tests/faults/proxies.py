@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import hiredis
 
-from penstock.stores.redis.scripts import script
+from penstock.stores.redis.scripts import Script, script
 from tests.waiting import until
 
 READ_BYTES = 1 << 16
@@ -139,10 +139,13 @@ class RedisProxy(Proxy):
             await until(lambda: self.calls >= enough, "the role goes on", seconds=LATEST_SECONDS)
 
 
+def is_call_of(call: list[bytes], it: Script) -> bool:
+    return call[0] in (b"EVALSHA", b"EVAL") and call[1].decode() in (it.digest, it.source)
+
+
 def _key_of(call: list[bytes], name: str) -> bytes:
     """Of a call of this script; empty for any other."""
-    is_it = call[0] in (b"EVALSHA", b"EVAL") and call[1].decode() in (script(name).digest, script(name).source)
-    return call[3] if is_it else b""
+    return call[3] if is_call_of(call, script(name)) else b""
 
 
 async def exchange(call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
