@@ -237,8 +237,13 @@ GUARDS = [
     ),
     Guard(
         "a Redis that is too old is refused", "stores/redis/server.py",
-        '        check_version(_fields(await self.main.ask("INFO", "server")))\n', "",
+        "        check_version(_fields(server))\n", "",
         "tests/redis/test_server.py",
+    ),
+    Guard(
+        "a server that isn't the master any more is not used as one", "stores/redis/wire.py",
+        "                    await _check_master(wire)\n", "                    pass\n",
+        "tests/redis/test_topologies.py -k demoted",
     ),
     Guard(
         "the settings of a Redis are looked at", "stores/redis/server.py",

@@ -25,6 +25,7 @@ from penstock.errors import SettingsError
 
 FILE_NAME = "penstock.toml"
 PREFIX = "PENSTOCK_"
+REDIS_SCHEMES = ("redis", "rediss", "redis+sentinel", "rediss+sentinel")
 OPENAI_URL = "https://api.openai.com/v1"
 
 KIB = 1024
@@ -179,7 +180,9 @@ class LlmProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Settings:
-    store: str = _setting("sqlite:///penstock.db", _url("sqlite", "memory", "redis", "rediss"))
+    store: str = _setting(
+        "sqlite:///penstock.db", _url("sqlite", "memory", "redis", "rediss", "redis+sentinel", "rediss+sentinel")
+    )
     database: str | None = _setting(None, _url("postgresql", "postgres"))
     partitions: int | None = _setting(None, _whole(1, 1024))
     retention_days: float = _setting(7.0, _number("days"))

@@ -41,12 +41,12 @@ def test_redis_7_and_valkey_8_are_the_oldest(info: dict[str, str], *, fine: bool
 
 
 def test_a_server_that_is_too_old_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def old(*_: object, **__: object) -> bytes:
-        return b"# Server\r\nredis_version:6.2.14\r\n"
+    async def old(*_: object, **__: object) -> list[bytes]:
+        return [b"# Server\r\nredis_version:6.2.14\r\n", b""]
 
     async def scenario() -> None:
         it = Server(redis_url())
-        monkeypatch.setattr(it.main, "call", old)
+        monkeypatch.setattr(it.main, "pipeline", old)
         with pytest.raises(SettingsError, match=r"Redis 6\.2\.14"):
             await it.open()
         await it.close()
@@ -173,7 +173,7 @@ def test_only_what_changes_nothing_is_asked_again_when_its_connection_breaks(*, 
 
     async def scenario() -> None:
         url = redis_url()
-        link, other = Link(parse(url)), Link(parse(url))
+        link, other = Link(parse(url).servers[0]), Link(parse(url).servers[0])
         mine = await link.call("CLIENT", "ID")
         call = link.ask if changes_nothing else link.call
         waiting = asyncio.create_task(call("BLPOP", "list", 60, seconds=60))
@@ -194,7 +194,7 @@ def test_only_what_changes_nothing_is_asked_again_when_its_connection_breaks(*, 
 
 def test_a_connection_that_breaks_again_and_again_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        link, calls = Link(parse(redis_url())), []
+        link, calls = Link(parse(redis_url()).servers[0]), []
 
         async def broken(*arguments: object, **_: object) -> None:
             calls.append(arguments)

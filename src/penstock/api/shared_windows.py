@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from penstock.api.limits import Entered, Windows
+from penstock.stores.redis.clients import async_client, close_client
 
 log = logging.getLogger("penstock.api")
 
@@ -39,10 +40,10 @@ class RedisWindows:
 
     @classmethod
     def at(cls, url: str) -> Self:
-        return cls(Redis.from_url(url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS))
+        return cls(async_client(url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS))
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await close_client(self._client)
 
     async def enter(self, key: str, limit: int, seconds: int, amount: int = 1) -> Entered:
         if self._clock() >= self._away_until:

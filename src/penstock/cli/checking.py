@@ -93,10 +93,10 @@ def _schema(connection: Any, found: list[Found]) -> Iterator[Check]:
 
 
 def _redis(store: str, found: Found | None) -> Iterator[Check]:
-    import redis
+    from penstock.stores.redis.clients import client as open_client
 
     options: dict[str, Any] = {"socket_timeout": TIMEOUT_SECONDS, "socket_connect_timeout": TIMEOUT_SECONDS}
-    with redis.Redis.from_url(store, decode_responses=True, **options) as client:
+    with open_client(store, decode_responses=True, **options) as client:
         yield _redis_version(client.info("server"))
         yield from _redis_settings(client)
         before = time.time()

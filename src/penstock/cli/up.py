@@ -21,7 +21,6 @@ EPILOG = """Examples:
   penstock up
   penstock up --workers 4 --orchestrators 3 --handlers handlers.py
   penstock up --store redis://localhost:6379/0 --database postgresql://localhost/penstock"""
-REDIS = ("redis://", "rediss://")
 
 
 @click.command(epilog=EPILOG)
@@ -87,10 +86,11 @@ def _own(folder: Path) -> Iterator[None]:
 def _environment(settings: Settings, folder: Path, supervisor: Supervisor, *, debug: bool) -> dict[str, str]:
     """Where the servers are, for every process. They are started here unless somebody named others."""
     from penstock.cli.migrate import run_migration
+    from penstock.config import REDIS_SCHEMES
     from penstock.local import PostgresServer, RedisServer
 
     store, database = settings.store, settings.database
-    if not store.startswith(REDIS):
+    if store.partition("://")[0] not in REDIS_SCHEMES:
         store = supervisor.start_server(RedisServer(folder / "redis"))
     if database is None:
         database = supervisor.start_server(PostgresServer(folder / "postgres"))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
-from penstock.config import Settings, hide_password
+from penstock.config import REDIS_SCHEMES, Settings, hide_password
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import SettingsError
 from penstock.orchestrator.plans import Plans
@@ -17,7 +17,6 @@ from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
 
 Handlers: TypeAlias = Callable[[], Mapping[str, HandlerDefaults]]
-SHARED = ("redis", "rediss")
 
 
 @asynccontextmanager
@@ -33,7 +32,7 @@ async def open_scaled(settings: Settings) -> AsyncIterator[Stores]:
 
 
 def check_shared(settings: Settings) -> None:
-    if settings.store.partition("://")[0] not in SHARED:
+    if settings.store.partition("://")[0] not in REDIS_SCHEMES:
         shown = hide_password(settings.store)
         raise SettingsError(
             f"the store {shown} is for one process, which 'penstock serve' is; for several set PENSTOCK_STORE=redis://…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from penstock.config import Settings, hide_password
+from penstock.config import REDIS_SCHEMES, Settings, hide_password
 from penstock.errors import SettingsError
 from penstock.stores.base import Stores
 
@@ -22,7 +22,7 @@ def open_stores(address: str, settings: Settings) -> Stores:
         # as SQLAlchemy has it: three slashes for a relative path, four for an absolute one
         path = Path(rest[1:])
         return SqliteStores(path, Path(settings.blobs) if settings.blobs else None)
-    if scheme in {"redis", "rediss", "unix"}:
+    if scheme in {*REDIS_SCHEMES, "unix"}:
         return _open_scaled(address, settings)
     shown = hide_password(address)
     raise SettingsError(f"the store {shown!r} can't be opened; use sqlite:///FILE, redis://… (or memory:// for tests)")

@@ -162,12 +162,12 @@ class ScaledStores:
         store_id, _, layout = (await fleet.ask("GET", keys.STORE)).decode().partition(" ")
         if store_id != self.cold.store_id:
             raise SettingsError(
-                f"Redis at {self.server.address} belongs to another Penstock database ({store_id}, and this one is "
+                f"Redis at {self.server.endpoints} belongs to another Penstock database ({store_id}, and this one is "
                 f"{self.cold.store_id}); use another database number (redis://…/1), or empty it if that store is gone"
             )
         if layout != str(keys.LAYOUT):
             raise SchemaMismatch(
-                f"Redis at {self.server.address} is laid out by another version of Penstock "
+                f"Redis at {self.server.endpoints} is laid out by another version of Penstock "
                 f"({layout or 'unknown'}; this one uses {keys.LAYOUT})"
             )
 

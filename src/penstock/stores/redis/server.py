@@ -1,6 +1,7 @@
-"""The Redis that a store is on: one server, or a cluster of which each partition is on one node.
+"""The Redis that a store is on: one server, the master that Sentinels name, or a cluster.
 
-`of(partition)` is the connection that everybody shares; whoever waits in a blocking call gets one of its own.
+Each partition is on one node of a cluster. `of(partition)` is the connection that everybody shares; whoever waits in a
+blocking call gets one of its own.
 """
 
 from __future__ import annotations
@@ -17,20 +18,27 @@ from redis.crc import key_slot
 from penstock.errors import SettingsError, StoreError, StoreUnavailable
 from penstock.stores.redis import keys
 from penstock.stores.redis.address import parse
+from penstock.stores.redis.sentinels import Sentinels
 from penstock.stores.redis.wire import Link, NotNow
 
 log = logging.getLogger("penstock.stores")
 
 PULSE_SECONDS = 1.0
 SILENT_SECONDS = 3.0
+ANSWER_SECONDS = 1.0
+"""A node that takes longer isn't waited for, where another one can answer."""
 FULL = 0.95
 """Of the memory that Redis may use: from here on nothing new is accepted."""
 
 
 class Server:
     def __init__(self, url: str) -> None:
-        self.address = parse(url)
-        self.main = Link(self.address)
+        self.endpoints = parse(url)
+        self._sentinels = Sentinels(self.endpoints) if self.endpoints.sentinels else None
+        locate = self._sentinels.master if self._sentinels is not None else None
+        self._seeds = [Link(address, locate) for address in self.endpoints.servers]
+        self.main = self._seeds[0]
+        """The connection to the one server there is; of a cluster, to the node that answered last."""
         self.partitions = 1
         self._blocking: set[Link] = set()
         self._offset = time.time() - time.monotonic()
@@ -45,8 +53,14 @@ class Server:
 
     async def open(self) -> None:
         """Raises `StoreUnavailable`, or `SettingsError` for a server that can't be used."""
-        check_version(_fields(await self.main.ask("INFO", "server")))
-        self._is_cluster = _fields(await self.main.ask("INFO", "cluster")).get("cluster_enabled") == "1"
+        server, cluster = await self._first_answer([("INFO", "server"), ("INFO", "cluster")])
+        check_version(_fields(server))
+        self._is_cluster = _fields(cluster).get("cluster_enabled") == "1"
+        if len(self._seeds) > 1 and not self._is_cluster:
+            raise SettingsError(
+                f"the store names several servers, and Redis at {self.main.address} isn't part of a cluster; name one "
+                "server, or let Sentinels say which is the master: redis+sentinel://host:26379/mymaster/0"
+            )
         await self._check_settings()
         await self._beat()
         self._pulse = asyncio.create_task(self._beats())
@@ -55,8 +69,10 @@ class Server:
         if self._pulse is not None:
             self._pulse.cancel()
             await asyncio.wait((self._pulse,))
-        for link in [*self._blocking, *self._nodes.values(), self.main]:
+        for link in [*self._blocking, *self._nodes.values(), *self._seeds]:
             await link.close()
+        if self._sentinels is not None:
+            await self._sentinels.close()
 
     def of(self, partition: int) -> Link:
         return self._at(keys.lease(partition)) if self._is_cluster else self.main
@@ -69,28 +85,30 @@ class Server:
     @property
     def groups(self) -> Sequence[Sequence[int]]:
         """Partitions that one blocking call can wait for together: in a cluster, none with any other."""
-        return [[each] for each in range(self.partitions)] if self._is_cluster else [range(self.partitions)]
+        if self._is_cluster:
+            return [[partition] for partition in range(self.partitions)]
+        return [range(self.partitions)]
 
     def _at(self, key: str) -> Link:
         slot = key_slot(key.encode())
         for first, last, link in self._slots:
             if first <= slot <= last:
                 return link
-        raise StoreUnavailable(f"no node of the Redis cluster at {self.address} has slot {slot} now")
+        raise StoreUnavailable(f"no node of the Redis cluster at {self.endpoints} has slot {slot} now")
 
-    async def _look_around(self) -> None:
+    def _read_slots(self, reply: Sequence[Any]) -> None:
         """Which node has what. Asked all the time: whoever went to the wrong one tries again by itself."""
         slots: list[tuple[int, int, Link]] = []
-        (found,) = await self._first_that_answers([("CLUSTER", "SLOTS")])
-        for first, last, (host, port, *_), *_ in found:
-            node = ((host or b"").decode() or self.address.host, int(port))
+        for first, last, (host, port, *_), *_ in reply:
+            # a node that doesn't know its own address leaves it out: then it is the one that we asked
+            node = ((host or b"").decode() or self.main.address.host, int(port))
             if node not in self._nodes:
-                self._nodes[node] = Link(self.address.at(*node))
+                self._nodes[node] = Link(self.endpoints.servers[0].at(*node))
             slots.append((int(first), int(last), self._nodes[node]))
         self._slots = slots
 
     def blocking(self, partition: int) -> Link:
-        link = Link(self.of(partition).address)
+        link = self.of(partition).twin()
         self._blocking.add(link)
         return link
 
@@ -104,16 +122,17 @@ class Server:
 
     def check_open(self) -> None:
         """Raises `StoreUnavailable` if Redis is known to be away, full or read-only."""
-        if self.main.failed is not None:
+        # of a cluster any node will do: what one of them can't do now is done when another has taken its place
+        if not self._is_cluster and self.main.failed is not None:
             raise self.main.failed
         if time.monotonic() - self._heard_at > SILENT_SECONDS:
-            raise StoreUnavailable(f"Redis at {self.address} hasn't answered for {SILENT_SECONDS:g} s")
+            raise StoreUnavailable(f"Redis at {self.endpoints} hasn't answered for {SILENT_SECONDS:g} s")
         if self._is_full:
             raise StoreUnavailable(
-                f"Redis at {self.address} is out of memory; nothing new is accepted until some is free"
+                f"Redis at {self.endpoints} is out of memory; nothing new is accepted until some is free"
             )
         if self._refuses_writes:
-            raise StoreUnavailable(f"Redis at {self.address} takes no writes now: {self._refuses_writes}")
+            raise StoreUnavailable(f"Redis at {self.endpoints} takes no writes now: {self._refuses_writes}")
 
     async def _beats(self) -> None:
         while True:
@@ -122,36 +141,69 @@ class Server:
             await asyncio.sleep(PULSE_SECONDS)
 
     async def _beat(self) -> None:
+        if self._sentinels is not None:
+            await self._follow_master(self._sentinels)
+        calls: list[tuple[Any, ...]] = [("TIME",), ("INFO", "memory")]
+        if self._is_cluster:
+            calls += [("CLUSTER", "INFO"), ("CLUSTER", "SLOTS")]
         before = time.monotonic()
-        clock, memory = await self._first_that_answers([("TIME",), ("INFO", "memory")])
+        clock, memory, *cluster = await self._first_answer(calls)
         after = time.monotonic()
         self._heard_at = after
-        if self._is_cluster:
-            await self._look_around()
         self._offset = int(clock[0]) + int(clock[1]) / 1e6 - (before + after) / 2
         used = _fields(memory)
-        most = int(used.get("maxmemory", "0"))
-        self._is_full = bool(most) and int(used.get("used_memory", "0")) > FULL * most
+        memory_max = int(used.get("maxmemory", "0"))
+        self._is_full = bool(memory_max) and int(used.get("used_memory", "0")) > FULL * memory_max
+        if cluster:
+            self._read_slots(cluster[1])
         self._refuses_writes = await self._refusal()
+
+    async def _follow_master(self, sentinels: Sentinels) -> None:
+        """Leave a master that was replaced: it may still take writes on its side of a split network."""
+        with contextlib.suppress(StoreUnavailable):  # then the master is the one that is known
+            master = await sentinels.master()
+            for link in (self.main, *self._blocking):
+                if link.is_open and link.address != master:
+                    log.warning("Redis: the Sentinels name %s as master now, not %s", master, link.address)
+                    link.abort()
 
     async def _refusal(self) -> str:
         """Why it takes no writes, as a replica doesn't; found by one that changes nothing, and needs no memory."""
         try:
-            await self.fleet.ask("HDEL", keys.BEATS, "")
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self.fleet.ask("HDEL", keys.BEATS, "")
         except NotNow as error:
-            return error.text
+            # of a cluster: the node has changed, and the next beat knows which it is
+            return "" if error.code in ("MOVED", "ASK", "TRYAGAIN") else error.text
+        except TimeoutError:
+            pass  # whoever needs that node finds out for itself
         return ""
 
-    async def _first_that_answers(self, calls: list[tuple[Any, ...]]) -> list[Any]:
-        """The node that the URL names, or another of its cluster."""
-        others = list(self._nodes.values())
-        for link in (self.main, *others):
+    async def _first_answer(self, calls: list[tuple[Any, ...]]) -> list[Any]:
+        """Of the node that answered last, or of any other that the URL names or the cluster has.
+
+        A node that is cut off from most of the cluster says so (`cluster_state:fail`); then another one is asked.
+        """
+        links = dict.fromkeys((self.main, *self._seeds, *self._nodes.values()))
+        if len(links) == 1:
+            return await self.main.pipeline(calls)
+        second_best: tuple[Link, list[Any]] | None = None
+        reasons: list[str] = []
+        for link in links:
             try:
-                return await link.pipeline(calls)
-            except StoreUnavailable:
-                if not others:
-                    raise
-        raise StoreUnavailable(f"no node of the Redis cluster at {self.address} answers")
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    answers = await link.pipeline(calls)
+            except (StoreUnavailable, TimeoutError) as error:
+                reasons.append(str(error) or f"Redis at {link.address} doesn't answer")
+                continue
+            if ("CLUSTER", "INFO") not in calls or _fields(answers[2]).get("cluster_state") == "ok":
+                self.main = link
+                return answers
+            second_best = second_best or (link, answers)
+        if second_best is None:
+            raise StoreUnavailable(f"no node of the Redis cluster at {self.endpoints} answers: {'; '.join(reasons)}")
+        self.main, answers = second_best
+        return answers
 
     async def _check_settings(self) -> None:
         try:
@@ -164,14 +216,15 @@ class Server:
             return
         if found and found[1] != b"noeviction":
             raise SettingsError(
-                f"Redis at {self.address} has maxmemory-policy {found[1].decode()}, which throws data away; "
+                f"Redis at {self.endpoints} has maxmemory-policy {found[1].decode()}, which throws data away; "
                 "set it to noeviction"
             )
         if kept and kept[1] != b"yes":
             log.warning(
                 "Redis at %s doesn't write an append-only file: after a crash of it, executions are built again from "
-                "PostgreSQL, and steps since their last checkpoint run again (appendonly yes keeps them)", self.address,
-            )  # fmt: skip
+                "PostgreSQL, and steps since their last checkpoint run again (appendonly yes keeps them)",
+                self.endpoints,
+            )
 
 
 def check_version(info: dict[str, str]) -> None:

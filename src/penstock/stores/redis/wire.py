@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import hiredis
 
@@ -30,6 +30,7 @@ AWAY = (
 """Replies that say: not now. Everything else is about what was asked."""
 _NOTHING = object()
 T = TypeVar("T")
+Locate: TypeAlias = "Callable[[], Awaitable[Address]]"
 
 
 class Refused(StoreError):
@@ -139,8 +140,10 @@ def _fail(future: asyncio.Future[Any], error: StoreError) -> None:
 class Link:
     """A connection that is made again after it broke."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, locate: Locate | None = None) -> None:
+        """`locate` says where the master is now, before each connection; `address` is then its last answer."""
         self.address = address
+        self._locate = locate
         self._wire: Wire | None = None
         self._connecting: asyncio.Task[Wire] | None = None
         self.failed: StoreUnavailable | None = None
@@ -149,6 +152,15 @@ class Link:
     @property
     def is_open(self) -> bool:
         return self._wire is not None and self._wire.is_open
+
+    def twin(self) -> Link:
+        """Another connection to the same place."""
+        return Link(self.address, self._locate)
+
+    def abort(self) -> None:
+        """End the connection; the next call makes a new one."""
+        if self._wire is not None:
+            self._wire.abort()
 
     async def call(self, *arguments: Any, seconds: float = CALL_SECONDS) -> Any:
         wire = self._wire
@@ -195,7 +207,11 @@ class Link:
     async def _open(self) -> Wire:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
+                if self._locate is not None:
+                    self.address = await self._locate()
                 wire = await _again(lambda: _connected(self.address))
+                if self._locate is not None:
+                    await _check_master(wire)
         except (OSError, TimeoutError, StoreError) as error:  # also what it says to a greeting: not now, or not to you
             reason = str(error) or "it doesn't answer"
             self.failed = StoreUnavailable(f"Redis at {self.address} can't be reached: {reason}")
@@ -218,6 +234,14 @@ async def _again(call: Callable[[], Awaitable[T]]) -> T:
         with suppress(Broken):
             return await call()
     return await call()
+
+
+async def _check_master(wire: Wire) -> None:
+    """A server that was demoted a moment ago may still be named as master."""
+    role = await wire.call("ROLE")
+    if role[0] != b"master":
+        wire.abort()
+        raise StoreUnavailable(f"it is a {role[0].decode()}, not the master")
 
 
 async def _connected(address: Address) -> Wire:
