@@ -7,12 +7,12 @@ import pytest
 from penstock.engine.events import Blob
 from penstock.errors import StoreError
 from penstock.stores.base import Stores
-from tests.contract.suite import on_every_store
+from tests.contract.suite import on_every_blob_store
 
 VALUES = (b"", b"{}", bytes(range(256)), b"x" * 5_000_000)
 
 
-@on_every_store
+@on_every_blob_store
 async def test_a_value_comes_back_as_it_was_put(stores: Stores) -> None:
     blobs = [await stores.blobs.put(value) for value in VALUES]
     assert [blob.size for blob in blobs] == [len(value) for value in VALUES]
@@ -20,7 +20,7 @@ async def test_a_value_comes_back_as_it_was_put(stores: Stores) -> None:
     assert [await stores.blobs.get(blob) for blob in blobs] == list(VALUES)
 
 
-@on_every_store
+@on_every_blob_store
 async def test_a_value_may_be_put_by_many_at_once(stores: Stores) -> None:
     """A fan of nodes with the same large output does this."""
     for round_number in range(10):
@@ -29,13 +29,13 @@ async def test_a_value_may_be_put_by_many_at_once(stores: Stores) -> None:
         assert [await stores.blobs.get(blob) for blob in blobs] == [value] * 8
 
 
-@on_every_store
+@on_every_blob_store
 async def test_a_missing_value_is_a_store_error_that_names_it(stores: Stores) -> None:
     with pytest.raises(StoreError, match="abcdef"):
         await stores.blobs.get(Blob("abcdef", 3))
 
 
-@on_every_store
+@on_every_blob_store
 async def test_a_deleted_value_is_gone_and_can_be_deleted_again(stores: Stores) -> None:
     kept, dropped = await stores.blobs.put(b"kept"), await stores.blobs.put(b"dropped")
     for _ in range(2):

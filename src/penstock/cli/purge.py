@@ -64,7 +64,7 @@ def _purge(settings: Settings, before: float, *, in_file: bool, dry_run: bool) -
 
     scheme, _, rest = settings.store.partition("://")
     if settings.database is not None and not in_file:
-        return hide_password(settings.database), _in_database(settings.database, before, dry_run=dry_run)
+        return hide_password(settings.database), _in_database(settings, before, dry_run=dry_run)
     from penstock.errors import SettingsError
 
     if scheme != "sqlite":
@@ -75,15 +75,17 @@ def _purge(settings: Settings, before: float, *, in_file: bool, dry_run: bool) -
     return settings.store, purge_file(Path(rest[1:]), before, blobs=blobs, dry_run=dry_run)._asdict()
 
 
-def _in_database(database: str, before: float, *, dry_run: bool) -> dict[str, int]:
+def _in_database(settings: Settings, before: float, *, dry_run: bool) -> dict[str, int]:
     from penstock.errors import SettingsError
+    from penstock.stores.object_blobs import ObjectBlobs
 
     try:
         from penstock.stores.postgres.purging import purge as purge_database
     except ModuleNotFoundError as error:
         raise SettingsError(f"PostgreSQL needs {error.name}; pip install 'penstock[scale]' brings it") from None
 
-    gone = purge_database(database, before, dry_run=dry_run)
+    objects = ObjectBlobs(settings.blobs) if settings.blobs else None
+    gone = purge_database(str(settings.database), before, objects=objects, dry_run=dry_run)
     names = ("executions",) if dry_run else ("executions", "letters", "blobs")
     return {name: getattr(gone, name) for name in names}
 

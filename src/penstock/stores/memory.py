@@ -12,7 +12,7 @@ from typing import Any
 from penstock.engine.events import AnyEvent
 from penstock.errors import Fenced
 from penstock.stores import codec
-from penstock.stores.base import Commit, Lease, Stored, partition_of
+from penstock.stores.base import BlobStore, Commit, Lease, Stored, partition_of
 from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.inbox import Inbox
 from penstock.stores.memory_cold import MemoryColdStore
@@ -168,11 +168,11 @@ class _LeasedQueue(MemoryTaskQueue):
 class MemoryStores:
     split = events = None
 
-    def __init__(self, clock: Callable[[], float], partitions: int = 1) -> None:
+    def __init__(self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None) -> None:
         self.hot = MemoryHotStore(clock, partitions)
         self.queue = self.hot.queue
         self.cold = MemoryColdStore(self.hot)
-        self.blobs = MemoryBlobs()
+        self.blobs: BlobStore = blobs or MemoryBlobs()
 
     async def open(self) -> None:
         """It is."""

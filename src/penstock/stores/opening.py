@@ -8,6 +8,7 @@ from pathlib import Path
 from penstock.config import REDIS_SCHEMES, Settings, hide_password
 from penstock.errors import SettingsError
 from penstock.stores.base import Stores
+from penstock.stores.object_blobs import ObjectBlobs, is_object_store
 
 
 def open_stores(address: str, settings: Settings) -> Stores:
@@ -15,12 +16,15 @@ def open_stores(address: str, settings: Settings) -> Stores:
     if scheme == "memory":
         from penstock.stores.memory import MemoryStores  # noqa: PLC0415 -- each address pays for its own store only
 
-        return MemoryStores(time.time)
+        objects = ObjectBlobs(str(settings.blobs)) if is_object_store(settings.blobs) else None
+        return MemoryStores(time.time, blobs=objects)
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
         from penstock.stores.sqlite import SqliteStores  # noqa: PLC0415
 
         # as SQLAlchemy has it: three slashes for a relative path, four for an absolute one
         path = Path(rest[1:])
+        if is_object_store(settings.blobs):
+            return SqliteStores(path, objects=ObjectBlobs(str(settings.blobs)))
         return SqliteStores(path, Path(settings.blobs) if settings.blobs else None)
     if scheme in {*REDIS_SCHEMES, "unix"}:
         return _open_scaled(address, settings)

@@ -10,9 +10,10 @@ from penstock.config import Settings, hide_password
 from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import SchemaMismatch, SettingsError, StoreUnavailable
-from penstock.stores.base import Stored
+from penstock.stores.base import BlobStore, Stored
+from penstock.stores.object_blobs import ObjectBlobs, is_object_store
 from penstock.stores.partial import history_of
-from penstock.stores.postgres.blobs import PostgresBlobs
+from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.database import Row
 from penstock.stores.records import CountRow, Counts, ExecutionRow, FeedPart, Place, Search, Window
@@ -136,8 +137,11 @@ class ScaledStores:
                 f"the store {hide_password(store)} needs a PostgreSQL beside it: set PENSTOCK_DATABASE=postgresql://…"
             )
         self.server = Server(store)
-        self.cold = ScaledColdStore(settings.database, partitions=settings.partitions)
-        self.blobs = PostgresBlobs(self.cold.database)
+        self.objects = _objects(settings.blobs)
+        self.cold = ScaledColdStore(settings.database, partitions=settings.partitions, objects=self.objects)
+        self.blobs: BlobStore = PostgresBlobs(self.cold.database)
+        if self.objects is not None:
+            self.blobs = ReferencedObjects(self.cold.database, self.objects)
 
     async def open(self) -> None:
         """Raises `StoreUnavailable`, `SettingsError` or `SchemaMismatch`, with what to do."""
@@ -145,6 +149,8 @@ class ScaledStores:
             await self.cold.open()
             await self.server.open()
             await self._claim()
+            if self.objects is not None:
+                await self.objects.check()
         except BaseException:
             await self.close()
             raise
@@ -176,3 +182,15 @@ class ScaledStores:
             await self.queue.close()
         await self.server.close()
         await self.cold.close()
+
+
+def _objects(blobs: str | None) -> ObjectBlobs | None:
+    """Where PENSTOCK_BLOBS says that large values are; None: in PostgreSQL."""
+    if blobs is None:
+        return None
+    if not is_object_store(blobs):
+        raise SettingsError(
+            f"PENSTOCK_BLOBS is the folder {blobs!r}, which other machines don't see; with Redis, large values are in "
+            "PostgreSQL (leave it out) or in an object store (s3://bucket/folder)"
+        )
+    return ObjectBlobs(blobs)

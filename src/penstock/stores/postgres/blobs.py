@@ -6,15 +6,20 @@ import hashlib
 
 from penstock.engine.events import Blob
 from penstock.errors import StoreError
+from penstock.stores.object_blobs import ObjectBlobs
 from penstock.stores.postgres.database import Database
 
+NO_DATA = b""
+"""What stands in the row of a value that is in an object store."""
 TOUCH_SECONDS = 3600.0
 """A value that is put again is noted as used, at most so often."""
 NOW = "extract(epoch FROM clock_timestamp())"
 PUT = f"""
     INSERT INTO blobs (key, used_at, data) VALUES (%s, {NOW}, %b)
-    ON CONFLICT (key) DO UPDATE SET used_at = excluded.used_at
+    ON CONFLICT (key) DO UPDATE SET used_at = excluded.used_at,
+        data = CASE WHEN octet_length(blobs.data) = 0 THEN excluded.data ELSE blobs.data END
       WHERE blobs.used_at < excluded.used_at - {TOUCH_SECONDS}
+        OR (octet_length(blobs.data) = 0 AND octet_length(excluded.data) > 0)
 """  # noqa: S608 -- our own words
 
 
@@ -32,7 +37,36 @@ class PostgresBlobs:
         rows = await self._database.rows("SELECT data FROM blobs WHERE key = %s", (blob.key,))
         if not rows:
             raise StoreError(f"the blob {blob.key} is gone from {self._database.where}")
-        return bytes(rows[0][0])
+        data = bytes(rows[0][0])
+        if not data and blob.size:
+            raise StoreError(f"the blob {blob.key} is in an object store; set PENSTOCK_BLOBS as it was when it was put")
+        return data
 
     async def delete(self, blob: Blob) -> None:
         await self._database.change("DELETE FROM blobs WHERE key = %s", (blob.key,))
+
+
+class ReferencedObjects:
+    """Large values in an object store, with a row for each in PostgreSQL: so retention knows which are used.
+
+    The row comes first and the object second. Retention deletes an object while it has locked its row, so a value that
+    is put again at the same time waits for that, and is written after it.
+    """
+
+    def __init__(self, database: Database, objects: ObjectBlobs) -> None:
+        self._database, self._objects = database, objects
+        self._before = PostgresBlobs(database)
+        """Where values are from before there was an object store."""
+
+    async def put(self, data: bytes) -> Blob:
+        key = hashlib.sha256(data).hexdigest()
+        await self._database.change(PUT, (key, NO_DATA))
+        return await self._objects.put(data)
+
+    async def get(self, blob: Blob) -> bytes:
+        data = await self._objects.find(blob)
+        return await self._before.get(blob) if data is None else data
+
+    async def delete(self, blob: Blob) -> None:
+        await self._objects.delete(blob)
+        await self._before.delete(blob)

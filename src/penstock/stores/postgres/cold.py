@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.errors import SchemaMismatch, SettingsError
+from penstock.stores.object_blobs import ObjectBlobs
 from penstock.stores.postgres.books import PostgresBooks
 from penstock.stores.postgres.copying import PostgresCopies
 from penstock.stores.postgres.counting import PostgresCounts
@@ -18,8 +19,14 @@ class PostgresColdStore(
 ):
     """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `split.ColdSide`."""
 
-    def __init__(self, database_url: str, *, partitions: int | None = None) -> None:
-        """`partitions`: how many there should be; None takes what the database has."""
+    def __init__(
+        self, database_url: str, *, partitions: int | None = None, objects: ObjectBlobs | None = None
+    ) -> None:
+        """`partitions`: how many there should be; None takes what the database has.
+
+        `objects`: where large values are, if not in the database.
+        """
+        self.objects = objects
         self.database = Database(database_url)
         self._wanted = partitions
         self.store_id = ""

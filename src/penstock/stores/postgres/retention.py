@@ -38,7 +38,7 @@ DELETE_LABELS = """
 """
 UNUSED = "NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key)"
 OLDEST_RUNNING = "SELECT min(created_at) FROM executions WHERE state IN ('RUNNING', 'PAUSED')"
-DELETE_BLOBS = f"DELETE FROM blobs WHERE key = ANY(%b) AND used_at < %s AND {UNUSED} RETURNING octet_length(data)"  # noqa: S608
+DELETE_BLOBS = f"DELETE FROM blobs WHERE key = ANY(%b) AND used_at < %s AND {UNUSED} RETURNING key, octet_length(data)"  # noqa: S608
 SELECT_STRAYS = f"SELECT key FROM blobs WHERE used_at < %s AND {UNUSED} LIMIT %s"  # noqa: S608
 # the oldest stand first: when the first batch has none to delete, nor has the rest
 DELETE_LINES = """
@@ -76,8 +76,8 @@ async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> 
         if not any(created_at < before for _, _, created_at, _ in rows):
             break
         after = rows[-1][0]
-        gone.update(await _delete(database, [(n, labels) for n, labels, _, may_go in rows if may_go], before))
-    gone.update(await _delete_strays(database, before, batch))
+        gone.update(await _delete(store, [(n, labels) for n, labels, _, may_go in rows if may_go], before))
+    gone.update(await _delete_strays(store, before, batch))
     gone["lines"] = await _repeat(database, DELETE_LINES, (batch, before))
     gone["keys"] = await _repeat(database, DELETE_KEYS, (before - KEY_SECONDS, batch))
     return Purged(**gone)
@@ -91,18 +91,18 @@ async def would_go(store: PostgresColdStore, before: float) -> Purged:
     return Purged(executions[0][0], *blobs[0])
 
 
-async def _delete(database: Database, rows: list[Row], before: float) -> Counter[str]:
+async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> Counter[str]:
     gone = Counter[str]()
     if not rows:
         return gone
     numbers = [n for n, _ in rows]
-    async with database.transaction() as connection:
+    async with store.database.transaction() as connection:
         await _delete_labels(connection, rows)
         await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
         letters = await connection.execute("DELETE FROM letters WHERE n = ANY(%b)", (numbers,))
         used = await connection.execute("DELETE FROM blob_uses WHERE n = ANY(%b) RETURNING key", (numbers,))
         keys = sorted({key for (key,) in await used.fetchall()})
-        gone = await _delete_blobs(connection, keys, before - TOUCH_SECONDS)
+        gone = await _delete_blobs(store, connection, keys, before - TOUCH_SECONDS)
         done = await connection.execute("DELETE FROM executions WHERE n = ANY(%b)", (numbers,))
         gone.update(executions=done.rowcount, letters=letters.rowcount)
     return gone
@@ -116,20 +116,26 @@ async def _delete_labels(connection: Connection, rows: list[Row]) -> None:
         await connection.execute(DELETE_LABELS, ([label for label, _ in labels], [n for _, n in labels]))
 
 
-async def _delete_blobs(connection: Connection, keys: list[str], before: float) -> Counter[str]:
-    """Those that nothing names and nobody has put again."""
+async def _delete_blobs(store: PostgresColdStore, connection: Connection, keys: list[str], before: float) -> Counter[str]:
+    """Those that nothing names and nobody has put again.
+
+    What is in an object store is deleted there before the rows are: who puts it again meanwhile waits for the row.
+    """
     if not keys:
         return Counter()
     cursor = await connection.execute(DELETE_BLOBS, (keys, before))
-    sizes = [size for (size,) in await cursor.fetchall()]
-    return Counter(blobs=len(sizes), blob_bytes=sum(sizes))
+    rows = await cursor.fetchall()
+    if store.objects is not None:
+        await store.objects.delete_many([key for key, size in rows if not size])
+    return Counter(blobs=len(rows), blob_bytes=sum(size for _, size in rows))
 
 
-async def _delete_strays(database: Database, before: float, batch: int) -> Counter[str]:
-    gone, limit = Counter[str](), await _strays_before(database, before)
+async def _delete_strays(store: PostgresColdStore, before: float, batch: int) -> Counter[str]:
+    database, gone = store.database, Counter[str]()
+    limit = await _strays_before(database, before)
     while rows := await database.rows(SELECT_STRAYS, (limit, batch)):
-        async with database.connection() as connection:
-            gone.update(await _delete_blobs(connection, [key for (key,) in rows], limit))
+        async with database.transaction() as connection:
+            gone.update(await _delete_blobs(store, connection, [key for (key,) in rows], limit))
         if len(rows) < batch:
             break
     return gone

@@ -1,0 +1,156 @@
+"""Large values in an object store: S3 and what speaks its protocol, Google Cloud Storage, Azure.
+
+    PENSTOCK_BLOBS=s3://bucket/folder
+
+Who may use the bucket, and where it is, is read where every client of such a store reads it: `AWS_ACCESS_KEY_ID`,
+`AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`, or the role of the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from penstock.engine.events import Blob
+from penstock.errors import SettingsError, StoreError, StoreUnavailable
+from penstock.stores.base import BlobStore
+
+SCHEMES = ("s3", "gs", "az")
+CALL_SECONDS = 30
+CONNECT_SECONDS = 5
+TRIES = 2
+
+
+class StoredObject(NamedTuple):
+    key: str
+    modified_at: float
+    size: int
+
+
+class ObjectBlobs:
+    """One object per value, named by its hash: writing the same value twice is writing it once."""
+
+    def __init__(self, url: str) -> None:
+        """Raises `SettingsError` for an address that can't be used. Nothing is asked of the store yet."""
+        self.url = url
+        self._obstore, self._store = _open(url)
+
+    async def put(self, data: bytes) -> Blob:
+        key = hashlib.sha256(data).hexdigest()
+        with self._errors("written"):
+            await self._obstore.put_async(self._store, _path(key), data)
+        return Blob(key, len(data))
+
+    async def get(self, blob: Blob) -> bytes:
+        data = await self.find(blob)
+        if data is None:
+            raise StoreError(f"the blob {blob.key} is gone from {self.url}")
+        return data
+
+    async def find(self, blob: Blob) -> bytes | None:
+        """None if it isn't there."""
+        try:
+            with self._errors("read"):
+                found = await self._obstore.get_async(self._store, _path(blob.key))
+                return bytes(await found.bytes_async())
+        except FileNotFoundError:
+            return None
+
+    async def delete(self, blob: Blob) -> None:
+        await self.delete_many([blob.key])
+
+    async def delete_many(self, keys: Sequence[str]) -> None:
+        """Those that aren't there are no error."""
+        if not keys:
+            return
+        with self._errors("deleted"):
+            await self._obstore.delete_async(self._store, [_path(key) for key in keys])
+
+    async def objects(self) -> AsyncIterator[StoredObject]:
+        """Everything that is there, in no order."""
+        with self._errors("listed"):
+            async for page in self._obstore.list(self._store):
+                for found in page:
+                    key = found["path"].rpartition("/")[2]
+                    yield StoredObject(key, found["last_modified"].timestamp(), found["size"])
+
+    async def check(self) -> None:
+        """Raises `StoreUnavailable` or `SettingsError` if values can't be written and read here."""
+        probe = b"penstock"
+        try:
+            blob = await self.put(probe)
+            await self.get(blob)
+        except FileNotFoundError as error:
+            raise SettingsError(f"{self.url} can't be used for large values: {_first_line(error)}") from None
+
+    @contextmanager
+    def _errors(self, done: str) -> Iterator[None]:
+        exceptions = self._obstore.exceptions
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError, PermissionError) as error:
+            raise StoreUnavailable(
+                f"large values can't be {done} in {self.url}: access is denied; check AWS_ACCESS_KEY_ID, "
+                f"AWS_SECRET_ACCESS_KEY and the rights on the bucket ({_first_line(error)})"
+            ) from None
+        except (exceptions.BaseError, OSError) as error:
+            raise StoreUnavailable(f"large values can't be {done} in {self.url}: {_first_line(error)}") from None
+
+
+class BlobsMovedToObjects:
+    """Large values are written to an object store; those from before PENSTOCK_BLOBS named it are where they were."""
+
+    def __init__(self, objects: ObjectBlobs, before: BlobStore) -> None:
+        self.objects, self._before = objects, before
+
+    async def put(self, data: bytes) -> Blob:
+        return await self.objects.put(data)
+
+    async def get(self, blob: Blob) -> bytes:
+        data = await self.objects.find(blob)
+        return await self._before.get(blob) if data is None else data
+
+    async def delete(self, blob: Blob) -> None:
+        await self.objects.delete(blob)
+        await self._before.delete(blob)
+
+
+def is_object_store(blobs: str | None) -> bool:
+    """Whether PENSTOCK_BLOBS names an object store, and not a folder."""
+    return blobs is not None and "://" in blobs
+
+
+def _open(url: str) -> tuple[Any, Any]:
+    scheme = url.partition("://")[0]
+    if scheme not in SCHEMES:
+        known = ", ".join(f"{name}://…" for name in SCHEMES)
+        raise SettingsError(f"PENSTOCK_BLOBS is {url!r}; use a folder, or an object store: {known}")
+    try:
+        import obstore  # noqa: PLC0415 -- an extra
+        import obstore.exceptions  # noqa: PLC0415
+        import obstore.store  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise SettingsError(f"PENSTOCK_BLOBS is {url!r}, which needs obstore: pip install 'penstock[s3]'") from None
+    options = {
+        # an endpoint that is named with http:// is meant: a server in the same network
+        "allow_http": True,
+        "timeout": f"{CALL_SECONDS}s",
+        "connect_timeout": f"{CONNECT_SECONDS}s",
+    }
+    try:
+        store = obstore.store.from_url(url, client_options=options, retry_config={"max_retries": TRIES})
+    except (obstore.exceptions.BaseError, ValueError) as error:
+        raise SettingsError(f"PENSTOCK_BLOBS is {url!r}, which can't be used: {_first_line(error)}") from None
+    return obstore, store
+
+
+def _path(key: str) -> str:
+    return f"{key[:2]}/{key}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
