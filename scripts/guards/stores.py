@@ -171,6 +171,26 @@ GUARDS = [
         "tests/contract/test_sqlite.py",
     ),
     Guard(
+        "a file is locked by its identity", "stores/sqlite/lock.py",
+        "        fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)\n", "        pass\n",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
+        "a file that this process has open is not opened again", "stores/sqlite/lock.py",
+        "        if identity_of(self._path) in _in_use:\n", "        if False:\n",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
+        "the file that is locked is the one of that name", "stores/sqlite/lock.py",
+        "        if identity_of(self._path) == self.identity:\n", "        if True:\n",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
+        "a file is used by one of its names", "stores/sqlite/lock.py",
+        "        if recorded is not None and identity_of(recorded) == identity_of(path):\n", "        if False:\n",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
         "a schema is looked at before a file is used", "stores/sqlite/preparing.py",
         "        _check_schema(connection, path)\n", "",
         "tests/contract/test_sqlite.py",

@@ -20,6 +20,7 @@ from penstock.errors import SchemaMismatch, StoreError, StoreLocked
 from penstock.stores.base import Kept, NewExecution, Stored
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch, LetterSearch, Search, WorkflowRow
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores, preparing
+from penstock.stores.sqlite.lock import LockFile
 from penstock.stores.sqlite.purging import purge
 from tests.contract.facts import Owner, begin, ended, letter, new, queued, started, submitted, task
 
@@ -174,6 +175,18 @@ def test_a_file_that_another_process_has_open_is_refused_with_that_process_id(tm
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
     _in_turn(path, _look)
+
+
+def test_a_file_that_an_earlier_version_has_open_is_refused(tmp_path: Path) -> None:
+    """It only knows the lock on the file beside it, which has the name that was given."""
+    path, link = tmp_path / "store.db", tmp_path / "link.db"
+    link.symlink_to(path)
+    for name in (path, link):
+        earlier = LockFile(name.with_name(name.name + ".lock"))
+        with pytest.raises(StoreLocked, match=rf"{name} is in use by process {os.getpid()}\b"):
+            SqliteStores(link)
+        earlier.release()
+    _in_turn(link, _look)
 
 
 def test_a_file_that_this_process_has_open_is_refused_until_it_is_closed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.sqlite.claims import Claims
 from penstock.stores.sqlite.cold import SqliteColdStore
 from penstock.stores.sqlite.hot import SqliteHotStore
-from penstock.stores.sqlite.lock import LockFile
+from penstock.stores.sqlite.lock import StoreLock
 from penstock.stores.sqlite.preparing import SCHEMA_VERSION, UPDATES, prepare, unusable
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer
@@ -25,19 +25,18 @@ class SqliteStores:
         path = path.absolute()
         if not path.parent.is_dir():
             raise StoreError(f"{path}: the folder {path.parent} doesn't exist; create it, or name another file")
-        self.path = path
         with ExitStack() as undo:
             try:
-                self._open_files(undo, blobs)
+                self._open_files(undo, path, blobs)
             except OSError as error:
                 raise unusable(path, error) from None
             self._closing = undo.pop_all()
 
-    def _open_files(self, undo: ExitStack, blobs: Path | None) -> None:
+    def _open_files(self, undo: ExitStack, given: Path, blobs: Path | None) -> None:
         """Everything that is opened is closed by `undo`, in the opposite order: the lock goes last."""
-        path = self.path
-        lock = LockFile(path.with_name(path.name + ".lock"))
+        lock = StoreLock(given)
         undo.callback(lock.release)
+        path = self.path = lock.path
         # The last connection that closes removes the log: this one stays until there is another.
         with closing(prepare(path)):
             claims = Claims(path.with_name(path.name + ".claims"))
@@ -51,7 +50,9 @@ class SqliteStores:
         self.hot = SqliteHotStore(self._writer, reader, claims)
         self.queue = self.hot.queue
         self.cold = SqliteColdStore(self.hot, self._writer, reader, searcher)
-        self.blobs = DirectoryBlobs(blobs or path.with_name(path.name + ".blobs"))
+        # earlier versions had the folder beside a symbolic link, not beside the file that it leads to
+        older = given.with_name(given.name + ".blobs")
+        self.blobs = DirectoryBlobs(blobs or path.with_name(path.name + ".blobs"), older)
 
     async def open(self) -> None:
         """It is."""

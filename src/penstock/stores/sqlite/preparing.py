@@ -36,6 +36,7 @@ def prepare(path: Path) -> sqlite3.Connection:
         _check_schema(connection, path)
         _create_schema(connection)
         connection.execute("COMMIT")
+        _record_name(connection, path)
         _stretch_log(connection, path)
     except BaseException as error:
         connection.close()  # which rolls back what isn't committed
@@ -47,7 +48,7 @@ def prepare(path: Path) -> sqlite3.Connection:
 
 def unusable(path: Path, error: Exception, what: str = "can't be used") -> StoreError:
     """What opening raises: `StoreUnavailable` where it may be tried again with the same file."""
-    text = str(error)
+    text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     if isinstance(error, OSError) or any(word in text for word in UNAVAILABLE):
         return StoreUnavailable(f"{path} {what}: {text}; nothing was lost, open it again when that is mended")
     return StoreError(f"{path} {what}: {text}")
@@ -79,6 +80,17 @@ def _create_schema(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('store_id', ?)", (secrets.token_hex(8),))
     # earlier versions left it behind when they were killed, or had no room, while they opened a file
     connection.execute("DROP TABLE IF EXISTS stretch")
+
+
+def _record_name(connection: sqlite3.Connection, path: Path) -> None:
+    """For whoever opens the file through a hard link next: its log and its other files are beside this name.
+
+    It has to be in the file itself, not in the log, before anything else is.
+    """
+    row = connection.execute("SELECT value FROM meta WHERE key = 'path'").fetchone()
+    if row is None or row[0] != str(path):
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('path', ?)", (str(path),))
+        connection.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
 
 
 def _statements(script: str) -> Iterator[str]:
