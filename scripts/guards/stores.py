@@ -79,8 +79,8 @@ GUARDS = [
         "tests/contract/test_sqlite.py",
     ),
     Guard(
-        "another schema is refused", "stores/sqlite/__init__.py",
-        "if row and str(row[0]) != SCHEMA_VERSION:", "if False:",
+        "another schema is refused", "stores/sqlite/preparing.py",
+        "if version != SCHEMA_VERSION:", "if False:",
         "tests/contract/test_sqlite.py",
     ),
     Guard(
@@ -171,17 +171,49 @@ GUARDS = [
         "tests/contract/test_sqlite.py",
     ),
     Guard(
-        "a schema is looked at before a file is used", "stores/sqlite/__init__.py",
+        "a file is locked by its identity", "stores/sqlite/lock.py",
+        "        fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)\n", "        pass\n",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
+        "a file that this process has open is not opened again", "stores/sqlite/lock.py",
+        "        if identity_of(self._path) in _in_use:\n", "        if False:\n",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
+        "the file that is locked is the one of that name", "stores/sqlite/lock.py",
+        "        if identity_of(self._path) == self.identity:\n", "        if True:\n",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
+        "a file is used by one of its names", "stores/sqlite/lock.py",
+        "        if recorded is not None and identity_of(recorded) == identity_of(path):\n", "        if False:\n",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
+        "a schema is looked at before a file is used", "stores/sqlite/preparing.py",
         "        _check_schema(connection, path)\n", "",
         "tests/contract/test_sqlite.py",
     ),
     Guard(
-        "a store on SQLite keeps its id", "stores/sqlite/__init__.py",
+        "a file that an earlier version left half-opened is mended", "stores/sqlite/preparing.py",
+        '    connection.execute("DROP TABLE IF EXISTS stretch")\n', "",
+        "tests/contract/test_sqlite.py",
+    ),
+    Guard(
+        "a file is made or upgraded as a whole", "stores/sqlite/preparing.py",
+        '        connection.execute("BEGIN IMMEDIATE")\n        _check_schema(connection, path)\n'
+        '        _create_schema(connection)\n        connection.execute("COMMIT")\n',
+        "        _check_schema(connection, path)\n        _create_schema(connection)\n",
+        "tests/contract/test_sqlite.py",
+    ),
+    Guard(
+        "a store on SQLite keeps its id", "stores/sqlite/preparing.py",
         "INSERT OR IGNORE INTO meta VALUES ('store_id', ?)", "INSERT OR REPLACE INTO meta VALUES ('store_id', ?)",
         "tests/contract/test_sqlite.py",
     ),
     Guard(
-        "a store on SQLite keeps its schema's number", "stores/sqlite/__init__.py",
+        "a store on SQLite keeps its schema's number", "stores/sqlite/preparing.py",
         "INSERT OR IGNORE INTO meta VALUES ('schema', ?)", "INSERT INTO meta VALUES ('schema', ?)",
         "tests/contract/test_sqlite.py",
     ),

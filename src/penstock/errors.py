@@ -62,6 +62,10 @@ class StoreLocked(StoreError):
     """Another process has this store open; the message names it."""
 
 
+class NotOpen(StoreError):
+    """The engine or store hasn't been opened yet, or has been closed: nothing can be asked of it."""
+
+
 class StoreUnavailable(StoreError):
     """The store can't be reached or can't write now; the call may be repeated."""
 

@@ -19,7 +19,8 @@ from penstock.engine.states import NodeState
 from penstock.errors import SchemaMismatch, StoreError, StoreLocked
 from penstock.stores.base import Kept, NewExecution, Stored
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch, LetterSearch, Search, WorkflowRow
-from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores
+from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores, preparing
+from penstock.stores.sqlite.lock import LockFile
 from penstock.stores.sqlite.purging import purge
 from tests.contract.facts import Owner, begin, ended, letter, new, queued, started, submitted, task
 
@@ -176,6 +177,18 @@ def test_a_file_that_another_process_has_open_is_refused_with_that_process_id(tm
     _in_turn(path, _look)
 
 
+def test_a_file_that_an_earlier_version_has_open_is_refused(tmp_path: Path) -> None:
+    """It only knows the lock on the file beside it, which has the name that was given."""
+    path, link = tmp_path / "store.db", tmp_path / "link.db"
+    link.symlink_to(path)
+    for name in (path, link):
+        earlier = LockFile(name.with_name(name.name + ".lock"))
+        with pytest.raises(StoreLocked, match=rf"{name} is in use by process {os.getpid()}\b"):
+            SqliteStores(link)
+        earlier.release()
+    _in_turn(link, _look)
+
+
 def test_a_file_that_this_process_has_open_is_refused_until_it_is_closed(tmp_path: Path) -> None:
     async def open_again(stores: SqliteStores) -> None:
         with pytest.raises(StoreLocked, match=str(os.getpid())):
@@ -230,6 +243,39 @@ def test_a_file_of_the_schema_before_is_brought_up_to_date_once(tmp_path: Path) 
     _in_turn(path, read, read)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [(SCHEMA_VERSION,)]
+
+
+def test_a_file_that_an_earlier_version_left_half_opened_opens_again(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+
+    async def fill(stores: SqliteStores) -> None:
+        await stores.cold.create([new("e1")])
+
+    async def read(stores: SqliteStores) -> None:
+        assert await stores.cold.started(0) == ["e1"]
+
+    _in_turn(path, fill)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE stretch (data BLOB)")
+    _in_turn(path, read, read)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'stretch'").fetchall() == []
+
+
+def test_a_file_that_cant_be_upgraded_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "store.db"
+    _in_turn(path, _look)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE meta SET value = '2' WHERE key = 'schema'")
+        before = connection.execute("SELECT name FROM sqlite_schema").fetchall()
+    updates = {"2": "CREATE TABLE half (a);\nCREATE TABLE half (a);"}
+    monkeypatch.setattr(preparing, "UPDATES", updates)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="half already exists"):
+            SqliteStores(path)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == before
+        assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [("2",)]
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import secrets
@@ -34,23 +35,27 @@ class MemoryBlobs:
 class DirectoryBlobs:
     """One file per value, named by its hash: writing the same value twice is writing it once."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, *older: Path) -> None:
+        """`older`: where values may be, too; nothing new is put there."""
+        self._directory, self._older = directory, older
 
     async def put(self, data: bytes) -> Blob:
         return await asyncio.to_thread(self._put, data)
 
     async def get(self, blob: Blob) -> bytes:
-        try:
-            return await asyncio.to_thread(self._path(blob.key).read_bytes)
-        except FileNotFoundError:
-            raise StoreError(f"the blob {blob.key} is gone from {self._directory}") from None
+        return await asyncio.to_thread(self._get, blob.key)
 
     async def delete(self, blob: Blob) -> None:
         await asyncio.to_thread(self._path(blob.key).unlink, missing_ok=True)
 
     def _path(self, key: str) -> Path:
         return self._directory / key[:2] / key
+
+    def _get(self, key: str) -> bytes:
+        for directory in (self._directory, *self._older):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                return (directory / key[:2] / key).read_bytes()
+        raise StoreError(f"the blob {key} is gone from {self._directory}")
 
     def _put(self, data: bytes) -> Blob:
         key = hashlib.sha256(data).hexdigest()

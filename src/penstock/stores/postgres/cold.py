@@ -19,9 +19,7 @@ class PostgresColdStore(
 ):
     """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `split.ColdSide`."""
 
-    def __init__(
-        self, database_url: str, *, partitions: int | None = None, objects: ObjectBlobs | None = None
-    ) -> None:
+    def __init__(self, database_url: str, *, partitions: int | None = None, objects: ObjectBlobs | None = None) -> None:
         """`partitions`: how many there should be; None takes what the database has.
 
         `objects`: where large values are, if not in the database.

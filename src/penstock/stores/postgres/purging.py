@@ -10,9 +10,7 @@ from penstock.stores.postgres.retention import Purged, would_go
 from penstock.stores.postgres.retention import purge as purge_store
 
 
-def purge(
-    database_url: str, before: float, *, objects: ObjectBlobs | None = None, dry_run: bool = False
-) -> Purged:
+def purge(database_url: str, before: float, *, objects: ObjectBlobs | None = None, dry_run: bool = False) -> Purged:
     """As `retention.purge`, or what it would do; for callers without a loop. Others may use the database meanwhile."""
     return asyncio.run(_purge(PostgresColdStore(database_url, objects=objects), before, dry_run=dry_run))
 

@@ -116,7 +116,9 @@ async def _delete_labels(connection: Connection, rows: list[Row]) -> None:
         await connection.execute(DELETE_LABELS, ([label for label, _ in labels], [n for _, n in labels]))
 
 
-async def _delete_blobs(store: PostgresColdStore, connection: Connection, keys: list[str], before: float) -> Counter[str]:
+async def _delete_blobs(
+    store: PostgresColdStore, connection: Connection, keys: list[str], before: float
+) -> Counter[str]:
     """Those that nothing names and nobody has put again.
 
     What is in an object store is deleted there before the rows are: who puts it again meanwhile waits for the row.

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.errors import SchemaMismatch, StoreError
-from penstock.stores.sqlite.lock import LockFile
+from penstock.stores.sqlite.lock import StoreLock
+from penstock.stores.sqlite.preparing import SCHEMA_VERSION, UPDATES, unusable
 from penstock.stores.sqlite.writer import connect
 
 BATCH = 500
@@ -50,9 +51,8 @@ def purge(path: Path, before: float, *, blobs: Path | None = None, dry_run: bool
     """
     if not path.exists():
         raise StoreError(f"there is no store {path}; name another with --store")
-    path = path.absolute()
-    folder = blobs or path.with_name(path.name + ".blobs")
-    with _open(path) as connection:
+    with _open(path.absolute()) as (connection, name):
+        folder = blobs or name.with_name(name.name + ".blobs")
         if dry_run:
             old = [n for n, _ in connection.execute(OLD, {"before": before, "most": -1})]
             return Purged(len(old), *_sizes(_unused(_keys_after(connection, old), folder, before)))
@@ -67,10 +67,13 @@ def purge(path: Path, before: float, *, blobs: Path | None = None, dry_run: bool
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[sqlite3.Connection]:
-    from penstock.stores.sqlite import SCHEMA_VERSION, UPDATES  # noqa: PLC0415 -- it imports the whole store
-
-    lock = LockFile(path.with_name(path.name + ".lock"))
+def _open(given: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
+    """And the name that the file is used by."""
+    try:
+        lock = StoreLock(given, create=False)
+    except OSError as error:
+        raise unusable(given, error, "can't be purged") from None
+    path = lock.path
     try:
         with closing(sqlite3.connect(path)) as looking:  # before anything is set in it: it may be another program's
             row = looking.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
@@ -78,7 +81,7 @@ def _open(path: Path) -> Iterator[sqlite3.Connection]:
             found = row[0] if row else "none"
             raise SchemaMismatch(f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}")
         with closing(connect(path)) as connection:
-            yield connection
+            yield connection, path
     except sqlite3.Error as error:
         raise StoreError(f"{path} can't be purged: {error}") from None
     finally:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import StoreError, StoreUnavailable
+from penstock.errors import NotOpen, StoreError, StoreUnavailable
 
 Job = Callable[[sqlite3.Connection], Any]
 LOG_PAGES = 1000
@@ -59,12 +59,14 @@ class Writer:
         self._seconds = 0.0
         """What a transaction takes these days: a running mean."""
         self._turn = threading.Lock()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="penstock-writer", daemon=True)
         self._thread.start()
         self.commits = 0
 
     def submit(self, job: Job) -> asyncio.Future[Any]:
-        """Run `job` in the next transaction; the future is done when it is on disk."""
+        """Run `job` in the next transaction; the future is done when it is on disk. Raises `NotOpen`."""
+        self._check_open()
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -76,6 +78,7 @@ class Writer:
 
         A job of one statement needs no `BEGIN` and no `COMMIT`: a statement by itself is a transaction.
         """
+        self._check_open()
         if self._seconds > QUICK_SECONDS or not self._jobs.empty() or not self._turn.acquire(blocking=False):
             return False
         try:
@@ -86,10 +89,31 @@ class Writer:
             self._turn.release()
         return True
 
+    def _check_open(self) -> None:
+        """Nobody would ever take a job that comes behind the last one."""
+        if self._is_closed:
+            raise NotOpen(f"{self._path} has been closed; nothing can be written to it any more")
+
     async def close(self) -> None:
-        self._jobs.put(None)
-        await asyncio.to_thread(self._thread.join)
+        """What was submitted before is written first."""
+        if self._is_closed:
+            return
+        self._end()
+        try:
+            await asyncio.to_thread(self._thread.join)
+        finally:
+            self.close_now()
+
+    def close_now(self) -> None:
+        """As `close`, blocking; for callers without a loop."""
+        self._end()
+        self._thread.join()
         self._connection.close()
+
+    def _end(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._jobs.put(None)
 
     def _run(self) -> None:
         while True:
