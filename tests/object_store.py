@@ -17,15 +17,15 @@ from penstock.stores.object_blobs import ObjectBlobs
 from tests.servers import open_folder
 from tests.waiting import until_now
 
+BUCKET = "penstock"
 KEY_ID, SECRET = "penstock-tests", "made-up-for-the-tests"
 _numbers = itertools.count(1)
 
 
 def bucket_url() -> str:
-    """A new, empty bucket. Clients find the server by the environment of this process."""
-    bucket = f"bucket-{next(_numbers)}"
-    (_folder() / bucket).mkdir()
-    return f"s3://{bucket}/large/values"
+    """An empty folder of a bucket. Clients find the server by the environment of this process."""
+    _start()
+    return f"s3://{BUCKET}/values-{next(_numbers)}"
 
 
 def object_blobs() -> ObjectBlobs:
@@ -33,23 +33,30 @@ def object_blobs() -> ObjectBlobs:
 
 
 @cache
-def _folder() -> Path:
-    """What the server shows: a folder in it is a bucket."""
+def _start() -> None:
     stack = ExitStack()
     atexit.register(stack.close)
     folder = stack.enter_context(open_folder())
     port = free_port()
     buckets = folder / "buckets"
-    buckets.mkdir()
+    (buckets / BUCKET).mkdir(parents=True)  # a folder in what it shows is a bucket
     rclone = Path(sys.executable).parent / "rclone"
-    command = [rclone, "serve", "s3", "--auth-key", f"{KEY_ID},{SECRET}", "--addr", f"127.0.0.1:{port}", buckets]
+    command: list[str | Path] = [
+        rclone,
+        "serve",
+        "s3",
+        "--auth-key",
+        f"{KEY_ID},{SECRET}",
+        "--addr",
+        f"127.0.0.1:{port}",
+        buckets,
+    ]
     server = Process(command, folder / "log", environ={**os.environ, "RCLONE_CONFIG": str(folder / "none.conf")})
     stack.callback(server.kill)
     until_now(lambda: _listens(port), "the S3 server listens")
     os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{port}"
     os.environ["AWS_ACCESS_KEY_ID"], os.environ["AWS_SECRET_ACCESS_KEY"] = KEY_ID, SECRET
     os.environ["AWS_REGION"] = "us-east-1"
-    return buckets
 
 
 def _listens(port: int) -> bool:

@@ -202,4 +202,15 @@ GUARDS = [
         'UNUSED = "NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key)"', 'UNUSED = "true"',
         "tests/postgres/test_retention.py",
     ),
+    Guard(
+        "an object store that can't be used is refused at opening", "stores/scaled.py",
+        "                await self.objects.check()\n", "                pass\n",
+        "tests/postgres/test_object_retention.py",
+    ),
+    Guard(
+        "an object is deleted while its row is locked", "stores/postgres/retention.py",
+        "        async with database.transaction() as connection:\n            gone.update(",
+        "        async with database.connection() as connection:\n            gone.update(",
+        "tests/postgres/test_object_retention.py",
+    ),
 ]  # fmt: skip

@@ -135,7 +135,7 @@ def _open(url: str) -> tuple[Any, Any]:
         import obstore.store  # noqa: PLC0415
     except ModuleNotFoundError:
         raise SettingsError(f"PENSTOCK_BLOBS is {url!r}, which needs obstore: pip install 'penstock[s3]'") from None
-    options = {
+    options: Any = {
         # an endpoint that is named with http:// is meant: a server in the same network
         "allow_http": True,
         "timeout": f"{CALL_SECONDS}s",

@@ -22,6 +22,7 @@ __all__ = ["SCHEMA_VERSION", "UPDATES", "SqliteStores"]
 
 class SqliteStores:
     split = events = None
+    blobs: BlobStore
 
     def __init__(self, path: Path, blobs: Path | None = None, objects: ObjectBlobs | None = None) -> None:
         """`blobs`: the folder for large values, `objects`: the object store; else a folder beside the file."""
@@ -57,7 +58,7 @@ class SqliteStores:
         self.cold = SqliteColdStore(self.hot, self._writer, reader, searcher)
         # earlier versions had the folder beside a symbolic link, not beside the file that it leads to
         older = given.with_name(given.name + ".blobs")
-        self.blobs: BlobStore = DirectoryBlobs(blobs or path.with_name(path.name + ".blobs"), older)
+        self.blobs = DirectoryBlobs(blobs or path.with_name(path.name + ".blobs"), older)
 
     async def open(self) -> None:
         """It is."""
