@@ -186,6 +186,8 @@ class Settings:
     database: str | None = _setting(None, _url("postgresql", "postgres"))
     partitions: int | None = _setting(None, _whole(1, 1024))
     retention_days: float = _setting(7.0, _number("days"))
+    waiting_tasks_max: int = _setting(1_000_000, _whole(0))
+    workflow_unfinished_max: int = _setting(1_000_000, _whole(0))
     host: str = _setting("127.0.0.1", _text)
     port: int = _setting(8000, _whole(0, 65535))
     blobs: str | None = _setting(None, _text)

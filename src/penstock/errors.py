@@ -121,6 +121,10 @@ class RateLimited(PenstockError):
         self.retry_after = retry_after
 
 
+class Overloaded(RateLimited):
+    """Too much waits already: nothing new is accepted until some of it is done."""
+
+
 class RequestFailed(PenstockError):
     """The server refused or failed a call in a way that has no name of its own; `status` and `code` tell which."""
 

@@ -142,3 +142,15 @@ def _groups(counts: Counts) -> dict[tuple[str, str, int], int]:
     found = {(row.workflow, str(row.state), row.bucket): row.count for row in counts.rows}
     assert len(found) == len(counts.rows), "each group is there once"
     return found
+
+
+@on_every_store
+async def test_what_has_not_ended_is_counted_by_workflow(stores: Stores) -> None:
+    made = await _made(stores, ("one", 1000.0), ("one", 1000.0), ("two", 1000.0), ("two", 1000.0))
+    waits = submitted("waits", created_at=1001.0, workflow="one")
+    waits.waits = True
+    await stores.cold.create([waits])
+    owner = await Owner.of(stores)
+    await owner.commit(*(running(each) for each in made))
+    await owner.commit(running(made[0], ExecutionState.PAUSED))
+    assert await stores.cold.count_unfinished() == {"one": 2, "two": 2}

@@ -290,7 +290,7 @@ def test_a_process_that_does_not_hear_of_all_ends_remembers_no_starts() -> None:
         waits = ExecutionRecord("waits", "flow", 1, ExecutionState.PENDING, b"{}", 1000.0)
         submissions = place.service.submissions
         await submissions.accept([NewExecution(record), NewExecution(waits, waits=True)])
-        await submissions.trigger("waits", None, {})
+        await submissions.trigger("waits", "flow", None, {})
         assert submissions.unfinished == set()
 
     elsewhere(scenario)

@@ -159,7 +159,7 @@ def test_once_it_is_stored_the_answer_is_positive_though_nobody_could_be_told() 
         waits = await slow.submit(waits=True)
         slow.append_error = StoreUnavailable("Redis went away just now")
         started = await slow.submit()
-        await slow.service.submissions.trigger(waits.execution_id, None, {})
+        await slow.service.submissions.trigger(waits.execution_id, "flow", None, {})
         await slow.service.executions.steer(started.execution_id, "cancel")
         assert len(slow.appended) == 3
         running = await slow.stores.cold.started(0)
@@ -187,7 +187,7 @@ def test_nothing_is_written_while_it_is_known_that_nothing_can_be_appended() -> 
             lambda: slow.submit(workflow=unknown),
             lambda: slow.submit(waits=True),
             lambda: service.submissions.submit_many(service.plans.known("flow", 1), [None], {}),  # type: ignore[arg-type]
-            lambda: service.submissions.trigger(waits.execution_id, None, {}),
+            lambda: service.submissions.trigger(waits.execution_id, "flow", None, {}),
             lambda: service.executions.steer(runs.execution_id, "pause"),
         ]
         for attempt in attempts:
@@ -197,7 +197,7 @@ def test_nothing_is_written_while_it_is_known_that_nothing_can_be_appended() -> 
         assert await slow.stores.cold.get_workflow("unknown") is None
         assert await slow.stores.cold.wishes(0) == {}
         slow.closed = False
-        await service.submissions.trigger(waits.execution_id, None, {})
+        await service.submissions.trigger(waits.execution_id, "flow", None, {})
 
     over_slow_stores(scenario)
 

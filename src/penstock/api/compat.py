@@ -108,7 +108,9 @@ class Workflows:
             raise Conflict(f"execution {record.execution_id} is {record.state}; only a pending or failed one can start")
         plan = await self._service.executions.plan(record)
         given, overrides = views.read_trigger(body, plan)
-        await self._service.submissions.trigger(record.execution_id, check_input(plan, given), overrides)
+        await self._service.submissions.trigger(
+            record.execution_id, record.workflow, check_input(plan, given), overrides
+        )
 
     async def _retry(self, stored: Stored, request: Request) -> Response:
         failed = stored.record.execution_id

@@ -28,6 +28,7 @@ STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.NotFound: (404, "not_found"),
     errors.Conflict: (409, "conflict"),
     errors.StoreUnavailable: (503, "unavailable"),
+    errors.Overloaded: (429, "too_much_waiting"),
 }
 """Looked up along the class's bases."""
 CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large", 415: "unsupported_media_type"}
@@ -88,6 +89,8 @@ def answer_to(error: Exception) -> Response:
 
 def _ours(error: Exception, status: int, code: str) -> Response:
     headers = {"Retry-After": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    if isinstance(error, errors.Overloaded):
+        headers = {"Retry-After": f"{error.retry_after:.0f}"}
     if isinstance(error, errors.InvalidWorkflow):
         problems = [msgspec.to_builtins(each) for each in error.problems]
         count = len(error.problems)

@@ -1,7 +1,7 @@
 """What may be asked of a store, without HTTP: the engine in a process and the API both stand on this.
 
 workflows    definitions, versions, aliases
-submissions  starting executions
+submissions  starting executions; `backlog` refuses more than a store should hold
 executions   looking at them, steering them, waiting for their end; `nodes`, at one node of them
 retries      running again what didn't complete; `letters`, the dead letters, use it too
 feed         live events
@@ -20,6 +20,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Commands
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
+from penstock.service.backlog import Backlog
 from penstock.service.executions import Executions
 from penstock.service.feed import Feed
 from penstock.service.keys import Keys
@@ -48,7 +49,12 @@ class Service:
         self.news = News(news, self._hear, self.look_again) if news else None
         listening = self.news.listening if self.news else nullcontext
         self.workflows = Workflows(stores, plans, settings, handlers)
-        self.submissions = Submissions(stores, self.workflows, hears_of_ends=news is None)
+        self.backlog = Backlog(
+            stores,
+            waiting_tasks_max=settings.waiting_tasks_max,
+            workflow_unfinished_max=settings.workflow_unfinished_max,
+        )
+        self.submissions = Submissions(stores, self.workflows, self.backlog, hears_of_ends=news is None)
         self.executions = Executions(stores, plans, listening)
         self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)
@@ -76,6 +82,7 @@ class Service:
         self.feed.look_again()
 
     def close(self) -> None:
+        self.backlog.close()
         self.feed.close()
         self.statistics.close()
         self.executions.give_up()

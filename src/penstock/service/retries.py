@@ -66,6 +66,7 @@ class Retries:
         kept = [Kept(name, ready.stored.outputs[name]) for name in ready.plan.keeps]
         record.kept = len(kept)
         new = NewExecution(record, execution_id, request, execution_id, kept, key_scope=KEY_SCOPE)
+        await self._submissions.backlog.enter(record.workflow)
         try:
             [made] = await self._submissions.accept([new])
         except KeyReused:

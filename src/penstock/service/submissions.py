@@ -20,6 +20,7 @@ from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted
 from penstock.engine.states import ExecutionState
 from penstock.errors import InvalidInput, InvalidWorkflow, StoreError, StoreUnavailable
+from penstock.service.backlog import Backlog
 from penstock.service.workflows import Workflows
 from penstock.stores import idempotency
 from penstock.stores.base import NewExecution, Stores
@@ -75,7 +76,8 @@ class Start(NamedTuple):
 
 
 class Submissions:
-    def __init__(self, stores: Stores, workflows: Workflows, *, hears_of_ends: bool = True) -> None:
+    def __init__(self, stores: Stores, workflows: Workflows, backlog: Backlog, *, hears_of_ends: bool = True) -> None:
+        self.backlog = backlog
         self._stores, self._workflows, self._hears_of_ends = stores, workflows, hears_of_ends
         self._starting: list[Start] = []
         self._flushing = False
@@ -87,7 +89,7 @@ class Submissions:
         """
 
     async def submit(self, order: Order) -> Accepted:
-        """Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`."""
+        """Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`, `Overloaded`."""
         known = await self._replayed(order) if order.idempotency_key is not None else None
         if known is not None:
             return Accepted(known, None, replayed=True)
@@ -110,6 +112,7 @@ class Submissions:
     ) -> list[str]:
         """One execution for each input. All inputs are checked before the first one is stored."""
         news = [NewExecution(self._record(new_execution_id(), plan, given, labels)) for given in inputs]
+        await self.backlog.enter(plan.name, len(news))
         for first in range(0, len(news), MOST_STARTS):
             await self.accept(news[first : first + MOST_STARTS])
         return [new.record.execution_id for new in news]
@@ -124,6 +127,8 @@ class Submissions:
             plan = await self._workflows.plan(dict(order.workflow))
         record = self._record(execution_id, plan, order.input, order.labels, waits=order.waits)
         record.priority, record.trace = order.priority, order.trace
+        if not order.waits:
+            await self.backlog.enter(plan.name)
         request = _request_hash(order) if order.idempotency_key is not None else ""
         return NewExecution(record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope)
 
@@ -137,9 +142,12 @@ class Submissions:
             record.labels = dict(labels)
         return record
 
-    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
-        """Start one that waits. Raises `NotFound`, `Conflict`."""
+    async def trigger(
+        self, execution_id: str, workflow: str, given: bytes | None, overrides: Mapping[str, Any]
+    ) -> None:
+        """Start one that waits. Raises `NotFound`, `Conflict`, `Overloaded`."""
         self._stores.hot.check_open()
+        await self.backlog.enter(workflow)
         await self._stores.cold.trigger(execution_id, given, overrides)
         await self._begin([execution_id])
 

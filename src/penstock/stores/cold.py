@@ -147,6 +147,9 @@ class Counting(Protocol):
         Of those that should run, whether they have begun or not, only the newest 2 × `most` are looked at.
         """
 
+    async def count_unfinished(self) -> dict[str, int]:
+        """By workflow, how many executions should run and haven't ended; not those that wait to be triggered."""
+
     async def count_letters(self, most: int) -> int:
         """Those that are open, counted up to `most`."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable
 from itertools import islice
@@ -14,6 +15,8 @@ ACTIVE = (str(ExecutionState.PENDING), str(ExecutionState.RUNNING), str(Executio
 
 
 class _Searched(Protocol):
+    _waiting: set[str]
+
     async def search(self, search: Search) -> list[ExecutionRow]: ...
     async def letters(self, search: LetterSearch) -> list[LetterRow]: ...
 
@@ -25,6 +28,10 @@ class MemoryCounts:
 
     async def count_active(self: _Searched, most: int) -> dict[str, int]:
         return {state: len(await self.search(Search(states=(state,), limit=most))) for state in ACTIVE}
+
+    async def count_unfinished(self: _Searched) -> dict[str, int]:
+        rows = await self.search(Search(states=ACTIVE, limit=sys.maxsize))
+        return dict(Counter(row.workflow for row in rows if row.execution_id not in self._waiting))
 
     async def count_letters(self: _Searched, most: int) -> int:
         return len(await self.letters(LetterSearch(limit=most)))

@@ -45,6 +45,9 @@ SELECT_UNHEARD = """
       SELECT id, workflow, created_at, generation FROM executions WHERE state = 'RUNNING' ORDER BY n DESC LIMIT %s
     ) AS newest WHERE generation = 0
 """
+COUNT_UNFINISHED = """
+    SELECT workflow, count(*) FROM executions WHERE state IN ('RUNNING', 'PAUSED') GROUP BY workflow
+"""
 COUNT_LETTERS = "SELECT count(*) FROM (SELECT 1 FROM letters WHERE closed IS NULL LIMIT %s) AS open"
 
 
@@ -78,6 +81,9 @@ class PostgresCounts:
     async def unheard(self, most: int) -> list[Row]:
         """Of the newest that should run, id, workflow and `created_at` of those that no copy came of."""
         return await self._database.rows(SELECT_UNHEARD, (most,))
+
+    async def count_unfinished(self) -> dict[str, int]:
+        return dict(await self._database.rows(COUNT_UNFINISHED))
 
     async def count_letters(self, most: int) -> int:
         rows = await self._database.rows(COUNT_LETTERS, (most,))

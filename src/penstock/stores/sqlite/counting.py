@@ -31,6 +31,9 @@ COUNT_BEGUN = f"""
       SELECT {HAS_CHANGES} AS begun FROM executions INDEXED BY by_state WHERE state = ? ORDER BY n DESC LIMIT ?
     )
 """  # noqa: S608 -- our own words
+COUNT_UNFINISHED = """
+    SELECT workflow, count(*) FROM executions INDEXED BY by_state WHERE state IN ('RUNNING', 'PAUSED') GROUP BY workflow
+"""
 COUNT_LETTERS = "SELECT count(*) FROM (SELECT 1 FROM letters INDEXED BY open_letters WHERE closed IS NULL LIMIT ?)"
 
 
@@ -43,6 +46,9 @@ class SqliteCounts:
 
     async def count_active(self, most: int) -> dict[str, int]:
         return await self._searcher.run(lambda connection: _active(connection, most))
+
+    async def count_unfinished(self) -> dict[str, int]:
+        return dict(await self._searcher.rows(COUNT_UNFINISHED))
 
     async def count_letters(self, most: int) -> int:
         rows = await self._searcher.rows(COUNT_LETTERS, (most,))
