@@ -14,6 +14,7 @@ from penstock.errors import (
     InvalidWorkflow,
     KeyReused,
     NotFound,
+    NotOpen,
     PartlyStarted,
     PenstockError,
     RateLimited,
@@ -45,7 +46,7 @@ __all__ = [  # noqa: RUF022 -- grouped by use
     "Client", "Execution", "SyncClient", "SyncExecution",
     # what can go wrong
     "PenstockError", "InvalidWorkflow", "InvalidInput", "NotFound", "Conflict", "KeyReused", "SettingsError",
-    "StoreError", "StoreLocked", "Unreachable", "Unauthorized", "RateLimited", "RequestFailed", "PartlyStarted",
+    "StoreError", "StoreLocked", "NotOpen", "Unreachable", "Unauthorized", "RateLimited", "RequestFailed", "PartlyStarted",
 ]  # fmt: skip
 
 
