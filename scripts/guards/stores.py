@@ -191,6 +191,23 @@ GUARDS = [
         "tests/faults/test_files.py",
     ),
     Guard(
+        "what is answered is in a file that is there", "stores/sqlite/writer.py",
+        "gone = self._look() if any(each.is_answered for each in batch) else None", "gone = None",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
+        "a file that is gone is noticed without a write", "stores/sqlite/watching.py",
+        "        while not self._ended.wait(LOOK_SECONDS):\n", "        while False:\n",
+        "tests/faults/test_files.py",
+    ),
+    Guard(
+        "nothing is answered from a file that is gone", "stores/sqlite/writer.py",
+        '            raise NotOpen(f"{self._path} has been closed; nothing can be written to it any more")\n'
+        "        self._raise_if_gone()\n",
+        '            raise NotOpen(f"{self._path} has been closed; nothing can be written to it any more")\n',
+        "tests/faults/test_files.py",
+    ),
+    Guard(
         "a schema is looked at before a file is used", "stores/sqlite/preparing.py",
         "        _check_schema(connection, path)\n", "",
         "tests/contract/test_sqlite.py",

@@ -14,6 +14,7 @@ from penstock.errors import (
     InvalidWorkflow,
     KeyReused,
     NotFound,
+    NotOpen,
     Overloaded,
     PartlyStarted,
     PenstockError,
@@ -46,8 +47,8 @@ __all__ = [  # noqa: RUF022 -- grouped by use
     "Client", "Execution", "SyncClient", "SyncExecution",
     # what can go wrong
     "PenstockError", "InvalidWorkflow", "InvalidInput", "NotFound", "Conflict", "KeyReused", "SettingsError",
-    "StoreError", "StoreLocked", "Unreachable", "Unauthorized", "RateLimited", "Overloaded", "RequestFailed",
-    "PartlyStarted",
+    "StoreError", "StoreLocked", "NotOpen", "Unreachable", "Unauthorized", "RateLimited", "Overloaded",
+    "RequestFailed", "PartlyStarted",
 ]  # fmt: skip
 
 

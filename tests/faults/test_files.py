@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import aiohttp
 import pytest
 
-from penstock.errors import StoreLocked
+from penstock.errors import StoreLocked, StoreUnavailable
+from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.sqlite import SqliteStores
 from penstock.stores.sqlite.lock import StoreLock, identity_of
 from penstock.stores.sqlite.purging import purge
 from tests.acceptance.lives import ROOT
+from tests.acceptance.served import Life
 from tests.contract.facts import new
 from tests.faults.table import Fault
+from tests.waiting import PATIENCE_SECONDS, until
 
 HOLDER = """
 import asyncio, sys
@@ -125,6 +131,171 @@ def test_a_file_has_one_owner_whatever_name_it_is_opened_by(
             assert_refused(way(path), process)
         assert_refused(path.rename(tmp_path / "moved.db"), process)
     fault.shows(ways=len(WAYS), second_processes_refused=refused, two_owners=0)
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def replace(path: Path) -> None:
+    copy = path.with_name("copy.db")
+    shutil.copy(path, copy)
+    copy.rename(path)
+
+
+def replace_everything(path: Path) -> None:
+    """As somebody does who restores a backup without stopping the service."""
+    for each in path.parent.glob("store.db*"):
+        if each.is_file():
+            content = each.read_bytes()
+            each.unlink()
+            each.write_bytes(content)
+
+
+def move(path: Path) -> None:
+    path.rename(path.with_name("moved.db"))
+
+
+def move_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("moved"))
+
+
+def delete_log(path: Path) -> None:
+    path.with_name("store.db-wal").unlink()
+
+
+def delete_index(path: Path) -> None:
+    path.with_name("store.db-shm").unlink()
+
+
+def delete_large_values(path: Path) -> None:
+    shutil.rmtree(path.with_name("store.db.blobs"))
+
+
+def replace_large_values(path: Path) -> None:
+    delete_large_values(path)
+    path.with_name("store.db.blobs").mkdir()
+
+
+HARMS = (delete, replace, replace_everything, move, move_folder, delete_log, delete_index, delete_large_values,
+         replace_large_values)  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_nothing_is_accepted_when_a_file_of_the_store_is_gone(harm: Callable[[Path], None], tmp_path: Path) -> None:
+    path = tmp_path / "a" / "store.db"
+    path.parent.mkdir()
+
+    async def main() -> None:
+        stores = SqliteStores(path)
+        await stores.blobs.put(b"a large value")
+        await stores.cold.create([new("e1", idempotency_key="k", request_hash="h")])
+        await stores.cold.put_workflow("report", "hash", b"text", 1.0)
+        stores.hot.check_open()
+        harm(path)
+        with pytest.raises(StoreUnavailable, match="in use; what is written now would be lost"):
+            await stores.cold.create([new("e2")])
+        for call in (
+            lambda: stores.cold.create([new("e3")]),
+            lambda: stores.cold.made_by("", "k"),
+            lambda: stores.cold.put_workflow("report", "hash", b"text", 1.0),
+            lambda: stores.cold.steer("e1", "cancel"),
+        ):
+            with pytest.raises(StoreUnavailable):
+                await call()
+        with pytest.raises(StoreUnavailable):
+            stores.hot.check_open()
+        await stores.close()
+
+    asyncio.run(main())
+
+
+def test_a_file_that_is_put_back_is_written_to_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "a" / "store.db"
+    path.parent.mkdir()
+
+    def is_open(stores: SqliteStores) -> bool:
+        try:
+            stores.hot.check_open()
+        except StoreUnavailable:
+            return False
+        return True
+
+    async def main() -> None:
+        stores = SqliteStores(path)
+        await stores.cold.create([new("e1")])
+        path.parent.rename(tmp_path / "b")
+        await until(lambda: not is_open(stores))
+        (tmp_path / "b").rename(path.parent)
+        await until(lambda: is_open(stores))
+        await stores.cold.create([new("e2")])
+        await stores.close()
+        assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+        stores = SqliteStores(path)
+        assert await stores.cold.started(0) == ["e1", "e2"]
+        await stores.close()
+
+    asyncio.run(main())
+
+
+def test_a_large_value_is_not_put_into_a_new_folder_when_the_old_one_is_gone(tmp_path: Path) -> None:
+    async def main() -> None:
+        blobs = DirectoryBlobs(tmp_path / "blobs")
+        await blobs.put(b"one")
+        shutil.rmtree(tmp_path / "blobs")
+        with pytest.raises(StoreUnavailable, match="can't be written"):
+            await blobs.put(b"two")
+
+    asyncio.run(main())
+
+
+@pytest.mark.fault("files", "the SQLite file, its log, its folder or its large values go away under a running service")
+def test_a_service_whose_files_are_gone_refuses_at_once_and_says_so(fault: Fault, tmp_path: Path) -> None:
+    harms = HARMS if fault.is_full else fault.choices().sample(HARMS, 1)
+    slowest, refused = 0.0, 0
+
+    async def main(harm: Callable[[Path], None], folder: Path) -> None:
+        nonlocal slowest, refused
+        with Life(folder) as life:
+            async with aiohttp.ClientSession(await life.ready()) as session:
+
+                async def post() -> int:
+                    flow = {"nodes": [{"id": "a", "handler": "echo", "config": {"text": "x" * 300_000}}]}
+                    async with session.post("/api/v1/executions?wait=5", json={"definition": flow}) as response:
+                        return response.status
+
+                async def health(part: str = "") -> tuple[int, str]:
+                    async with session.get(f"/health{part}") as response:
+                        return response.status, await response.text()
+
+                assert await post() == 201
+                await until((folder / "store.db.blobs").exists)
+                assert (await health("/ready"))[0] == 200
+                harm(folder / "store.db")
+                began = time.monotonic()
+                for _ in range(5):
+                    assert await post() == 503, "it answered for what will be lost"
+                    refused += 1
+                await until(lambda: _is_unavailable(health))
+                slowest = max(slowest, time.monotonic() - began)
+                status, text = await health()
+                assert status == 503
+                assert "while it was in use" in text
+                assert (await health("/live"))[0] == 200
+            code, log = await life.stop()
+            assert code == 0, log
+            assert "while it was in use" in log
+
+    for number, harm in enumerate(harms):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        asyncio.run(main(harm, folder))
+    assert slowest < (1.0 if fault.is_full else PATIENCE_SECONDS)
+    fault.shows(ways=len(harms), refused=refused, accepted_and_lost=0, slowest_notice_seconds=slowest)
+
+
+async def _is_unavailable(health: Callable[[str], Awaitable[tuple[int, str]]]) -> bool:
+    return (await health("/ready"))[0] == 503
 
 
 @pytest.mark.parametrize("way", [by_symbolic_link, by_hard_link, by_hard_link_elsewhere])

@@ -8,10 +8,11 @@ import hashlib
 import os
 import secrets
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from penstock.engine.events import Blob
-from penstock.errors import StoreError
+from penstock.errors import StoreError, StoreUnavailable
 
 
 class MemoryBlobs:
@@ -35,15 +36,22 @@ class MemoryBlobs:
 class DirectoryBlobs:
     """One file per value, named by its hash: writing the same value twice is writing it once."""
 
-    def __init__(self, directory: Path, *older: Path) -> None:
-        """`older`: where values may be, too; nothing new is put there."""
-        self._directory, self._older = directory, older
+    def __init__(self, directory: Path, *older: Path, on_made: Callable[[], None] | None = None) -> None:
+        """`older`: where values may be, too; nothing new is put there. `on_made`: called when there is a folder."""
+        self._directory, self._older, self._on_made = directory, older, on_made
+        self._is_made = directory.is_dir()
 
     async def put(self, data: bytes) -> Blob:
-        return await asyncio.to_thread(self._put, data)
+        try:
+            return await asyncio.to_thread(self._put, data)
+        except OSError as error:
+            raise StoreUnavailable(f"{self._directory} can't be written: {error.strerror}; it is tried again") from None
 
     async def get(self, blob: Blob) -> bytes:
-        return await asyncio.to_thread(self._get, blob.key)
+        try:
+            return await asyncio.to_thread(self._get, blob.key)
+        except OSError as error:
+            raise StoreUnavailable(f"{self._directory} can't be read: {error.strerror}; it is tried again") from None
 
     async def delete(self, blob: Blob) -> None:
         await asyncio.to_thread(self._path(blob.key).unlink, missing_ok=True)
@@ -61,7 +69,12 @@ class DirectoryBlobs:
         key = hashlib.sha256(data).hexdigest()
         path = self._path(key)
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._is_made:  # once only: if it is gone, so are the values in it, and a new one would hide that
+                self._directory.mkdir(parents=True, exist_ok=True)
+                self._is_made = True
+                if self._on_made is not None:
+                    self._on_made()
+            path.parent.mkdir(exist_ok=True)
             partial = path.with_suffix(f".{secrets.token_hex(4)}.part")
             with partial.open("wb") as file:
                 file.write(data)

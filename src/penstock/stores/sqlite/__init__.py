@@ -15,6 +15,7 @@ from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.lock import StoreLock
 from penstock.stores.sqlite.preparing import SCHEMA_VERSION, UPDATES, prepare, unusable
 from penstock.stores.sqlite.reader import Reader
+from penstock.stores.sqlite.watching import FileWatch
 from penstock.stores.sqlite.writer import Writer
 
 __all__ = ["SCHEMA_VERSION", "UPDATES", "SqliteStores"]
@@ -43,6 +44,7 @@ class SqliteStores:
         lock = StoreLock(given)
         undo.callback(lock.release)
         path = self.path = lock.path
+        folder = blobs or path.with_name(path.name + ".blobs")
         # The last connection that closes removes the log: this one stays until there is another.
         with closing(prepare(path)):
             claims = Claims(path.with_name(path.name + ".claims"))
@@ -51,14 +53,16 @@ class SqliteStores:
             undo.callback(reader.close)
             searcher = Reader(path)
             undo.callback(searcher.close)
-            self._writer = Writer(path)
+            files = [path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".claims"))]
+            watch = FileWatch(files, folder)
+            undo.callback(watch.close)
+            self._writer = Writer(path, watch)
             undo.callback(self._writer.close_now)
         self.hot = SqliteHotStore(self._writer, reader, claims)
         self.queue = self.hot.queue
         self.cold = SqliteColdStore(self.hot, self._writer, reader, searcher)
         # earlier versions had the folder beside a symbolic link, not beside the file that it leads to
-        older = given.with_name(given.name + ".blobs")
-        self.blobs = DirectoryBlobs(blobs or path.with_name(path.name + ".blobs"), older)
+        self.blobs = DirectoryBlobs(folder, given.with_name(given.name + ".blobs"), on_made=watch.look)
 
     async def open(self) -> None:
         """It is."""

@@ -35,6 +35,7 @@ class SqliteDefinitions:
         self._writer, self._reader = writer, reader
 
     async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+        self._writer.check_open()  # also if there is nothing to write: who is answered relies on it
         known = await self._reader.rows(
             f"{SELECT_VERSION} WHERE name = ? AND content_hash = ? AND NOT deleted", (name, content_hash)
         )

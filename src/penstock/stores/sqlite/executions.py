@@ -64,6 +64,7 @@ class SqliteExecutions:
         return ids
 
     async def made_by(self, scope: str, key: str) -> Made | None:
+        self._writer.check_open()  # who is answered with an execution relies on it
         statement = "SELECT execution_id, request_hash, created_at FROM idempotency WHERE scope = ? AND key = ?"
         try:
             rows = await self._reader.rows(statement, (scope, key))

@@ -129,7 +129,8 @@ class SqliteHotStore:
             _write(connection, rows, updates)
 
         if (rows or updates) and not (self._is_small(rows) and self._writer.now(job, one_statement=not updates)):
-            written = self._writing = self._writer.submit(job)
+            # its effects must show whenever it is written, so nobody asks once more whether the file is still there
+            written = self._writing = self._writer.submit(job, is_answered=False)
             written.add_done_callback(lambda done: None if done.exception() else self._show(commit))
             # once it is on its way it happens, also if the caller is cancelled: its effects must show then too
             await asyncio.shield(written)
@@ -216,7 +217,8 @@ class SqliteHotStore:
         return set(await self.load(execution_ids))
 
     def check_open(self) -> None:
-        """It always is: events go no further than this process."""
+        """Events go no further than this process; but the file may be gone, or have been closed."""
+        self._writer.check_open()
 
     async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
         return [name]  # the lock file keeps others out

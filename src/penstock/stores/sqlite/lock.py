@@ -1,9 +1,9 @@
 """One process per file, whatever name the file is opened by.
 
-The locks are the operating system's: they go with the process however that ends. A store is locked twice. The lock on the file itself (`_FileLock`) belongs to its device and inode, so it is met through
-a symbolic link, a hard link and another mount alike. The lock on a file beside it (`LockFile`) is the one that earlier
-versions know, and the only one where the system has no locks that belong to an open file; it also has the number of
-the process in it.
+The locks are the operating system's: they go with the process however that ends. A store is locked twice. The lock on
+the file itself (`_FileLock`) belongs to its device and inode, so it is met through a symbolic link, a hard link and
+another mount alike. The lock on a file beside it (`LockFile`) is the one that earlier versions know, and the only one
+where the system has no locks that belong to an open file; it also has the number of the process in it.
 
 Why the lock on the file doesn't get in SQLite's way:
 
@@ -63,7 +63,7 @@ class StoreLock:
             file = _FileLock(given, create=create)
             undo.callback(file.release)
             self.identity = file.identity
-            self.path = _name_in_use(given)
+            self.path = name_in_use(given)
             for name in dict.fromkeys((self.path, given.parent.resolve() / given.name)):
                 lock = LockFile(name.with_name(name.name + ".lock"))
                 undo.callback(lock.release)
@@ -74,7 +74,7 @@ class StoreLock:
         self._undo.close()
 
 
-def _name_in_use(given: Path) -> Path:
+def name_in_use(given: Path) -> Path:
     """SQLite's log, like our own files, stands beside one name of the file: through all links it must be the same."""
     path = given.resolve()
     if path.stat().st_nlink > 1:

@@ -13,11 +13,21 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.errors import NotOpen, StoreError, StoreUnavailable
+from penstock.stores.sqlite.watching import FileWatch
 
 Job = Callable[[sqlite3.Connection], Any]
+
+
+class Submitted(NamedTuple):
+    job: Job
+    future: asyncio.Future[Any]
+    is_answered: bool
+    """Somebody is told that it is done: then it must be in a file that is still there."""
+
+
 LOG_PAGES = 1000
 """Pages in the write-ahead log after which SQLite copies them into the file and begins it anew."""
 QUICK_SECONDS = 0.001
@@ -51,10 +61,11 @@ def insert_many(connection: sqlite3.Connection, statement: str, rows: Sequence[t
 
 
 class Writer:
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, watch: FileWatch | None = None) -> None:
+        """Without a `watch`, somebody else sees to the file."""
+        self._path, self._watch = path, watch
         self._connection = connect(path)
-        self._jobs: queue.SimpleQueue[tuple[Job, asyncio.Future[Any]] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Submitted | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._seconds = 0.0
         """What a transaction takes these days: a running mean."""
@@ -64,13 +75,16 @@ class Writer:
         self._thread.start()
         self.commits = 0
 
-    def submit(self, job: Job) -> asyncio.Future[Any]:
-        """Run `job` in the next transaction; the future is done when it is on disk. Raises `NotOpen`."""
-        self._check_open()
+    def submit(self, job: Job, *, is_answered: bool = True) -> asyncio.Future[Any]:
+        """Run `job` in the next transaction; the future is done when it is on disk.
+
+        Raises `NotOpen`, or `StoreUnavailable` if the file is gone.
+        """
+        self.check_open()
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._jobs.put((job, future))
+        self._jobs.put(Submitted(job, future, is_answered))
         return future
 
     def now(self, job: Job, *, one_statement: bool = False) -> bool:
@@ -78,7 +92,7 @@ class Writer:
 
         A job of one statement needs no `BEGIN` and no `COMMIT`: a statement by itself is a transaction.
         """
-        self._check_open()
+        self.check_open()
         if self._seconds > QUICK_SECONDS or not self._jobs.empty() or not self._turn.acquire(blocking=False):
             return False
         try:
@@ -89,10 +103,11 @@ class Writer:
             self._turn.release()
         return True
 
-    def _check_open(self) -> None:
-        """Nobody would ever take a job that comes behind the last one."""
-        if self._is_closed:
+    def check_open(self) -> None:
+        """Raises what `submit` raises."""
+        if self._is_closed:  # nobody would ever take a job that comes behind the last one
             raise NotOpen(f"{self._path} has been closed; nothing can be written to it any more")
+        self._raise_if_gone()
 
     async def close(self) -> None:
         """What was submitted before is written first."""
@@ -122,7 +137,7 @@ class Writer:
                 break
             self._write(batch)
 
-    def _next_batch(self) -> list[tuple[Job, asyncio.Future[Any]]] | None:
+    def _next_batch(self) -> list[Submitted] | None:
         first = self._jobs.get()
         if first is None:
             return None
@@ -135,22 +150,41 @@ class Writer:
             batch.append(job)
         return batch
 
-    def _write(self, batch: list[tuple[Job, asyncio.Future[Any]]]) -> None:
+    def _write(self, batch: list[Submitted]) -> None:
         try:
             with self._turn:
-                results = self._transaction([job for job, _ in batch])
+                results = self._transaction([each.job for each in batch])
         except Exception as error:  # noqa: BLE001 -- whatever a job raises is its caller's, and the thread goes on
             if len(batch) > 1:
                 for one in batch:  # one bad job must not take the others with it
                     self._write([one])
                 return
-            self._answer([(batch[0][1], None, _explain(error, self._path))])
+            self._answer([(batch[0].future, None, _explain(error, self._path))])
             return
-        self._answer([(future, result, None) for (_, future), result in zip(batch, results, strict=True)])
+        gone = self._look() if any(each.is_answered for each in batch) else None
+        self._answer(
+            [
+                (each.future, result, gone if each.is_answered else None)
+                for each, result in zip(batch, results, strict=True)
+            ]
+        )
+
+    def _raise_if_gone(self) -> None:
+        if self._watch is not None:
+            self._watch.raise_if_gone()
+
+    def _look(self) -> StoreUnavailable | None:
+        try:
+            if self._watch is not None:
+                self._watch.look()
+        except StoreUnavailable as error:
+            return error
+        return None
 
     def _transaction(self, jobs: list[Job], *, explicit: bool = True) -> list[Any]:
         connection = self._connection
         began = time.perf_counter()
+        self._raise_if_gone()
         if explicit:
             connection.execute("BEGIN IMMEDIATE")
         try:
