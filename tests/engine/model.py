@@ -260,10 +260,10 @@ class Model:
             if self.state[name] != "PENDING" or not (complete or name in told):
                 continue
             verdict = self.verdict(name)
-            if self.failing and not node.cleans_up:
-                self._skip(name, because_of_a_failure=verdict == "skip because of a failure")
-            elif verdict == "skip because of a failure" and node.fails_with_dependency:
+            if verdict == "skip because of a failure" and node.fails_with_dependency:
                 self._fail(name)
+            elif self.failing and not node.cleans_up:
+                self._skip(name, because_of_a_failure=verdict == "skip because of a failure")
             elif verdict.startswith("skip"):
                 self._skip(name, because_of_a_failure=verdict == "skip because of a failure")
             else:

@@ -301,14 +301,14 @@ class Execution:
         if number in self._readied or node.address in self.runs:
             return
         decision = self.tally.verdict(node, number)
-        if self.record.failing and node.rule not in CLEANUP_RULES:
-            self.skip(number, UPSTREAM_FAILED if decision is Verdict.SKIP_FAILED else "execution_failed")
+        if decision is Verdict.SKIP_FAILED:  # first: what the node asks for then also counts while failing fast
+            self._upstream_failed(number, node)
+        elif self.record.failing and node.rule not in CLEANUP_RULES:
+            self.skip(number, "execution_failed")
         elif decision is Verdict.START:
             self._make_ready(number)
         elif decision is Verdict.SKIP:
             self.skip(number, "branch_not_taken")
-        elif decision is Verdict.SKIP_FAILED:
-            self._upstream_failed(number, node)
 
     def _upstream_failed(self, number: int, node: PlanNode) -> None:
         if not node.fails_with_dependency:
