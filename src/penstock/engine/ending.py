@@ -85,10 +85,13 @@ def time_out(execution: Execution) -> None:
     finish(execution, ExecutionState.FAILED)
 
 
-def finish(execution: Execution, state: ExecutionState) -> None:
+def finish(execution: Execution, state: ExecutionState, reason: str | None = None) -> None:
+    """End the execution; without a `reason`, its error is the reason."""
     execution.record.finished_at = execution.now
     error = execution.record.error
-    execution.move_execution(state, error.category if error else None)
+    if reason is None and error is not None:
+        reason = error.category
+    execution.move_execution(state, reason)
     execution.deadlines.clear()
     execution.commands.finished = True
 

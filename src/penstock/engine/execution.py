@@ -175,7 +175,7 @@ class Execution:
 
     def _on_cancel(self, event: ev.CancelRequested) -> None:
         ending.stop_everything(self, event.reason, pending=CANCELLED)
-        ending.finish(self, ExecutionState.CANCELLED)
+        ending.finish(self, ExecutionState.CANCELLED, event.reason)
 
     def _on_pause(self, _event: ev.PauseRequested) -> None:
         if self.record.state == ExecutionState.RUNNING:
