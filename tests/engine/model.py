@@ -266,9 +266,7 @@ class Model:
             verdict = self.verdict(name)
             if verdict == "skip because of a failure" and node.fails_with_dependency:
                 self._fail(name)
-            elif self.failing and not node.cleans_up:
-                self._skip(name, because_of_a_failure=verdict == "skip because of a failure")
-            elif verdict.startswith("skip"):
+            elif verdict.startswith("skip") or (self.failing and not node.cleans_up):
                 self._skip(name, because_of_a_failure=verdict == "skip because of a failure")
             else:
                 continue
