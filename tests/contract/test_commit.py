@@ -24,6 +24,7 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     failed = NodeRun(
         "b", NodeState.FAILED, 2, 1.0, 2.0, 3.0, reason="http", worker_id="worker-1",
         failures=[AttemptFailure(1, 2.5, TaskError("http", "500", "HTTPError", {"status": 500}, "Trace"), "worker-1")],
+        failures_dropped=3, logs_size=7,
     )  # fmt: skip
     given = task(name, "c")
     changes = Commands(
@@ -33,6 +34,7 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
         outputs={"a": b'{"x":1}', "big": Blob("ab12", 300_000)},
         history=[Transition(1, 1.0, "", "PENDING", "RUNNING", 0), Transition(2, 2.0, "a", "QUEUED", "RUNNING", 1, "r")],
         logs=[("a", 1, "line\nanother"), ("b", 2, "é")],
+        failures=[("b", failed.failures[0])],
         dead_letters=[letter(name, "b")],
         tasks=[given],
         wake_at=5000.0,
@@ -47,6 +49,23 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [letter(name, "b")]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [given]
     assert await owner.inbox() == []
+
+
+@on_every_store
+async def test_failures_are_kept_beside_their_node_and_written_once(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    run = NodeRun("a", NodeState.RETRYING)
+    for attempt in (1, 2, 3):
+        failure = AttemptFailure(attempt, 2.0, TaskError("http", "500"), "worker-1")
+        run.attempt, run.failures = attempt, [*run.failures, failure]
+        line = Transition(attempt + 1, 2.0, "a", "RUNNING", "RETRYING", attempt)
+        await owner.commit(Commands(name, nodes={"a": run}, history=[line], failures=[("a", failure)]))
+        stored = (await stores.hot.load([name]))[name]
+        assert stored.runs == {"a": run}
+    await owner.commit(Commands(name, nodes={"a": run}, history=[Transition(5, 2.0, "a", "RETRYING", "QUEUED", 4)]))
+    stored = (await stores.hot.load([name]))[name]
+    assert [each.attempt for each in stored.runs["a"].failures] == [1, 2, 3]
 
 
 @on_every_store

@@ -9,6 +9,7 @@ from penstock.definition import Problem, Retry, compile_document, parse
 from penstock.definition.model import DEFAULT_TIMEOUT_SECONDS, HANDLER_ALIASES, HandlerDefaults
 from penstock.definition.plan import PlanNode
 from penstock.definition.read import content_hash
+from penstock.engine.retry import delay_seconds
 from tests.definition.documents import compiled, node, plan_of, problem_of, problems_of, workflow
 
 EXAMPLE = """
@@ -246,7 +247,7 @@ class TestDefaults:
 
 class TestRetry:
     DIALECTS: tuple[tuple[str, dict[str, Any], Retry], ...] = (
-        ("retry", {"max_attempts": 3, "delay_seconds": 2}, Retry(max_attempts=3, initial_delay_seconds=2)),
+        ("retry", {"max_attempts": 3, "delay_seconds": 2}, Retry(3, 2, multiplier=1)),
         (
             "retry",
             {
@@ -276,7 +277,42 @@ class TestRetry:
 
     @pytest.mark.parametrize("field", ["retry", "retry_policy", "retry_config"])
     def test_the_fields_of_every_dialect_go_with_every_name(self, field: str):
-        assert only(strict=True, **{field: {"max_retries": 0, "delay_seconds": 0}}).retry == Retry(1, 0)
+        assert only(strict=True, **{field: {"max_retries": 0, "delay_seconds": 0}}).retry == Retry(1, 0, 1)
+
+    @pytest.mark.parametrize("field", ["retry", "retry_policy", "retry_config"])
+    def test_delay_seconds_is_the_delay_before_every_attempt(self, field: str):
+        retry = only(strict=True, **{field: {"max_attempts": 5, "delay_seconds": 60, "jitter": False}}).retry
+        assert [delay_seconds(retry, attempt, "seed") for attempt in range(1, 5)] == [60.0] * 4
+
+    @pytest.mark.parametrize("spelling", ["initial_delay_seconds", "initial_backoff_seconds", "initial_delay"])
+    @pytest.mark.parametrize("field", ["retry", "retry_policy", "retry_config"])
+    def test_the_first_delay_is_never_shortened_by_the_default_maximum(self, field: str, spelling: str):
+        retry = only(strict=True, **{field: {spelling: 60, "jitter_seconds": 0}}).retry
+        assert retry.max_delay_seconds == 60
+        assert [delay_seconds(retry, attempt, "seed") for attempt in range(1, 4)] == [60.0] * 3
+
+    def test_a_multiplier_beside_delay_seconds_makes_it_grow(self):
+        assert only(strict=True, retry={"delay_seconds": 2, "multiplier": 3}).retry.multiplier == 3
+
+    def test_a_maximum_below_the_first_delay_gives_a_warning_and_has_no_effect(self):
+        retry = {"initial_delay": 60, "max_delay": 10}
+        message = '"max_delay" (10) is below "initial_delay" (60) and has no effect: every delay is 60 s'
+        assert warnings_of(node("a", retry=retry)) == [("ignored_field", "nodes[0].retry.max_delay", message)]
+        assert only(retry=retry).retry.max_delay_seconds == 60
+
+    def test_a_node_with_a_delay_of_its_own_has_no_maximum_or_growth_that_nobody_asked_for(self):
+        def own(defaults: dict[str, Any], retry: dict[str, Any]) -> Retry:
+            return plan_of(node("a", retry=retry), defaults={"retry": defaults}).nodes[0].retry
+
+        assert own({"initial_delay_seconds": 60}, {"initial_delay_seconds": 1}).max_delay_seconds == 30
+        assert own({"delay_seconds": 5}, {"initial_delay_seconds": 1}).multiplier == 2
+        assert own({"delay_seconds": 5}, {"max_attempts": 2}) == Retry(2, 5, 1)
+        assert own({"multiplier": 3}, {"delay_seconds": 5}).multiplier == 1
+        assert own({"multiplier": 3}, {"initial_delay_seconds": 5}).multiplier == 3
+
+    def test_a_policy_written_in_python_keeps_its_first_delay_too(self):
+        assert Retry(initial_delay_seconds=60).max_delay_seconds == 60
+        assert Retry(initial_delay_seconds=60, max_delay_seconds=10).max_delay_seconds == 60
 
     def test_retries_count_one_less_than_attempts(self):
         assert only(retry={"max_retries": 3}).retry == only(retry={"max_attempts": 4}).retry == Retry()

@@ -80,4 +80,5 @@ class Committed:
         states = {address: run.state for address, run in execution.runs.items()}
         assert {node: state for node, state in self.folded.items() if node} == states
         assert execution.last_seq == len(self.history)
-        assert execution.record.state is ExecutionState.PENDING or execution.record.kept == len(execution.kept)
+        unrecorded = bool(execution.record.kept)
+        assert execution.record.state is ExecutionState.PENDING or unrecorded == bool(execution.kept)

@@ -129,6 +129,7 @@ class Lane:
         states.update((address, str(run.state)) for address, run in execution.runs.items())
         assert states == model.state
         assert str(execution.record.state) == model.execution
+        assert execution.record.error_node == model.error_node
         attempts = {name: attempt for name, attempt in model.attempt.items() if attempt}
         assert {address: run.attempt for address, run in execution.runs.items() if run.attempt} == attempts
         assert all(attempt <= model.nodes[name].max_attempts for name, attempt in attempts.items())

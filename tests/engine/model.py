@@ -83,6 +83,8 @@ class Model:
         self.now = 0.0
         self.started_at = 0.0
         self.failing = self.failed = False
+        self.error_node: str | None = None
+        """Whose failure is the execution's error."""
         self.state = dict.fromkeys(self.nodes, "PENDING")
         self.attempt = dict.fromkeys(self.nodes, 0)
         self.because_of_a_failure: set[str] = set()
@@ -146,6 +148,7 @@ class Model:
             self.fire()
 
     def cancel(self) -> None:
+        """Wins over a failure that hasn't ended the execution yet; that failure stays the execution's error."""
         self._end_every_node(pending="CANCELLED")
         self.execution = "CANCELLED"
 
@@ -195,6 +198,7 @@ class Model:
             if not name:
                 self._end_every_node(pending="SKIPPED")
                 self.execution = "FAILED"
+                self.error_node = None
                 return
             if self.deadline(name) == due:
                 self._strike(name)
@@ -260,11 +264,9 @@ class Model:
             if self.state[name] != "PENDING" or not (complete or name in told):
                 continue
             verdict = self.verdict(name)
-            if self.failing and not node.cleans_up:
-                self._skip(name, because_of_a_failure=verdict == "skip because of a failure")
-            elif verdict == "skip because of a failure" and node.fails_with_dependency:
+            if verdict == "skip because of a failure" and node.fails_with_dependency:
                 self._fail(name)
-            elif verdict.startswith("skip"):
+            elif verdict.startswith("skip") or (self.failing and not node.cleans_up):
                 self._skip(name, because_of_a_failure=verdict == "skip because of a failure")
             else:
                 continue
@@ -351,7 +353,8 @@ class Model:
         self.state[name] = "FAILED"
         if self.nodes[name].optional:
             return
-        self.failed = True
+        if not self.failed:
+            self.failed, self.error_node = True, name
         if self.fail_fast and not self.failing:
             self.failing = True
             for other, node in self.nodes.items():

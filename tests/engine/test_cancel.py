@@ -87,6 +87,33 @@ def test_what_has_ended_before_the_cancel_stays_as_it_was():
     assert trial.states == {"a": "COMPLETED", "b": "FAILED", "c": "CANCELLED", "d": "CANCELLED"}
 
 
+@pytest.mark.parametrize("on_failure", ["continue", "fail_fast"])
+def test_a_cancel_wins_over_a_failure_that_has_not_ended_the_execution_and_the_failure_stays_its_error(on_failure):
+    cleanup = node("clean", "bad", trigger_rule="all_done")
+    trial = Trial(once("bad"), node("other"), node("next", "other"), cleanup, on_failure=on_failure)
+    trial.fail("bad", at=1.0)
+    assert trial.state == "RUNNING"
+    trial.cancel(at=2.0, reason="asked by jo")
+    assert trial.state == "CANCELLED"
+    assert (trial.states["bad"], trial.states["clean"]) == ("FAILED", "CANCELLED")
+    record = trial.execution.record
+    assert record.error is not None
+    assert (record.error.message, record.error_node) == ("bad failed", "bad")
+    last = trial.last.history[-1]
+    assert (last.node, last.after, last.reason) == ("", "CANCELLED", "asked by jo")
+    trial.lose_the_owner()
+    assert trial.state == "CANCELLED"
+
+
+def test_a_cancel_that_comes_after_the_failure_has_ended_the_execution_changes_nothing():
+    trial = Trial(once("bad"), node("other"), on_failure="continue")
+    trial.fail("bad", at=1.0)
+    trial.succeed("other", at=2.0)
+    commands = trial.cancel(at=3.0)
+    assert trial.state == "FAILED"
+    assert not commands.history
+
+
 def test_the_reason_of_the_cancel_is_in_the_history_of_every_node_that_it_ended():
     trial = Trial(node("a"), node("b", "a"))
     trial.cancel(reason="asked by jo")

@@ -136,13 +136,51 @@ def test_a_failure_skips_an_all_success_join_as_soon_as_it_is_known():
     assert trial.states == {"a": "FAILED", "b": "QUEUED", "join": "SKIPPED"}
 
 
-def test_a_node_can_ask_to_fail_with_its_dependency():
-    trial = Trial(once("a"), node("b", "a", on_dependency_failure="fail"), on_failure="continue")
+@pytest.mark.parametrize("workflow", [{}, {"on_failure": "fail_fast"}, {"on_failure": "continue"}])
+def test_a_node_can_ask_to_fail_with_its_dependency(workflow):
+    trial = Trial(once("a"), node("b", "a", on_dependency_failure="fail"), **workflow)
     trial.fail("a")
     assert trial.states == {"a": "FAILED", "b": "FAILED"}
     assert trial.run("b").reason == "dependency"
     assert trial.dispatches == [("a", 1)]
     assert [letter.node for letter in trial.dead_letters] == ["a"]
+    assert trial.state == "FAILED"
+    assert trial.execution.record.error_node == "a"
+
+
+@pytest.mark.parametrize("on_failure", ["fail_fast", "continue"])
+def test_a_node_that_asks_for_it_fails_with_a_dependency_that_was_skipped_because_of_a_failure(on_failure):
+    trial = Trial(once("a"), node("b", "a"), node("c", "b", on_dependency_failure="fail"), on_failure=on_failure)
+    trial.fail("a")
+    assert trial.states == {"a": "FAILED", "b": "SKIPPED", "c": "FAILED"}
+
+
+@pytest.mark.parametrize("rule", ["all_success", "none_failed", "one_success"])
+@pytest.mark.parametrize("on_failure", ["fail_fast", "continue"])
+def test_a_node_that_asks_for_it_fails_with_its_dependency_under_every_rule_that_a_failure_ends(rule, on_failure):
+    fails = node("b", "a", trigger_rule=rule, on_dependency_failure="fail")
+    trial = Trial(once("a"), fails, on_failure=on_failure)
+    trial.fail("a")
+    assert trial.states == {"a": "FAILED", "b": "FAILED"}
+
+
+def test_a_node_is_skipped_when_another_branch_failed_whatever_it_asks_of_its_dependencies():
+    trial = Trial(once("bad"), node("a"), node("b", "a", on_dependency_failure="fail"))
+    trial.fail("bad")
+    assert trial.states == {"bad": "FAILED", "a": "CANCELLED", "b": "SKIPPED"}
+    assert trial.run("b").reason == "execution_failed"
+
+
+def test_an_alarm_starts_for_a_node_that_failed_with_its_dependency_while_failing_fast():
+    trial = Trial(
+        once("a"),
+        node("b", "a", on_dependency_failure="fail"),
+        node("alarm", "b", trigger_rule="one_failed"),
+    )
+    trial.fail("a")
+    assert trial.states == {"a": "FAILED", "b": "FAILED", "alarm": "QUEUED"}
+    trial.succeed("alarm")
+    assert trial.state == "FAILED"
 
 
 def test_a_condition_is_looked_at_only_when_the_rule_lets_the_node_start():

@@ -67,7 +67,9 @@ def test_thousands_of_kept_nodes_are_split_into_commits_and_survive_a_crash_betw
         assert len(trial.last.history) == COMMIT_WEIGHT
         assert trial.wake_at == trial.now, "a crash here would leave it waiting for nothing"
         assert trial.tasks == []
-        left.append(trial.execution.record.kept)
+        assert trial.execution.record.kept
+        assert (trial.last.record is not None) == (not left), "its input would be written with every commit"
+        left.append(len(trial.execution.kept))
         trial.lose_the_owner()
     assert left == [size - COMMIT_WEIGHT + 1, size - 2 * COMMIT_WEIGHT + 1]
     assert trial.execution.record.kept == 0

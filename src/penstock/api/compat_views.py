@@ -190,7 +190,7 @@ def letter(row: LetterRow) -> dict[str, Any]:
         "handler": shown["handler"],
         "error": _text(shown["error"]),
         "category": shown["category"],
-        "attempts": len(shown["attempts"]),
+        "attempts": len(shown["attempts"]) + shown["attempts_dropped"],
         "failed_at": time_text(row.letter.at),
     }
 

@@ -42,6 +42,9 @@ class NodeDetail(Node):
     resolved_config: dict[str, Any] | None = Field(description="With every reference but those to secrets filled in.")
     unresolved: str | None = Field(description="Why there is no `resolved_config`.")
     attempts: list[NodeAttempt]
+    errors_dropped: int = Field(
+        default=0, description="How many failed attempts have no `error` any more: the first 5 and the last 15 keep it."
+    )
 
 
 class GraphNode(BaseModel):

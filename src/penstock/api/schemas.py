@@ -221,7 +221,8 @@ class DeadLetter(BaseModel):
     at: str
     category: str | None
     error: Error | None
-    attempts: list[Attempt]
+    attempts: list[Attempt] = Field(description="The first 5 and the last 15.")
+    attempts_dropped: int = Field(default=0, description="How many there were between these.")
     closed: str | None
     closed_at: str | None
     retried_as: str | None

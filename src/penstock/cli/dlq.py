@@ -76,7 +76,8 @@ def _row(item: Mapping[str, Any]) -> list[object]:
     name = f"{item['workflow']}@{item['version']}"
     error = f"{item['category']}: {item['error']['message']}" if item["error"] else item["category"]
     place = [item["id"], item["execution_id"], name, item["node_id"], short_time(item["at"])]
-    return [*place, len(item["attempts"]), item["closed"] or "", error]
+    attempts = len(item["attempts"]) + item.get("attempts_dropped", 0)
+    return [*place, attempts, item["closed"] or "", error]
 
 
 @dlq.command("show", epilog="Example:\n\n\b\n  penstock dlq show 7")

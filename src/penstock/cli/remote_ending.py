@@ -40,7 +40,12 @@ async def run_of(handle: Execution, name: str) -> NodeRun:
         if it["error"]
     ]
     return NodeRun(
-        name, NodeState(node["state"]), attempt=node["attempt"], due_at=stamp(node.get("due_at")), failures=failures
+        name,
+        NodeState(node["state"]),
+        attempt=node["attempt"],
+        due_at=stamp(node.get("due_at")),
+        failures=failures,
+        failures_dropped=node.get("errors_dropped", 0),
     )
 
 

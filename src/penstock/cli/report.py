@@ -10,7 +10,7 @@ from penstock.cli.hints import HINTS
 from penstock.cli.safe_text import clean, counted, duration, json_text, one_line
 from penstock.cli.screens import Spans
 from penstock.cli.session import Ending
-from penstock.engine.commands import AttemptFailure
+from penstock.engine.commands import AttemptFailure, NodeRun
 from penstock.engine.events import TaskError
 
 FAILED_SHOWN = 10
@@ -35,7 +35,7 @@ def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
     for name in failed[:FAILED_SHOWN]:
         run = ending.stored.runs.get(name) if ending.stored else None
         if run is not None and run.failures:
-            yield from _failure(name, run.failures, debug=debug)
+            yield from _failure(name, run, debug=debug)
     if len(failed) > FAILED_SHOWN:
         yield [(f"… and {counted(len(failed) - FAILED_SHOWN, 'more failed node')}; --json has them all", "dim")]
         yield []
@@ -46,9 +46,11 @@ def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
         yield []
 
 
-def _failure(name: str, failures: list[AttemptFailure], *, debug: bool) -> Iterator[Spans]:
+def _failure(name: str, run: NodeRun, *, debug: bool) -> Iterator[Spans]:
+    failures = run.failures
     error = failures[-1].error
-    tries = f" after {len(failures)} attempts" if len(failures) > 1 else ""
+    attempts = len(failures) + run.failures_dropped
+    tries = f" after {attempts} attempts" if attempts > 1 else ""
     yield [("✗ ", "bold red"), (one_line(name), "bold"), (f" failed{tries}  ", "red"), (error.category, "dim")]
     for line in clean(error.message).splitlines()[:LOG_LINES_SHOWN]:
         yield [(f"  {line[:LINE_LENGTH]}", "")]

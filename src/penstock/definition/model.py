@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import msgspec
+from msgspec import structs
 
 TriggerRule = Literal["all_success", "none_failed", "all_done", "one_success", "one_failed"]
 OnFailure = Literal["fail_fast", "continue"]
@@ -35,13 +36,20 @@ DEFAULT_TIMEOUT_SECONDS = 300.0
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """`max_attempts` counts all attempts: 4 means the first and 3 retries."""
+    """`max_attempts` counts all attempts: 4 means the first and 3 retries.
+
+    `max_delay_seconds` limits how far delays grow. It never shortens the first one: a smaller value is raised to it.
+    """
 
     max_attempts: int = 4
     initial_delay_seconds: float = 1.0
     multiplier: float = 2.0
     max_delay_seconds: float = 30.0
     jitter_seconds: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.max_delay_seconds < self.initial_delay_seconds:
+            structs.force_setattr(self, "max_delay_seconds", self.initial_delay_seconds)
 
 
 class HandlerDefaults(msgspec.Struct, frozen=True):

@@ -94,8 +94,13 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     strict: bool = False,
     limits: Limits | None = None,
     checked: bool = False,
+    stored: bool = False,
 ) -> Compiled:
-    """Read, check and compile. Raises `InvalidWorkflow` with every problem; `checked` says that `parse` made it."""
+    """Read, check and compile. Raises `InvalidWorkflow` with every problem; `checked` says that `parse` made it.
+
+    `stored`: it was accepted once, perhaps by an older version, and its executions must go on. What only a start looks
+    at isn't looked at then.
+    """
     limits = limits or Limits()
     if not checked:
         check_values(document, limits)
@@ -106,7 +111,8 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     known = {**dict.fromkeys(BUILT_IN_HANDLERS, HandlerDefaults()), **(handlers or {})}
     if not allow_unknown_handlers:
         check_handlers(definition.nodes, known, problems)
-    _check_schema(definition, problems)
+    if not stored:
+        _check_schema(definition, problems)
     plan = _Compiler(definition, known, problems).compile()
     if problems.errors or plan is None:
         raise InvalidWorkflow(problems.errors)
@@ -119,7 +125,7 @@ def _check_schema(definition: Definition, problems: Problems) -> None:
     try:
         compile_schema(definition.input_schema)
     except ValueError as error:
-        problems.error("bad_schema", "input_schema", f'"input_schema" isn\'t a JSON Schema: {error}')
+        problems.error("bad_schema", "input_schema", f'"input_schema" can\'t be used: {error}')
 
 
 class _Compiler:

@@ -10,8 +10,6 @@ import json
 from collections.abc import Collection
 from typing import Any
 
-from msgspec import structs
-
 from penstock.definition.fields import CONTROL_CHARACTER, Reader, kind_of
 from penstock.definition.model import (
     HANDLER_ALIASES,
@@ -50,6 +48,8 @@ RETRY_FIELDS = {
     "jitter_seconds": "jitter_seconds",
     "jitter": "jitter_seconds",
 }
+CONSTANT_DELAY = "delay_seconds"
+"""The spelling of a delay that doesn't grow, unless a multiplier stands beside it."""
 MAX_ID_LENGTH = 256
 LARGEST_MULTIPLIER = 1000
 
@@ -109,8 +109,9 @@ def _defaults(document: dict[str, Any], problems: Problems) -> dict[str, Any]:
     reader = Reader({} if raw is None else raw, "defaults", problems)
     reader.unknown(DEFAULTS_FIELDS)
     top = Reader(document, "", problems)
+    retry = _retry_fields(reader)
     return {
-        "retry": _retry(reader, None) or _retry(top, None),
+        "retry": _retry_fields(top) if retry is None else retry,
         "timeout_seconds": reader.seconds("timeout_seconds", "timeout"),
         "queue": reader.text("queue", max_length=MAX_ID_LENGTH),
         "queue_timeout_seconds": reader.seconds("queue_timeout_seconds"),
@@ -185,21 +186,51 @@ def _condition(reader: Reader) -> str | None:
     return value if value is None or value.strip() else None
 
 
-def _retry(reader: Reader, default: Retry | None) -> Retry | None:
+def _retry(reader: Reader, defaults: dict[str, Any] | None) -> Retry | None:
+    """The node's policy. Fields that it doesn't name come from `defaults`, the fields of the workflow's `retry`."""
+    own = _retry_fields(reader)
+    if own is None and defaults is None:
+        return None
+    own, defaults = own or {}, defaults or {}
+    fields = {**defaults, **own}
+    if own.get("constant") and "multiplier" not in own:
+        fields.pop("multiplier", None)  # the defaults' one is about the defaults' delay
+    if fields.pop("constant", False):
+        fields.setdefault("multiplier", 1.0)
+    return Retry(**fields)
+
+
+def _retry_fields(reader: Reader) -> dict[str, Any] | None:
+    """The fields of `Retry` that the document names, and `constant`: whether its delay is `delay_seconds`."""
     name, value = reader.pick("retry", "retry_policy", "retry_config")
     if value is None:
-        return default
+        return None
     inner = Reader(value, reader.place(name), reader.problems, reader.node_id, code="bad_retry")
     inner.unknown(RETRY_FIELDS)
     found: dict[str, Any] = {}
+    spellings: dict[str, str] = {}
     for field in dict.fromkeys(RETRY_FIELDS.values()):
         spelling, given = inner.pick(*(name for name, meaning in RETRY_FIELDS.items() if meaning == field))
         if given is not None:
             found[field] = _retry_value(inner, spelling, field)
+            spellings[field] = spelling
     if "max_retries" in found:
         _count_retries(inner, found)
-    kept = {field: item for field, item in found.items() if item is not None}
-    return structs.replace(default or Retry(), **kept)
+    given = {field: item for field, item in found.items() if item is not None}
+    if "initial_delay_seconds" in given:
+        given["constant"] = spellings["initial_delay_seconds"] == CONSTANT_DELAY
+    _warn_of_a_low_maximum(inner, given, spellings)
+    return given
+
+
+def _warn_of_a_low_maximum(inner: Reader, given: dict[str, Any], spellings: dict[str, str]) -> None:
+    """A delay never grows beyond its maximum, but the first one is what the document says."""
+    first, most = given.get("initial_delay_seconds"), given.get("max_delay_seconds")
+    if first is None or most is None or first <= most:
+        return
+    name, other = spellings["max_delay_seconds"], spellings["initial_delay_seconds"]
+    message = f'"{name}" ({most:g}) is below "{other}" ({first:g}) and has no effect: every delay is {first:g} s'
+    inner.problems.warn("ignored_field", inner.place(name), message, inner.node_id)
 
 
 def _count_retries(inner: Reader, found: dict[str, Any]) -> None:

@@ -1,31 +1,108 @@
-"""JSON Schema for inputs: no remote references, regular expressions in linear time."""
+"""JSON Schema for inputs and replies: no remote references, and a limit to the work that a schema can make."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
+import msgspec
+
 from penstock.definition.problems import Problem
+from penstock.definition.schema_cost import SchemaCost, cost_of
 
-MOST_PROBLEMS = 20
+PROBLEMS_MAX = 20
+MESSAGE_MAX = 300
+"""Characters: a message quotes the value that doesn't fit, which may be all of it."""
+CHECK_SECONDS_MAX = 0.2
+"""How long a check may take at worst, by estimate. Checks hold the loop and the interpreter's lock."""
+LISTED_MAX = 1000
+"""A value with so many checks or fewer is told every mistake, a larger one the first."""
+EXPLAINED_BYTES_MAX = 16_000_000
+"""An error has a copy of the value for each alternative that it doesn't fit: for more than this, none is made."""
+PATTERN_BYTES_MAX = 8 * 1024 * 1024
+PATTERN_CACHE_BYTES_MAX = 1024 * 1024
 
 
-def compile_schema(schema: Any) -> Any:
-    """A validator. Raises `ValueError` with a text for the user."""
+class Mismatch(msgspec.Struct, frozen=True):
+    """Where a value doesn't fit a schema, and why."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+
+class Schema:
+    """A schema, compiled."""
+
+    __slots__ = ("_cost", "_validator")
+
+    def __init__(self, validator: Any, cost: SchemaCost) -> None:
+        self._validator, self._cost = validator, cost
+
+    def is_valid(self, value: Any) -> bool:
+        """However long it takes: for schemas of our own."""
+        return bool(self._validator.is_valid(value))
+
+    def mismatches(self, value: Any) -> list[Mismatch]:
+        """What doesn't fit. A value that would take too long to be checked doesn't fit either."""
+        text = msgspec.json.encode(value)
+        if self._cost.seconds(_count_values(text), len(text)) > CHECK_SECONDS_MAX:
+            told = f"it is too large to be checked against its schema ({len(text):,} bytes)"
+            return [Mismatch((), f"{told}; send less, or use fewer alternatives and smaller patterns in the schema")]
+        return [] if self._validator.is_valid(value) else self.explain(value)
+
+    def explain(self, value: Any) -> list[Mismatch]:
+        """Of a small value everything that doesn't fit, up to a limit; of a large one the first thing."""
+        text = msgspec.json.encode(value)
+        if self._cost.checks * len(text) > EXPLAINED_BYTES_MAX:
+            return [Mismatch((), "it doesn't fit its schema, and is too large to say where")]
+        if self._cost.checks * _count_values(text) > LISTED_MAX:
+            return [_mismatch(error) for error in self._first_error(value)]
+        errors = self._validator.iter_errors(value)
+        return [_mismatch(error) for _, error in zip(range(PROBLEMS_MAX), errors, strict=False)]
+
+    def _first_error(self, value: Any) -> Iterator[Any]:
+        import jsonschema_rs  # noqa: PLC0415 -- as below
+
+        try:
+            self._validator.validate(value)
+        except jsonschema_rs.ValidationError as error:
+            yield error
+
+
+def _count_values(text: bytes) -> int:
+    """At most: some commas and brackets may stand inside texts."""
+    return 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def _mismatch(error: Any) -> Mismatch:
+    message: str = error.message
+    if len(message) > MESSAGE_MAX:
+        # the reason stands behind the value that is quoted
+        half = MESSAGE_MAX // 2
+        message = f"{message[:half]} … {message[-half:]}"
+    return Mismatch(tuple(error.instance_path), message)
+
+
+def compile_schema(schema: Any) -> Schema:
+    """Raises `ValueError` with a text for the user."""
     import jsonschema_rs  # noqa: PLC0415 -- only workflows with a schema pay for it
 
+    cost = cost_of(schema)
+    options = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES_MAX, dfa_size_limit=PATTERN_CACHE_BYTES_MAX)
     try:
-        return jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions())
+        return Schema(jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=options), cost)
     except ValueError as error:
-        raise ValueError(str(error).split("\n", maxsplit=1)[0].rpartition("ValueError: ")[2]) from None
+        reason = str(error).split("\n", maxsplit=1)[0].rpartition("ValueError: ")[2]
+        raise ValueError(reason[:MESSAGE_MAX]) from None
 
 
 def schema_problems(schema: Any, value: Any) -> list[Problem]:
     """What doesn't fit, and where: `address.city`, empty for the value itself."""
-    errors = compile_schema(schema).iter_errors(value)
-    return [
-        Problem("invalid_input", ".".join(str(key) for key in error.instance_path), error.message)
-        for _, error in zip(range(MOST_PROBLEMS), errors, strict=False)
-    ]
+    try:
+        found = compile_schema(schema).mismatches(value)
+    except ValueError as error:  # accepted by an older version
+        return [Problem("bad_schema", "", f"the schema can't be used: {error}")]
+    return [Problem("invalid_input", ".".join(str(key)[:100] for key in it.path), it.message) for it in found]
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:

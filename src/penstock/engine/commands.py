@@ -36,6 +36,11 @@ class NodeRun(msgspec.Struct, array_like=True, gc=False):
     reason: str | None = None
     worker_id: str | None = None
     failures: list[AttemptFailure] = []
+    """The first and the newest (`engine.failures`). Stores keep them beside the record, each once."""
+    failures_dropped: int = 0
+    """How many there were between these."""
+    logs_size: int = 0
+    """Characters of logs that are kept of its attempts."""
 
 
 class ExecutionRecord(msgspec.Struct, array_like=True):
@@ -65,7 +70,7 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     trace: str = ""
     """The W3C `traceparent` of the request that started it."""
     kept: int = 0
-    """How many nodes that an earlier execution completed are still to be recorded; its intent has their outputs."""
+    """How many nodes an earlier execution has completed, until all are recorded; the intent has their outputs."""
     retry_of: str | None = None
 
 
@@ -107,6 +112,7 @@ class DeadLetter(msgspec.Struct, array_like=True):
     handler: str
     at: float
     attempts: list[AttemptFailure]
+    attempts_dropped: int = 0
 
 
 class Stop(msgspec.Struct, array_like=True, gc=False):
@@ -128,6 +134,8 @@ class Commands(msgspec.Struct):
     tasks: list[Task] = []
     stops: list[Stop] = []
     logs: list[tuple[str, int, str]] = []
+    failures: list[tuple[str, AttemptFailure]] = []
+    """Attempts that failed, by node."""
     dead_letters: list[DeadLetter] = []
     wake_at: float | None = None
     """When the stored timer has to fire; only meaningful if `timer_changed`."""

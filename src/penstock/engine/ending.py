@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from penstock.engine import keeping
+from penstock.engine import failures, keeping
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Stop, Transition
 from penstock.engine.events import TaskError
 from penstock.engine.readiness import CLEANUP_RULES, Outcome
@@ -75,7 +75,7 @@ def stop_task(execution: Execution, run: NodeRun) -> None:
 
 def blame(execution: Execution, error: TaskError) -> None:
     """The execution as a whole failed, not one of its nodes."""
-    execution.record.error, execution.record.error_node = error, None
+    execution.record.error, execution.record.error_node = failures.cut(error), None
 
 
 def time_out(execution: Execution) -> None:
@@ -85,10 +85,13 @@ def time_out(execution: Execution) -> None:
     finish(execution, ExecutionState.FAILED)
 
 
-def finish(execution: Execution, state: ExecutionState) -> None:
+def finish(execution: Execution, state: ExecutionState, reason: str | None = None) -> None:
+    """End the execution; without a `reason`, its error is the reason."""
     execution.record.finished_at = execution.now
     error = execution.record.error
-    execution.move_execution(state, error.category if error else None)
+    if reason is None and error is not None:
+        reason = error.category
+    execution.move_execution(state, reason)
     execution.deadlines.clear()
     execution.commands.finished = True
 
@@ -110,5 +113,5 @@ def wreck(record: ExecutionRecord, runs: Mapping[str, NodeRun], last_seq: int, m
     line = Transition(last_seq + 1, now, "", record.state, ExecutionState.FAILED, 0, "internal_error")
     commands.history.append(line)
     record.state, record.finished_at = ExecutionState.FAILED, now
-    record.error, record.error_node = TaskError("internal_error", message), None
+    record.error, record.error_node = failures.cut(TaskError("internal_error", message)), None
     return commands

@@ -14,11 +14,10 @@ from itertools import chain
 from typing import Any
 
 from penstock.definition.plan import Plan, PlanNode
-from penstock.engine import deadlines, derived, ending, keeping
+from penstock.engine import deadlines, derived, ending, failures, keeping
 from penstock.engine import events as ev
 from penstock.engine.commands import (
     RETURNED,
-    AttemptFailure,
     Commands,
     DeadLetter,
     ExecutionRecord,
@@ -138,7 +137,7 @@ class Execution:
         if run.state is QUEUED:
             self._mark_running(run, event.started_at, event.worker_id, arm=False)
         if event.logs:
-            self._keep_logs(event)
+            failures.keep_logs(self, run, event.logs, is_last=True)
         self.complete(self.numbers[event.node], run, event.output)
 
     def _on_task_failed(self, event: ev.TaskFailed) -> None:
@@ -148,7 +147,8 @@ class Execution:
         if run.state is QUEUED:
             self._mark_running(run, event.started_at, event.worker_id, arm=False)
         if event.logs:
-            self._keep_logs(event)
+            is_last = self._is_last(run, retryable=event.retryable)
+            failures.keep_logs(self, run, event.logs, is_last=is_last)
         self.attempt_failed(run, event.error, retryable=event.retryable, asked=event.retry_after)
 
     def _on_task_lost(self, event: ev.TaskLost) -> None:
@@ -175,7 +175,7 @@ class Execution:
 
     def _on_cancel(self, event: ev.CancelRequested) -> None:
         ending.stop_everything(self, event.reason, pending=CANCELLED)
-        ending.finish(self, ExecutionState.CANCELLED)
+        ending.finish(self, ExecutionState.CANCELLED, event.reason)
 
     def _on_pause(self, _event: ev.PauseRequested) -> None:
         if self.record.state == ExecutionState.RUNNING:
@@ -218,9 +218,6 @@ class Execution:
             return None
         return run
 
-    def _keep_logs(self, event: ev.TaskSucceeded | ev.TaskFailed) -> None:
-        self.commands.logs.append((event.node, event.attempt, event.logs))
-
     def move(self, run: NodeRun, state: NodeState, reason: str | None = None, at: float | None = None) -> None:
         """The only way a node's state changes: by the table, with a history line."""
         address, before = run.address, run.state
@@ -255,11 +252,13 @@ class Execution:
     def fail(self, number: int, run: NodeRun, error: TaskError, *, dead_letter: bool = True) -> None:
         """The node has no more attempts."""
         node = self.nodes[number]
-        if not run.failures or run.failures[-1].error is not error:
-            run.failures = [*run.failures, AttemptFailure(run.attempt, self.now, error, run.worker_id)]
+        error = failures.cut(error)
+        failures.note(self, run, error, is_last=True)
         self.move(run, FAILED, error.category)
         if dead_letter:
-            letter = DeadLetter(self.record.execution_id, node.address, node.handler, self.now, run.failures)
+            letter = DeadLetter(
+                self.record.execution_id, node.address, node.handler, self.now, run.failures, run.failures_dropped
+            )
             self.commands.dead_letters.append(letter)
         self.settle(number, Outcome.SUCCESS if node.optional else Outcome.FAILURE)
         if not node.optional:
@@ -273,13 +272,17 @@ class Execution:
         if arm:
             self.arm_backstop(run)
 
+    def _is_last(self, run: NodeRun, *, retryable: bool) -> bool:
+        """Whether a node whose current attempt fails has no more of them."""
+        return not retryable or run.attempt >= self.node_of(run).retry.max_attempts
+
     def attempt_failed(self, run: NodeRun, error: TaskError, *, retryable: bool, asked: float | None) -> None:
         number = self.numbers[run.address]
         retry = self.nodes[number].retry
-        run.failures = [*run.failures, AttemptFailure(run.attempt, self.now, error, run.worker_id)]
-        if not retryable or run.attempt >= retry.max_attempts:
+        if self._is_last(run, retryable=retryable):
             self.fail(number, run, error)
             return
+        failures.note(self, run, error, is_last=False)
         seed = f"{self.record.execution_id}:{run.address}"
         delay = delay_seconds(retry, run.attempt, seed, asked=asked)
         run.due_at = self.now + delay
@@ -301,14 +304,14 @@ class Execution:
         if number in self._readied or node.address in self.runs:
             return
         decision = self.tally.verdict(node, number)
-        if self.record.failing and node.rule not in CLEANUP_RULES:
-            self.skip(number, UPSTREAM_FAILED if decision is Verdict.SKIP_FAILED else "execution_failed")
+        if decision is Verdict.SKIP_FAILED:  # first: what the node asks for then also counts while failing fast
+            self._upstream_failed(number, node)
+        elif self.record.failing and node.rule not in CLEANUP_RULES:
+            self.skip(number, "execution_failed")
         elif decision is Verdict.START:
             self._make_ready(number)
         elif decision is Verdict.SKIP:
             self.skip(number, "branch_not_taken")
-        elif decision is Verdict.SKIP_FAILED:
-            self._upstream_failed(number, node)
 
     def _upstream_failed(self, number: int, node: PlanNode) -> None:
         if not node.fails_with_dependency:

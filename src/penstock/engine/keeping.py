@@ -1,8 +1,8 @@
 """Nodes that an earlier execution of the chain has completed: they are recorded, never run.
 
 They come first, before anything else is decided, so that no node is asked whether it may start while the outcome of
-one before it is still to be written down. What one commit doesn't take waits for the next; `record.kept` says how many
-that are, so that a new owner knows to read them again.
+one before it is still to be written down. What one commit doesn't take waits for the next; `record.kept` isn't 0 until
+all are recorded, so that a new owner knows to read them again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def record(execution: Execution, most: int | None = None) -> None:
     while kept and (most is None or len(commands.history) < most):
         number, output = kept.pop()
         execution.complete(number, execution.open_run(number), output, KEPT)
-    execution.record.kept = len(kept)
-    commands.record = execution.record
     if kept:
         execution.go_on_later()
+    if bool(execution.record.kept) != bool(kept):  # not with every commit: an execution's input may be large
+        execution.record.kept = len(kept)
+        commands.record = execution.record

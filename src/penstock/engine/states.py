@@ -8,6 +8,16 @@ has ended. Terminal states have no row to go to.
        |          v  |        v
        |        RETRYING <----+          CANCELLED from anything that hasn't ended
        +--> SKIPPED, COMPLETED | FAILED (data nodes, kept nodes, conditions, configs), WAITING
+
+How an execution ends, and what its `error` is then:
+
+    COMPLETED   no node failed, or only optional ones    none
+    FAILED      every node has ended, one has failed     the first failure, with its node
+    FAILED      out of time, or broken                   the time-out or what broke, without a node
+    CANCELLED   cancelled before one of the above        the first failure until then, if there was one
+
+A cancel wins over a failure that has not ended the execution yet (`continue`, or clean-up that still runs): the
+execution did not get to its own end. The failure stays visible in `error` and on its node.
 """
 
 from __future__ import annotations

@@ -92,7 +92,9 @@ class Plans:
         handlers = await self._read_handlers()
         document = json.loads(stored.document)
         # it was checked when it was submitted; its handlers may be other workers' by now
-        plan = compile_document(document, handlers=handlers, allow_unknown_handlers=True, checked=True).plan
+        plan = compile_document(
+            document, handlers=handlers, allow_unknown_handlers=True, checked=True, stored=True
+        ).plan
         plan.name, plan.version = name, version
         self._keep(_Kept(plan, {node.handler: handlers.get(node.handler) for node in plan.nodes}))
         return plan

@@ -107,8 +107,8 @@ def _snapshot(kept: Unfinished, generation: int, now: float) -> bytes:
     record = next(change.record for change in changes if change.record is not None)
     stored = codec.fold(record, changes)
     lines = begin_generation(stored.record, stored.runs.values(), stored.last_seq, generation, now)
-    runs, history = list(stored.runs.values()), stored.history + lines
-    return codec.encode(codec.Change(codec.SCHEMA, stored.record, runs, stored.outputs, history, stored.logs))
+    stored.history += lines
+    return codec.encode_whole(stored)
 
 
 def _from_intents(intents: Mapping[str, NewExecution], generation: int) -> dict[str, bytes]:

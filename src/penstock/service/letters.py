@@ -90,6 +90,7 @@ def letter_view(row: LetterRow) -> dict[str, Any]:
         "category": last.category if last else None,
         "error": error_view(last),
         "attempts": attempts_view(letter.attempts),
+        "attempts_dropped": letter.attempts_dropped,
         "closed": row.closed,
         "closed_at": time_text(row.closed_at),
         "retried_as": row.retried_as,

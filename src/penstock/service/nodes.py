@@ -39,6 +39,7 @@ class Nodes:
             "resolved_config": resolved.config,
             "unresolved": resolved.unresolved,
             "attempts": attempts_of(run, lines),
+            "errors_dropped": run.failures_dropped if run else 0,
         }
 
     async def _output(self, stored: Stored, node_id: str) -> Any:

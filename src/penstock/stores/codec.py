@@ -10,9 +10,11 @@ from copy import copy
 from typing import Protocol, TypeVar
 
 import msgspec
+from msgspec import structs
 
-from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Transition
+from penstock.engine.commands import AttemptFailure, Commands, DeadLetter, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import AnyEvent, Value
+from penstock.engine.failures import trim
 from penstock.errors import SchemaMismatch
 from penstock.stores.base import Commit, Lease, NewExecution, Stored
 
@@ -29,6 +31,8 @@ class Change(msgspec.Struct, array_like=True):
     outputs: dict[str, Value]
     history: list[Transition]
     logs: list[tuple[str, int, str]] = []
+    failures: list[tuple[str, AttemptFailure]] = []
+    """By node, in order. Since then `nodes` are without theirs; before, each had all of its own."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -54,11 +58,26 @@ def new_commit(lease: Lease, position: int, changes: Sequence[Commands]) -> Comm
 def _encode_change(commands: Commands) -> bytes:
     if not (commands.nodes or commands.history or commands.record or commands.logs):
         return b""
+    nodes = [_without_failures(run) for run in commands.nodes.values()]
     return encode(
         Change(
-            SCHEMA, commands.record, list(commands.nodes.values()), commands.outputs, commands.history, commands.logs
+            SCHEMA, commands.record, nodes, commands.outputs, commands.history, commands.logs, commands.failures
         )
-    )
+    )  # fmt: skip
+
+
+def _without_failures(run: NodeRun) -> NodeRun:
+    """A record is written with every change of its node: what was written before isn't written again with it."""
+    return structs.replace(run, failures=[]) if run.failures else run
+
+
+def encode_whole(stored: Stored) -> bytes:
+    """An execution as one change."""
+    runs = stored.runs.values()
+    failures = [(run.address, failure) for run in runs for failure in run.failures]
+    nodes = [_without_failures(run) for run in runs]
+    change = Change(SCHEMA, stored.record, nodes, stored.outputs, stored.history, stored.logs, failures)
+    return encode(change)
 
 
 class HasSchema(Protocol):
@@ -114,9 +133,23 @@ def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:
     for change in changes:
         if change.record is not None:
             stored.record = change.record
-        stored.runs.update((run.address, run) for run in change.nodes)
+        for run in change.nodes:
+            if run.address in stored.runs:
+                run.failures = _joined(stored.runs[run.address].failures, run.failures)
+            stored.runs[run.address] = run
+        for address, failure in change.failures:
+            kept = stored.runs[address].failures
+            kept.append(failure)
+            trim(kept)  # how many that are is in the record
         stored.outputs.update(change.outputs)
         stored.history.extend(change.history)
         stored.logs.extend(change.logs)
     stored.last_seq = stored.history[-1].seq if stored.history else 0
     return stored
+
+
+def _joined(earlier: list[AttemptFailure], own: list[AttemptFailure]) -> list[AttemptFailure]:
+    """`own` has something only where an older version of Penstock wrote the record: all that it knew of."""
+    if not own or not earlier:
+        return own or earlier
+    return list({failure.attempt: failure for failure in (*earlier, *own)}.values())

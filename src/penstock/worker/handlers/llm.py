@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from penstock.config import OPENAI_URL, LlmProvider, Settings, key_variable, nearest
-from penstock.definition.schema import compile_schema
+from penstock.definition.schema import Schema, compile_schema
 from penstock.errors import Retryable, Terminal
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import HttpHandler, bad_config, check_keys, is_number
@@ -188,10 +188,9 @@ def parsed(text: str, schema: bytes) -> Any:
         value = msgspec.json.decode(_unfenced(text))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise Retryable(f"the reply isn't JSON: {error}", category="llm", detail=excerpt) from None
-    problem = next(iter(validator(schema).iter_errors(value)), None)
-    if problem is not None:
-        where = ".".join(str(step) for step in problem.instance_path) or "the reply"
-        message = f"the reply doesn't fit response_schema: {where}: {problem.message[:300]}"
+    for mismatch in validator(schema).mismatches(value):
+        where = ".".join(str(step)[:100] for step in mismatch.path) or "the reply"
+        message = f"the reply doesn't fit response_schema: {where}: {mismatch.message}"
         raise Retryable(message, category="llm", detail=excerpt)
     return value
 
@@ -205,7 +204,7 @@ def _unfenced(text: str) -> str:
 
 
 @lru_cache(maxsize=128)
-def validator(schema: bytes) -> Any:
+def validator(schema: bytes) -> Schema:
     try:
         return compile_schema(msgspec.json.decode(schema))
     except ValueError as error:
