@@ -38,6 +38,14 @@ def test_nothing_that_changes_something_needs_only_read():
     assert all(rule.scope == "operate" for rule in TABLE.values() if rule.operation in strong)
 
 
+def test_what_changes_what_others_run_needs_operate():
+    """A name, its latest version and its aliases: whoever starts them gets what they mean then."""
+    operations = {"put_workflow", "delete_workflow", "set_alias", "remove_alias"}
+    rules = [rule for rule in TABLE.values() if rule.operation in operations]
+    assert {rule.operation for rule in rules} == operations
+    assert {rule.scope for rule in rules} == {"operate"}
+
+
 @pytest.mark.fault("security", "every route with every scope")
 def test_every_route_with_every_scope(fault: Fault):
     async def scenario() -> None:

@@ -16,6 +16,7 @@ from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
 from penstock.api.paths import is_written
 from penstock.api.problems import problem_of
+from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
 from penstock.errors import NotFound, StoreError
@@ -72,7 +73,11 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
     async def start_many(request: Request) -> Response:
         """One answer each, in the same order: the execution, or `error`."""
         body = await bodies.read(request, body_schemas.BATCH)
-        answers = await asyncio.gather(*(_one_of_many(service, bodies, item, request) for item in body["executions"]))
+        # compiled once: a large document a thousand times would hold the loop
+        shared = await service.workflows.plan(body["definition"]) if "definition" in body else None
+        answers = await asyncio.gather(
+            *(_one_of_many(service, bodies, item, request, shared) for item in body["executions"])
+        )
         note(request.scope, count=len(answers))
         return answer({"items": answers, "next_cursor": None})
 
@@ -101,10 +106,17 @@ async def start_one(
     return answer(shown, 201, headers)
 
 
-async def _one_of_many(service: Service, bodies: Bodies, item: Any, request: Request) -> dict[str, Any]:
+async def _one_of_many(
+    service: Service, bodies: Bodies, item: dict[str, Any], request: Request, shared: Plan | None
+) -> dict[str, Any]:
     try:
-        bodies.check(item, body_schemas.ORDER)
-        accepted = await service.submissions.submit(_order(item, request, None))
+        if shared is not None and not item.keys() & {"workflow", "definition"}:
+            bodies.check({"workflow": shared.name, **item}, body_schemas.ORDER)
+            order = _order({"workflow": shared, **item}, request, None)
+        else:
+            bodies.check(item, body_schemas.ORDER)
+            order = _order(item, request, None)
+        accepted = await service.submissions.submit(order)
     except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
         return {"error": problem_of(error)}
     return _started(accepted.record) if accepted.record else {"execution_id": accepted.execution_id}

@@ -10,7 +10,7 @@ import msgspec
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import NotFound
 from penstock.stores import codec
-from penstock.stores.base import WorkflowVersion
+from penstock.stores.base import WorkflowVersion, inline_hash
 from penstock.stores.matching import finds_line
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Weights, WorkflowRow
 
@@ -29,6 +29,18 @@ class MemoryDefinitions:
                 self._deleted.discard((name, version.version))
                 return version
         versions.append(WorkflowVersion(name, len(versions) + 1, content_hash, document, now))
+        return versions[-1]
+
+    async def put_inline(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+        known = [version for version in await self.versions(name) if version.content_hash == content_hash]
+        if known:
+            return known[0]
+        versions = self._workflows.setdefault(name, [])
+        for version in versions:
+            if version.content_hash == inline_hash(content_hash):
+                return version
+        versions.append(WorkflowVersion(name, len(versions) + 1, inline_hash(content_hash), document, now))
+        self._deleted.add((name, len(versions)))
         return versions[-1]
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
