@@ -175,6 +175,7 @@ def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
 
     async def scenario() -> None:
         site = Site()
+        await site.keys.exist()
         site.cold.gate = asyncio.Event()
         assert (await site.call("POST", "/api/v1/executions/1/cancel")).status == 200
         assert site.cold.lines == []
@@ -188,6 +189,7 @@ def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
 def test_a_line_that_can_not_be_written_is_logged_on_one_line_and_the_answer_stays(caplog):
     async def scenario() -> None:
         site = Site()
+        await site.keys.exist()
         site.cold.failure = StoreUnavailable("disk is full")
         with caplog.at_level(logging.ERROR, "penstock.audit"):
             assert (await site.call("DELETE", "/api/v1/workflows/a%0d%1b")).status == 200
