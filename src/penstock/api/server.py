@@ -14,6 +14,7 @@ import uvicorn
 from penstock.api.app import create_app
 from penstock.api.auditing import Trail
 from penstock.api.auth import require_keys
+from penstock.api.http_protocol import limited_protocol
 from penstock.api.limits import Storage
 from penstock.config import Settings
 from penstock.embedded.engine import Engine
@@ -108,7 +109,7 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
     )
     config = uvicorn.Config(
         app, log_config=None, access_log=False, proxy_headers=False, server_header=False, date_header=False,
-        http="httptools", lifespan="off", timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        http=limited_protocol(), ws="none", lifespan="off", timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.shutdown_grace_seconds) or 1,
     )  # fmt: skip
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # that it starts and stops is ours to say
