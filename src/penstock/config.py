@@ -192,6 +192,7 @@ class Settings:
     database: str | None = _setting(None, _url("postgresql", "postgres"))
     partitions: int | None = _setting(None, _whole(1, 1024))
     retention_days: float = _setting(7.0, _number("days"))
+    audit_retention_days: float = _setting(365.0, _number("days"))
     host: str = _setting("127.0.0.1", _text)
     port: int = _setting(8000, _whole(0, 65535))
     blobs: str | None = _setting(None, _text)

@@ -10,6 +10,7 @@ from starlette.routing import compile_path
 
 from penstock.api.access import OPEN, TABLE, Needed, RouteMissing, Routes, Rule, check_routes
 from penstock.api.auth import Access, is_loopback, require_keys
+from penstock.api.failed_logins import FailedLogins
 from penstock.api.peers import Peers, limited_part
 from penstock.config import Settings
 from penstock.errors import SettingsError, StoreUnavailable
@@ -217,7 +218,8 @@ def test_without_someone_identified_nothing_gets_through():
         site = public()
         routes = check_routes(site.app)
         for host in (EVERYWHERE, "127.0.0.1"):
-            bare = Access(never, routes=routes, settings=Settings(host=host))
+            logins = FailedLogins(site.trail)
+            bare = Access(never, routes=routes, settings=Settings(host=host), failed_logins=logins)
             assert (await call(bare, "GET", "/api/v1/executions")).status == 401
 
     asyncio.run(scenario())

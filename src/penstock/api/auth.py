@@ -24,6 +24,7 @@ from starlette.types import Scope as Request
 
 from penstock.api.access import CALLER, OPEN, READING, ROUTE, Caller, Found, Needed, Routes
 from penstock.api.auditing import skip_audit
+from penstock.api.failed_logins import FailedLogins
 from penstock.api.peers import Peers
 from penstock.api.problems import problem_response
 from penstock.config import Settings
@@ -116,8 +117,8 @@ class Identify:
 class Access:
     """Innermost: lets a request through to the app, or answers why not."""
 
-    def __init__(self, app: ASGIApp, *, routes: Routes, settings: Settings) -> None:
-        self._app, self._routes = app, routes
+    def __init__(self, app: ASGIApp, *, routes: Routes, settings: Settings, failed_logins: FailedLogins) -> None:
+        self._app, self._routes, self._failed_logins = app, routes, failed_logins
         self._local = is_loopback(settings.host)
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
@@ -151,7 +152,10 @@ class Access:
         found: Found | None = scope.get(ROUTE)
         caller: Caller = scope.get(CALLER, Caller())
         if not caller.scopes and needed(scope, found) != OPEN:
-            return _unauthorized(given=bool(list(_headers(scope, b"authorization"))))
+            given = list(_headers(scope, b"authorization"))
+            if given:
+                self._failed_logins.note(caller.address, f"{scope['method']} {_path(scope)}", given[0])
+            return _unauthorized(given=bool(given))
         if found is not None:
             return None
         methods = self._routes.methods(_path(scope))

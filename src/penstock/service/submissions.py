@@ -153,6 +153,7 @@ class Submissions:
         future: asyncio.Future[str] = loop.create_future()
         if line is not None:
             line.object = f"executions/{new.record.execution_id}"
+            line.detail = {**line.detail, "workflow": f"{new.record.workflow}@{new.record.version}"}
         self._starting.append(Start(new, line, future))
         if not self._flushing and len(self._storing) < MOST_TRANSACTIONS:
             self._flushing = True

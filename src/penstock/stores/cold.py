@@ -175,6 +175,9 @@ class Audit(Protocol):
     async def audit(self, search: AuditSearch) -> list[AuditLine]:
         """The newest first."""
 
+    async def forget_audit(self, before: float, limit: int = 1000) -> int:
+        """Delete lines from before this time, the oldest first, at most so many; answers how many there were."""
+
 
 class ColdStore(Definitions, Executions, DeadLetters, Counting, Keys, Audit, Protocol):
     """All of it."""
