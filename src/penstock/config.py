@@ -39,6 +39,7 @@ _UNITS = {"": 1, "b": 1, "k": KIB, "kb": 1000, "kib": KIB, "m": MIB, "mb": 1000*
 _UNITS |= {"g": 1024 * MIB, "gib": 1024 * MIB}
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LOG_FORMATS = ("auto", "json", "console")
+_REQUIRE_KEYS = ("auto", "always", "never")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", re.IGNORECASE)
 
 
@@ -147,6 +148,14 @@ def _log_format(raw: Any) -> str:
     return form
 
 
+def _require_keys(raw: Any) -> str:
+    text = str(raw).strip().lower()
+    text = "always" if text in _TRUE else "never" if text in _FALSE else text
+    if text not in _REQUIRE_KEYS:
+        raise ValueError("one of " + ", ".join(_REQUIRE_KEYS))
+    return text
+
+
 def _rate(raw: Any) -> str:
     text = str(raw).strip().lower()
     if not re.fullmatch(r"off|[1-9]\d{0,8}/(second|minute|hour|day)", text):
@@ -188,6 +197,7 @@ class Settings:
     retention_days: float = _setting(7.0, _number("days"))
     waiting_tasks_max: int = _setting(1_000_000, _whole(0))
     workflow_unfinished_max: int = _setting(1_000_000, _whole(0))
+    audit_retention_days: float = _setting(365.0, _number("days"))
     host: str = _setting("127.0.0.1", _text)
     port: int = _setting(8000, _whole(0, 65535))
     blobs: str | None = _setting(None, _text)
@@ -198,6 +208,7 @@ class Settings:
     handlers: tuple[str, ...] = _setting((), _list)
     rate_limit: str | None = _setting(None, _rate)
     rate_limit_reads: str | None = _setting(None, _rate)
+    require_keys: str = _setting("auto", _require_keys)
     trusted_proxies: tuple[str, ...] = _setting((), _networks)
     log_level: str = _setting("INFO", _level)
     log_format: str = _setting("auto", _log_format)

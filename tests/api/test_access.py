@@ -10,6 +10,7 @@ from starlette.routing import compile_path
 
 from penstock.api.access import OPEN, TABLE, Needed, RouteMissing, Routes, Rule, check_routes
 from penstock.api.auth import Access, is_loopback, require_keys
+from penstock.api.failed_logins import FailedLogins
 from penstock.api.peers import Peers, limited_part
 from penstock.config import Settings
 from penstock.errors import SettingsError, StoreUnavailable
@@ -36,6 +37,14 @@ def test_nothing_that_changes_something_needs_only_read():
     strong = {"cancel_execution", "retry_execution", "retry_dead_letter", "retry_dead_letters", "drop_dead_letter"}
     strong |= {"steer_executions", "drop_dead_letters"}
     assert all(rule.scope == "operate" for rule in TABLE.values() if rule.operation in strong)
+
+
+def test_what_changes_what_others_run_needs_operate():
+    """A name, its latest version and its aliases: whoever starts them gets what they mean then."""
+    operations = {"put_workflow", "delete_workflow", "set_alias", "remove_alias"}
+    rules = [rule for rule in TABLE.values() if rule.operation in operations]
+    assert {rule.operation for rule in rules} == operations
+    assert {rule.scope for rule in rules} == {"operate"}
 
 
 @pytest.mark.fault("security", "every route with every scope")
@@ -209,7 +218,8 @@ def test_without_someone_identified_nothing_gets_through():
         site = public()
         routes = check_routes(site.app)
         for host in (EVERYWHERE, "127.0.0.1"):
-            bare = Access(never, routes=routes, settings=Settings(host=host))
+            logins = FailedLogins(site.trail)
+            bare = Access(never, routes=routes, settings=Settings(host=host), failed_logins=logins)
             assert (await call(bare, "GET", "/api/v1/executions")).status == 401
 
     asyncio.run(scenario())
@@ -284,9 +294,86 @@ def test_on_loopback_no_key_is_needed_and_one_that_is_sent_counts():
         read = await site.key("read")
         assert (await site.call("GET", "/api/v1/executions", read)).status == 200
         assert (await site.call("DELETE", "/api/v1/keys/x", read)).status == 403
-        assert (await site.call("GET", "/api/v1/nothing")).status == 404
+        assert (await site.call("GET", "/api/v1/nothing", read)).status == 404
 
     asyncio.run(scenario())
+
+
+async def assert_closed(site: Site, headers: dict[str, str] | None = None) -> None:
+    for (method, path), rule in TABLE.items():
+        answer = await site.call(method, filled(path), headers or {})
+        assert answer.status == (200 if rule.scope == OPEN else 401), (method, path)
+
+
+@pytest.mark.fault("security", "on loopback, as soon as there is a key")
+def test_on_loopback_a_key_is_needed_as_soon_as_there_is_one(fault: Fault):
+    async def scenario() -> None:
+        site = Site()
+        assert (await site.call("GET", "/api/v1/me")).status == 200
+        key, _ = await site.keys.create("first", ["read"])
+        await assert_closed(site)
+        await site.keys.revoke(key.id)
+        await assert_closed(site)  # revoking the last one doesn't open it
+
+    asyncio.run(scenario())
+    fault.shows(routes=len(TABLE), let_through=0)
+
+
+FORWARDING = [
+    "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Forwarded", "Forwarded",
+    "X-Real-IP", "Via", "CF-Connecting-IP", "True-Client-IP", "CDN-Loop",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", FORWARDING)
+def test_on_loopback_what_came_through_a_proxy_needs_a_key(header):
+    async def scenario() -> None:
+        site = Site()
+        await assert_closed(site, {header: "127.0.0.1"})
+        assert (await site.call("GET", "/api/v1/me")).status == 200
+
+    asyncio.run(scenario())
+
+
+def test_a_setting_demands_keys_always_or_never():
+    async def scenario() -> None:
+        await assert_closed(Site(require_keys="always"))
+        with pytest.raises(SettingsError, match="require_keys is always"):
+            await require_keys(Settings(require_keys="always"), Keys(Cold()))
+        free = Site(require_keys="never")
+        await free.key("admin")
+        assert (await free.call("GET", "/api/v1/me", {"Via": "a proxy"})).status == 200
+        await assert_closed(Site(require_keys="never", host=EVERYWHERE))
+
+    asyncio.run(scenario())
+
+
+def test_a_store_that_is_away_or_silent_opens_nothing_and_holds_nobody_up():
+    async def scenario() -> None:
+        site, closed = Site(), Site()
+        await closed.key("read")
+        clock = Clock()
+        for each in (site, closed):
+            each.keys._clock = clock
+            await each.keys.exist()
+        clock.now += 60
+        for each in (site, closed):
+            each.cold.failure = StoreUnavailable("away")
+        assert (await site.call("GET", "/api/v1/me")).status == 200
+        assert (await closed.call("GET", "/api/v1/me")).status == 401
+        site.cold.failure, site.cold.gate = None, asyncio.Event()
+        assert (await site.call("GET", "/api/v1/me")).status == 200
+        site.cold.gate.set()
+
+    asyncio.run(scenario())
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def test_a_service_that_others_can_reach_does_not_start_without_a_key():
@@ -341,11 +428,38 @@ def test_a_second_host_is_refused_on_loopback():
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("origin", ["http://localhost:8000", "http://127.0.0.1:3000", "https://[::1]:8000"])
-def test_pages_of_this_machine_may_call(origin):
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        ("http://localhost:8000", "localhost:8000"), ("http://127.0.0.1:3000", "127.0.0.1:3000"),
+        ("https://[::1]:8000", "[::1]:8000"), ("http://localhost", "localhost"), ("http://localhost", "localhost:80"),
+        ("https://LOCALHOST:443", "localhost"),
+    ],
+)  # fmt: skip
+def test_pages_of_this_service_may_call(origin, host):
+    async def scenario() -> None:
+        headers = {"Origin": origin, "Host": host, "Sec-Fetch-Site": "same-origin", **JSON}
+        answer = await Site().call("POST", "/api/v1/executions", headers, body=b"{}")
+        assert answer.status == 200
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://localhost:3000", "http://localhost", "http://127.0.0.1:8000", "http://[::1]:8000",
+        "http://localhost:80008", "http://localhost:8000:8000", "http://user@localhost:8000",
+    ],
+)  # fmt: skip
+def test_a_page_on_another_port_of_this_machine_is_foreign(origin):
     async def scenario() -> None:
         answer = await Site().call("POST", "/api/v1/executions", {"Origin": origin, **JSON}, body=b"{}")
-        assert answer.status == 200
+        assert answer.code == "foreign_origin"
+        # a form or an image of it, which some browsers send without an Origin
+        for method in ("POST", "GET"):
+            answer = await Site().call(method, "/api/v1/executions", {"Sec-Fetch-Site": "same-site"})
+            assert answer.code == "foreign_origin"
 
     asyncio.run(scenario())
 

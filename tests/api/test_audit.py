@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +12,14 @@ from starlette.responses import Response
 
 from penstock.api import auditing
 from penstock.api.access import TABLE
-from penstock.api.auditing import Trail, note, skip_audit
+from penstock.api.auditing import Trail, keep_forgetting, note, skip_audit
+from penstock.api.failed_logins import ADDRESSES_MAX, FailedLogins
 from penstock.errors import Conflict, StoreUnavailable
-from penstock.stores.records import AuditLine
-from tests.api.asgi import EVERYWHERE, Site, filled
+from penstock.stores.memory import MemoryStores
+from penstock.stores.records import AuditLine, AuditSearch
+from tests.api.asgi import EVERYWHERE, Site, bearer, filled
+from tests.api.caller import Caller
+from tests.api_server import running_service
 from tests.waiting import let_others_run, until
 
 LINE = AuditLine(1.0, "", "", "cancel_execution", "executions/1", "", 202)
@@ -175,6 +181,7 @@ def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
 
     async def scenario() -> None:
         site = Site()
+        await site.keys.exist()
         site.cold.gate = asyncio.Event()
         assert (await site.call("POST", "/api/v1/executions/1/cancel")).status == 200
         assert site.cold.lines == []
@@ -188,6 +195,7 @@ def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
 def test_a_line_that_can_not_be_written_is_logged_on_one_line_and_the_answer_stays(caplog):
     async def scenario() -> None:
         site = Site()
+        await site.keys.exist()
         site.cold.failure = StoreUnavailable("disk is full")
         with caplog.at_level(logging.ERROR, "penstock.audit"):
             assert (await site.call("DELETE", "/api/v1/workflows/a%0d%1b")).status == 200
@@ -229,5 +237,132 @@ def test_what_is_being_written_can_be_waited_for():
         await trail.drain()
         assert site.cold.batches == [1]
         await until(writing.done)
+
+    asyncio.run(scenario())
+
+
+DOCUMENT = {"name": "report", "nodes": [{"id": "a", "handler": "noop"}]}
+
+
+def test_every_line_names_what_it_was_about(tmp_path: Path) -> None:
+    with running_service(tmp_path) as service:
+        api = Caller(service.address)
+
+        def last() -> tuple[str, str, int, dict[str, Any]]:
+            line = api.items("/audit", limit=500)[0]
+            return line["action"], line["object"], line["status"], line["detail"]
+
+        api.store(DOCUMENT)
+        assert last() == ("put_workflow", "workflows/report", 201, {"version": 1, "created": True})
+        api.store(DOCUMENT)
+        assert last() == ("put_workflow", "workflows/report", 200, {"version": 1, "created": False})
+        api.store({**DOCUMENT, "description": "changed"})
+        assert last() == ("put_workflow", "workflows/report", 201, {"version": 2, "created": True})
+        assert api.post("/workflows", {"name": "wrong", "nodes": [{}]}).status == 422
+        assert last() == ("put_workflow", "workflows/wrong", 422, {})
+
+        api.put("/workflows/report/aliases/stable", {"version": 1})
+        moved = {"alias": "stable", "old": None, "new": {"1": 100}}
+        assert last() == ("set_alias", "workflows/report", 200, moved)
+        api.put("/workflows/report/aliases/stable", {"weights": {"1": 90, "2": 10}})
+        moved = {"alias": "stable", "old": {"1": 100}, "new": {"1": 90, "2": 10}}
+        assert last() == ("set_alias", "workflows/report", 200, moved)
+        api.delete("/workflows/report/aliases/stable")
+        assert last() == ("remove_alias", "workflows/report", 204, {"alias": "stable", "old": {"1": 90, "2": 10}})
+
+        started = api.start("report")
+        assert last() == ("start_execution", f"executions/{started}", 201, {"workflow": "report@2"})
+        inline = api.start({**DOCUMENT, "name": "other"})
+        assert last() == ("start_execution", f"executions/{inline}", 201, {"workflow": "other@1"})
+        assert api.post("/executions", {"workflow": "nobody"}).status == 404
+        assert last() == ("start_execution", "executions", 404, {"workflow": "nobody"})
+        items = api.post("/executions/batch", {"executions": [{"workflow": "report"}, {"workflow": "nobody"}]}).body
+        made = items["items"][0]["execution_id"]
+        assert last()[3] == {"count": 2, "started": 1, "execution_ids": [made]}
+        api.until_state(made, "COMPLETED")
+        items = api.post("/executions/bulk", {"action": "cancel", "execution_ids": [made, "nobody"]}).body["items"]
+        assert last()[3] == {"action": "cancel", "count": 2, "done": 0, "execution_ids": []}
+
+        assert api.post("/dead-letters/drop", {"ids": [7, 8]}).body == {"dropped": 0}
+        assert last() == ("drop_dead_letters", "dead-letters", 200, {"count": 0, "dead_letter_ids": [7, 8]})
+        api.delete("/workflows/report")
+        assert last() == ("delete_workflow", "workflows/report", 204, {"latest": 2})
+
+        key = api.post("/keys", {"name": "ops", "scopes": ["admin"]}).body
+        admin = bearer(key["key"])
+        other = api.post("/keys", {"name": "ci", "scopes": ["read"]}, admin).body
+        assert api.call("DELETE", f"/keys/{other['id']}", headers=admin).status == 204
+        lines = api.call("GET", "/audit", headers=admin).body["items"]
+        assert [(line["action"], line["object"], line["detail"]) for line in lines[:3]] == [
+            ("revoke_key", f"keys/{other['id']}", {"name": "ci"}),
+            ("create_key", f"keys/{other['id']}", {"name": "ci", "scopes": ["read"]}),
+            ("create_key", f"keys/{key['id']}", {"name": "ops", "scopes": ["admin"]}),
+        ]
+
+
+def test_a_line_of_a_bulk_retry_of_dead_letters_names_them(tmp_path: Path) -> None:
+    with running_service(tmp_path) as service:
+        api = Caller(service.address)
+        failing = {"name": "fails", "nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}]}
+        failed = api.ended(failing)["execution_id"]
+        (letter,) = api.items("/dead-letters", execution_id=failed)
+        (retried,) = api.post("/dead-letters/retry", {"ids": [letter["id"]]}).body["items"]
+        line = api.items("/audit", action="retry_dead_letters")[0]
+        assert line["detail"] == {
+            "count": 1, "dead_letter_ids": [letter["id"]], "execution_ids": [retried["execution_id"]], "failed": 0,
+        }  # fmt: skip
+
+
+def test_old_lines_go_by_a_retention_of_their_own():
+    async def scenario() -> None:
+        stores = MemoryStores(time.time)
+        year = 365 * 86400.0
+        times = [0.0] * 2500 + [year - 1, year + 1]
+        await stores.cold.write_audit([AuditLine(at, "", "", "act", "o", "", 200) for at in times])
+        task = asyncio.create_task(keep_forgetting(stores.cold, 365.0, lambda: 2 * year))
+        await until(lambda: _times(stores, [year + 1]), "all that is older than a year is gone")
+        task.cancel()
+        await keep_forgetting(stores.cold, 0.0, lambda: 9 * year)
+        assert await _times(stores, [year + 1]), "0 keeps everything"
+
+    asyncio.run(scenario())
+
+
+async def _times(stores: MemoryStores, expected: list[float]) -> bool:
+    return [line.at for line in await stores.cold.audit(AuditSearch(limit=5000))] == expected
+
+
+def test_failed_logins_leave_a_trace_and_no_flood(caplog):
+    async def scenario() -> None:
+        site = Site(host=EVERYWHERE, rate_limit="off")
+        key = await site.key("read")
+        wrong = {"Authorization": key["Authorization"][:-3] + "abc"}
+        for _ in range(50):
+            assert (await site.call("GET", "/api/v1/me", wrong)).status == 401
+        assert (await site.call("GET", "/api/v1/me")).status == 401, "no key is no login"
+        await until(lambda: site.cold.lines, "a line")
+        (line,) = site.cold.lines
+        assert (line.action, line.object, line.status, line.address) == (
+            "failed_login", "GET /api/v1/me", 401, "192.0.2.7",
+        )  # fmt: skip
+        assert line.detail == {"count": 1, "sent_key_id": wrong["Authorization"][10:22]}
+        secret = wrong["Authorization"][-20:]
+        assert secret not in caplog.text
+        assert secret not in str(line)
+
+    with caplog.at_level(logging.WARNING, "penstock.api"):
+        asyncio.run(scenario())
+    assert len([record for record in caplog.records if "failed login" in record.getMessage()]) == 1
+
+
+def test_what_fails_after_the_first_login_is_counted_and_many_addresses_are_one():
+    async def scenario() -> None:
+        site = Site()
+        logins = FailedLogins(site.trail, window_seconds=0.05)
+        for n in range(ADDRESSES_MAX + 200):
+            for _ in range(3):
+                logins.note(f"10.0.{n // 250}.{n % 250}", "GET /", "Bearer x")
+        await until(lambda: len(site.cold.lines) == 2 * (ADDRESSES_MAX + 1), "first lines and counts")
+        assert sum(line.detail["count"] for line in site.cold.lines) == 3 * (ADDRESSES_MAX + 200)
 
     asyncio.run(scenario())

@@ -127,4 +127,4 @@ def test_the_audit_trail_has_one_line_for_all_of_them_and_none_for_a_preview(api
     lines = api.items("/audit", action="steer_executions")
     assert len(lines) == before + 1
     assert (lines[0]["object"], lines[0]["status"]) == ("executions", 200)
-    assert lines[0]["detail"] == {"action": "retry", "count": 3, "done": 2}
+    assert lines[0]["detail"] == {"action": "retry", "count": 3, "done": 2, "execution_ids": failed}

@@ -50,12 +50,53 @@ def test_an_execution_of_a_stored_workflow_is_answered_at_once(api: Caller) -> N
     }  # fmt: skip
 
 
-def test_a_document_can_be_started_as_it_is_and_is_stored_then(api: Caller) -> None:
+def test_a_document_can_be_started_as_it_is_and_is_stored_for_its_executions_only(api: Caller) -> None:
     ended = api.ended(document("inline", {"a": "", "b": "a"}))
     assert (ended["workflow"], ended["version"], ended["state"]) == ("inline", 1, "COMPLETED")
-    assert api.shown("/workflows/inline")["version"] == 1
     assert api.ended(document("inline", {"a": "", "b": "a"}))["version"] == 1
     assert api.ended(document("inline", {"a": "", "c": "a"}))["version"] == 2
+    assert_problem(api.get("/workflows/inline"), 404, "not_found")
+    assert_problem(api.get("/workflows/inline", version="2"), 404, "not_found")
+    assert_problem(api.post("/executions", {"workflow": "inline@2"}), 404, "not_found")
+    assert_problem(api.put("/workflows/inline/aliases/stable", {"version": 2}), 404, "not_found")
+    assert "inline" not in {item["name"] for item in api.items("/workflows")}
+
+
+def test_starting_a_document_does_not_change_what_others_run_who_start_its_name(api: Caller) -> None:
+    stored = api.store(document("payroll", {"pay": ""}))
+    api.put("/workflows/payroll/aliases/stable", {"version": stored["version"]})
+    before = api.shown("/workflows/payroll")
+    inline = document("payroll", {"steal": ""})
+    started = [
+        api.ended(inline)["version"],
+        api.post("/executions/batch", {"executions": [{"definition": inline}]}).body["items"][0]["version"],
+        api.post("/executions/batch", {"definition": inline, "executions": [{}]}).body["items"][0]["version"],
+        api.shown(f"/executions/{api.call('POST', '/workflow', inline).body['execution_id']}")["version"],
+    ]
+    assert started == [2, 2, 2, 2], "the same content is stored once"
+    assert api.shown("/workflows/payroll") == before
+    for reference in ("payroll", "payroll@latest", "payroll@stable", "payroll@1"):
+        assert api.ended(reference)["nodes"].keys() == {"pay"}
+    assert [item["version"] for item in api.items("/workflows/payroll/versions")] == [1]
+
+
+def test_a_document_that_was_started_before_becomes_the_latest_when_it_is_stored(api: Caller) -> None:
+    changed = document("promoted", {"b": ""})
+    api.store(document("promoted", {"a": ""}))
+    assert api.ended(changed)["version"] == 2
+    assert api.store(document("promoted", {"c": ""}))["version"] == 3
+    stored = api.store(changed)
+    assert (stored["version"], stored["created"]) == (4, True)
+    assert api.ended("promoted")["nodes"].keys() == {"b"}
+    assert api.ended(document("promoted", {"c": ""}))["version"] == 3, "content that is a version is that version"
+
+
+def test_starting_a_deleted_document_does_not_bring_its_name_back(api: Caller) -> None:
+    gone = document("gone", {"a": ""})
+    api.store(gone)
+    api.delete("/workflows/gone")
+    assert api.ended(gone)["state"] == "COMPLETED"
+    assert_problem(api.get("/workflows/gone"), 404, "not_found")
 
 
 def test_with_wait_the_answer_has_the_result_if_it_ends_in_time(place: Place) -> None:

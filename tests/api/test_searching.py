@@ -58,8 +58,10 @@ def test_each_state_finds_its_own(place: Place) -> None:
 
 
 def test_versions_and_labels_narrow_a_search_down(api: Caller) -> None:
-    first = api.start(document("narrow", {"a": ""}), labels={"team": "x", "n": 1, "odd:key": "a:b", "é": "ü"})
-    second = api.start(document("narrow", {"b": ""}), labels={"team": "y", "n": 1, "deep": {"a": [1]}})
+    api.store(document("narrow", {"a": ""}))
+    first = api.start("narrow", labels={"team": "x", "n": 1, "odd:key": "a:b", "é": "ü"})
+    api.store(document("narrow", {"b": ""}))
+    second = api.start("narrow", labels={"team": "y", "n": 1, "deep": {"a": [1]}})
     assert ids(api, workflow="narrow", version=1) == [first]
     assert ids(api, workflow="narrow", version=2) == [second]
     assert ids(api, workflow="narrow", version=3) == []

@@ -95,7 +95,8 @@ def assert_hops(hops: dict[str, Any]) -> None:
 def test_on_redis_and_postgresql_it_is_the_same_a_moment_later(tmp_path: Path) -> None:
     with gated_service(tmp_path, store=redis_url(), database=database_url()) as place:
         api = place.api
-        api.ended(document("fine", {"a": "", "b": "a"}))
+        api.store(document("fine", {"a": "", "b": "a"}))
+        api.ended("fine")
         api.start(gated("held", "a"))
         place.gates.until_asked("held a")
 
@@ -162,8 +163,9 @@ def test_a_workflow_shows_how_its_nodes_do_in_the_order_of_the_plan(api: Caller)
         {"id": "a", "handler": "echo", "dependencies": ["m"], "condition": "1 > 2"},
         {"id": "out", "handler": "output", "dependencies": ["m"], "config": {"n": "{{ z.n }}"}},
     ]
+    api.store({"name": "nodes", "nodes": nodes})
     for _ in range(2):
-        api.ended({"name": "nodes", "nodes": nodes})
+        api.ended("nodes")
     found = api.shown("/workflows/nodes/stats")
     assert_described(found, schemas.WorkflowStats)
     assert (found["name"], found["version"], found["sampled"]) == ("nodes", None, 2)
@@ -179,7 +181,8 @@ def test_a_workflow_shows_how_its_nodes_do_in_the_order_of_the_plan(api: Caller)
 
 
 def test_a_workflow_that_fails_shows_where(api: Caller) -> None:
-    api.ended(failing("fails"))
+    api.store(failing("fails"))
+    api.ended("fails")
     found = api.shown("/workflows/fails/stats")
     by_name = {node["node_id"]: node for node in found["nodes"]}
     assert found["states"]["FAILED"] == 1
@@ -190,8 +193,9 @@ def test_a_workflow_that_fails_shows_where(api: Caller) -> None:
 
 def test_a_version_counts_alone_and_a_sample_is_the_newest(api: Caller) -> None:
     for nodes in ({"a": ""}, {"b": "", "c": "b"}):
+        api.store(document("versions", nodes))
         for _ in range(2):
-            api.ended(document("versions", nodes))
+            api.ended("versions")
     api.put("/workflows/versions/aliases/stable", {"version": 1})
     first = api.shown("/workflows/versions/stats", version=1)
     assert (first["version"], first["sampled"], [node["node_id"] for node in first["nodes"]]) == (1, 2, ["a"])
@@ -208,7 +212,8 @@ def test_a_workflow_that_never_ran_has_its_nodes_and_no_numbers(place: Place) ->
     place.api.store(document("idle", {"a": ""}))
     found = place.api.shown("/workflows/idle/stats")
     assert (found["sampled"], found["p95_seconds"], found["nodes"][0]["count"]) == (0, None, 0)
-    unfinished = place.api.start(gated("unfinished stats", "a"))
+    place.api.store(gated("unfinished stats", "a"))
+    unfinished = place.api.start("unfinished stats")
     place.gates.until_asked("unfinished stats a")
     assert place.api.shown(f"/workflows/{segment('unfinished stats')}/stats")["sampled"] == 0, "it hasn't ended"
     place.gates.open("unfinished stats a")

@@ -104,6 +104,7 @@ async def place(*, split: bool = False, attended: bool = True) -> AsyncIterator[
             stores, Plans(stores.cold, engine.registry.defaults), settings, engine.registry.defaults
         )
         fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator) if attended else Nobody()
+        await service.keys.exist()  # a server reads them before it answers anybody
         yield Place(create_app(service, fleet, settings, version="1"), engine, stores)
         stores.hot.error = stores.cold.error = None
 

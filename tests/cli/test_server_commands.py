@@ -86,13 +86,14 @@ def test_submit_prints_the_id_and_the_others_take_it(desk: Desk):
 
 def test_submit_takes_names_files_and_standard_input(desk: Desk):
     desk.out("submit", "ok.json", "--input", '{"name": "Ada"}')
+    assert desk.out("put", "ok.json") == "ok@2"
     write(desk.folder, {"input.json": '{"name": "Eve"}'})
-    named = desk("submit", "ok@1", "--input", "@input.json", "--wait")
+    named = desk("submit", "ok@2", "--input", "@input.json", "--wait")
     assert named.returncode == 0
     assert "Hi Eve" in named.stdout
     piped = desk("submit", "-", "--input", '{"name": "Mary"}', "--wait", "--json", stdin=FILES["ok.json"])
     assert json.loads(piped.stdout)["output"] == {"hello": {"text": "Hi Mary"}}
-    assert desk.json("submit", "ok", "--input", '{"name": "x"}')["version"] == 1
+    assert desk.json("submit", "ok", "--input", '{"name": "x"}')["version"] == 2
 
 
 def test_the_same_key_starts_it_once(desk: Desk):
@@ -169,7 +170,7 @@ def test_nothing_given_does_not_mean_all_dead_letters(desk: Desk, verb: str):
 def test_versions_and_aliases(desk: Desk):
     for n in (1, 2):
         write(desk.folder, {"two.json": json.dumps({**nodes({"id": f"n{n}", "handler": "noop"}), "name": "two"})})
-        desk.out("submit", "two.json")
+        assert desk.out("put", "two.json") == f"two@{n}"
     assert desk.out("alias", "set", "two", "stable", "1") == "two@stable is 1"
     assert [line.split()[0] for line in desk.out("versions", "two").splitlines()] == ["VERSION", "2", "1"]
     assert re.search(r"^two +2 +2 +stable=1 ", desk.out("versions"), re.MULTILINE)

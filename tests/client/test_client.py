@@ -32,7 +32,8 @@ def test_a_document_a_builder_and_a_name_can_be_started():
         assert built.accepted["version"] == 1
 
         document = await client.start(flow.document(), {"name": "Eve"})
-        named = await client.start("greet@1", {"name": "Eve"})
+        stored = await client.put_workflow(flow)
+        named = await client.start(f"greet@{stored['version']}", {"name": "Eve"})
         assert (await document.result()).outputs == (await named.result()).outputs == {"hello": {"text": "Hello, Eve!"}}
 
     with_client(work)

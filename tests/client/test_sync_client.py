@@ -64,7 +64,7 @@ def test_dead_letters_and_retries(client: penstock.SyncClient):
     failed.result()
     letter = next(client.dead_letters(execution_id=failed.id))
     assert client.retry_dead_letter(letter["id"])["retry_of"] == failed.id
-    handles = client.start_many("doomed", [{"x": 1}, {"x": 2}])
+    handles = client.start_many(FAIL, [{"x": 1}, {"x": 2}])
     assert [handle.result().state for handle in handles] == ["FAILED", "FAILED"]
 
 

@@ -106,3 +106,14 @@ async def test_a_line_that_comes_with_an_execution_is_written_with_it_and_only_i
 
 def _record(name: str) -> ExecutionRecord:
     return ExecutionRecord(name, "flow", 1, ExecutionState.PENDING, b"{}", 1.0)
+
+
+@on_every_store
+async def test_old_audit_lines_are_forgotten_in_portions_and_numbers_are_not_given_twice(stores: Stores) -> None:
+    await stores.cold.write_audit([_line(float(at)) for at in range(10)])
+    numbers = [line.id for line in await stores.cold.audit(AuditSearch())]
+    assert [await stores.cold.forget_audit(7.0, 4) for _ in range(3)] == [4, 3, 0]
+    found = await stores.cold.audit(AuditSearch())
+    assert [(line.at, line.id) for line in found] == list(zip((9.0, 8.0, 7.0), numbers, strict=False))
+    await stores.cold.write_audit([_line(10.0)])
+    assert (await stores.cold.audit(AuditSearch()))[0].id > numbers[0]

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.engine.events import Blob, TaskError
-from penstock.engine.states import ExecutionState
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
 from penstock.stores.base import Kept, NewExecution, Stores
 from tests.contract.facts import Owner, begin, ended, execution_ids, new, submitted
@@ -122,6 +122,22 @@ async def test_what_is_paused_is_not_paused_again_nor_what_goes_on_resumed(store
     await stores.cold.steer(name, "resume")
     with pytest.raises(Conflict, match="isn't paused"):
         await stores.cold.steer(name, "resume")
+
+
+@on_every_store
+async def test_an_end_that_was_just_committed_cannot_be_steered(stores: Stores) -> None:
+    """Whoever waits for it is told at once, also where the cold store hears of it later."""
+    names = execution_ids(stores)
+    for state in EXECUTION_ENDS:
+        name = next(names)
+        owner = await begin(stores, name)
+        await stores.hot.commit(owner.commit_of(ended(name, state)))
+        found = await stores.cold.execution(name)
+        assert found is not None
+        assert found.record.state is state
+        for wish in ("cancel", "pause", "resume"):
+            with pytest.raises(Conflict, match=f"is {state}"):
+                await stores.cold.steer(name, wish)
 
 
 @on_every_store

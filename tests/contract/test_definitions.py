@@ -47,6 +47,46 @@ async def test_the_same_content_from_many_at_once_is_one_version(stores: Stores)
 
 
 @on_every_store
+async def test_an_inline_document_is_found_by_its_number_alone(stores: Stores) -> None:
+    first = await stores.cold.put_workflow("payroll", "hash-1", b"one", 1.0)
+    inline = await stores.cold.put_inline("payroll", "hash-2", b"two", 2.0)
+    assert (inline.version, inline.document) == (2, b"two")
+    assert await stores.cold.put_inline("payroll", "hash-2", b"two", 3.0) == inline
+    assert await stores.cold.put_inline("payroll", "hash-1", b"one", 3.0) == first, "it is a version already"
+    assert await stores.cold.get_workflow("payroll", 2) == inline
+    assert await stores.cold.get_workflow("payroll") == first
+    assert await stores.cold.versions("payroll") == [first]
+    assert [(row.latest, row.versions) for row in await stores.cold.workflows()] == [(1, 1)]
+    with pytest.raises(NotFound):
+        await stores.cold.set_alias("payroll", "stable", {2: 100})
+
+
+@on_every_store
+async def test_content_that_was_inline_first_is_a_new_version_when_it_is_stored(stores: Stores) -> None:
+    inline = await stores.cold.put_inline("payroll", "hash-1", b"one", 1.0)
+    other = await stores.cold.put_workflow("payroll", "hash-2", b"two", 2.0)
+    stored = await stores.cold.put_workflow("payroll", "hash-1", b"one", 3.0)
+    assert [inline.version, other.version, stored.version] == [1, 2, 3]
+    assert await stores.cold.get_workflow("payroll") == stored
+
+
+@on_every_store
+async def test_an_inline_document_does_not_bring_a_deleted_version_back(stores: Stores) -> None:
+    await stores.cold.put_workflow("payroll", "hash-1", b"one", 1.0)
+    await stores.cold.delete_workflow("payroll")
+    inline = await stores.cold.put_inline("payroll", "hash-1", b"one", 2.0)
+    assert inline.version == 2
+    assert await stores.cold.get_workflow("payroll") is None
+    assert not await stores.cold.delete_workflow("payroll")
+
+
+@on_every_store
+async def test_the_same_inline_document_from_many_at_once_is_stored_once(stores: Stores) -> None:
+    puts = (stores.cold.put_inline("payroll", f"hash-{n % 2}", b"text", 1.0) for n in range(20))
+    assert {each.version for each in await asyncio.gather(*puts)} == {1, 2}
+
+
+@on_every_store
 async def test_handlers_are_remembered(stores: Stores) -> None:
     assert await stores.cold.known_handlers() == {}
     plain, retried = HandlerDefaults(), HandlerDefaults(retry=Retry(max_attempts=5))

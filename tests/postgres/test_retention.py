@@ -129,16 +129,16 @@ async def test_a_blob_that_nothing_names_goes_unless_a_task_of_something_older_m
 
 
 @with_store
-async def test_old_keys_and_audit_lines_go(store: PostgresColdStore) -> None:
+async def test_old_keys_go_and_the_audit_log_stays(store: PostgresColdStore) -> None:
     times = {"k1": BEFORE - KEY_SECONDS - 1, "k2": BEFORE - 1, "k3": NOW}
     for key, at in times.items():
         given = submitted(f"of-{key}", created_at=at)
         await store.create([structs.replace(given, idempotency_key=key, request_hash="h")])
     await store.write_audit([AuditLine(OLD + i, "", "", "act", f"o/{i}", "", 200) for i in range(7)])
     await store.write_audit([AuditLine(YOUNG, "", "", "act", "o/young", "", 200)])
-    assert await purge(store, BEFORE, batch=3) == Purged(keys=1, lines=7)
+    assert await purge(store, BEFORE, batch=3) == Purged(keys=1)
     assert [(await store.made_by("", key)) is not None for key in times] == [False, True, True]
-    assert [line.object for line in await store.audit(AuditSearch())] == ["o/young"]
+    assert len(await store.audit(AuditSearch())) == 8, "it has a retention of its own"
 
 
 def test_the_command_can_say_what_would_go_without_a_loop() -> None:

@@ -55,7 +55,8 @@ class RouteMissing(PenstockError):
 
 _API: list[tuple[str, str, Scope, str, str]] = [
     ("GET", "/workflows", "read", "list_workflows", "workflows"),
-    ("POST", "/workflows", "submit", "put_workflow", "workflows"),
+    # Storing moves `latest`, and with it what others run who start the name.
+    ("POST", "/workflows", "operate", "put_workflow", "workflows"),
     ("POST", "/workflows/validate", "read", "validate_workflow", "workflows"),
     ("GET", "/workflows/{}", "read", "get_workflow", "workflows/{0}"),
     ("DELETE", "/workflows/{}", "operate", "delete_workflow", "workflows/{0}"),

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Request
 
 from penstock.api.access import CALLER, ROUTE, Caller, Found
-from penstock.errors import StoreUnavailable
+from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.cold import Audit as AuditStore
 from penstock.stores.records import AuditLine
 
@@ -31,6 +31,29 @@ AUDIT = "penstock.audit"
 LONGEST_SECONDS = 2.0
 """No answer waits longer than this for a store that doesn't answer; the line is written when it does."""
 OBJECT_LENGTH = 300
+
+
+IDS_MAX = 50
+"""Ids that a line about many has; how many there were is in its `count`."""
+DAY_SECONDS = 86400.0
+FORGET_EACH_SECONDS = 3600.0
+BATCH = 1000
+
+
+async def keep_forgetting(
+    store: AuditStore, days: float, now: Callable[[], float], *, each_seconds: float = FORGET_EACH_SECONDS
+) -> None:
+    """For ever: delete lines that are older than so many days. 0 keeps all of them."""
+    while days:
+        try:
+            is_more = True
+            while is_more:
+                is_more = await store.forget_audit(now() - days * DAY_SECONDS, BATCH) == BATCH
+        except StoreError as error:
+            log.info("old lines of the audit log can't be deleted now: %s", error)
+        except Exception:
+            log.exception("old lines of the audit log can't be deleted")
+        await asyncio.sleep(each_seconds)
 
 
 def note(scope: Request, about: str | None = None, **detail: Any) -> None:

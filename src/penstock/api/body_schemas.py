@@ -48,7 +48,13 @@ BATCH: dict[str, Any] = {
     "title": "StartExecutions",
     "type": "object",
     "required": ["executions"],
-    "properties": {"executions": {"type": "array", "minItems": 1, "maxItems": 1000, "items": JSON_OBJECT}},
+    "properties": {
+        "definition": {
+            **JSON_OBJECT,
+            "description": "The document of all items that name no workflow of their own: sent once.",
+        },
+        "executions": {"type": "array", "minItems": 1, "maxItems": 1000, "items": JSON_OBJECT},
+    },
     "additionalProperties": False,
     "examples": [{"executions": [{"workflow": "report", "input": {"user_id": 7}}, {"workflow": "report"}]}],
 }

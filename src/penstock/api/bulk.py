@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, schemas
-from penstock.api.auditing import note, skip_audit
+from penstock.api.auditing import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
 from penstock.api.executions import runs_view
@@ -41,7 +41,8 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         if preview:
             skip_audit(request.scope)
         else:
-            note(request.scope, action=action, count=len(items), done=sum(item["ok"] for item in items))
+            done = [item["execution_id"] for item in items if item["ok"]]
+            note(request.scope, action=action, count=len(items), done=len(done), execution_ids=done[:IDS_MAX])
         return answer({"items": items, "next_cursor": None})
 
     return router

@@ -88,7 +88,7 @@ class Workflows:
         new = await self._service.submissions.prepare(Order(workflow=document, waits=True, trace=trace))
         await self._service.submissions.store(new)
         record = new.record
-        note(request.scope, f"executions/{record.execution_id}")
+        note(request.scope, f"executions/{record.execution_id}", workflow=f"{record.workflow}@{record.version}")
         shown = views.names(record.execution_id, record.workflow, record.version, record.state)
         message = "Workflow stored; trigger it to start."
         return answer({**shown, "created_at": time_text(record.created_at), "message": message}, 201)

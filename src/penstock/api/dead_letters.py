@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, schemas
-from penstock.api.auditing import note, skip_audit
+from penstock.api.auditing import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.executions import retry_view
@@ -60,6 +60,13 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         if body.get("preview"):
             skip_audit(request.scope)
         done = await letters.retry_many(search, body.get("ids"), preview=body.get("preview", False))
+        if not body.get("preview"):
+            retried = [each.execution_id for each in done if each.execution_id is not None]
+            ids = [letter_id for each in done if each.execution_id is not None for letter_id in each.letters]
+            note(
+                request.scope, count=len(ids), dead_letter_ids=ids[:IDS_MAX], execution_ids=retried[:IDS_MAX],
+                failed=len(done) - len(retried),
+            )  # fmt: skip
         return answer({"items": [_retried(each) for each in done], "next_cursor": None})
 
     @router.post(
@@ -70,7 +77,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         """Those that are closed already, or aren't there, stay as they are and aren't counted."""
         body = await bodies.read(request, body_schemas.DROP_LETTERS)
         dropped = await letters.drop_many(body["ids"])
-        note(request.scope, count=dropped)
+        note(request.scope, count=dropped, dead_letter_ids=body["ids"][:IDS_MAX])
         return answer({"dropped": dropped})
 
     _letter_routes(router, letters)

@@ -10,12 +10,13 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, node_schemas, schemas
-from penstock.api.auditing import line_of, note, skip_audit
+from penstock.api.auditing import IDS_MAX, line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
 from penstock.api.paths import is_written
 from penstock.api.problems import problem_of
+from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
 from penstock.errors import NotFound, StoreError
@@ -29,6 +30,7 @@ from penstock.stores.records import Search
 from penstock.telemetry import traces
 
 MOST_WAIT_SECONDS = 60.0
+NAME_LENGTH = 200
 Wait = Annotated[float, Query(ge=0, le=MOST_WAIT_SECONDS, description="Seconds to wait for the end of it.")]
 OnceKey = Annotated[
     str | None,
@@ -72,15 +74,22 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
     async def start_many(request: Request) -> Response:
         """One answer each, in the same order: the execution, or `error`."""
         body = await bodies.read(request, body_schemas.BATCH)
-        answers = await asyncio.gather(*(_one_of_many(service, bodies, item, request) for item in body["executions"]))
-        note(request.scope, count=len(answers))
+        # compiled once: a large document a thousand times would hold the loop
+        shared = await service.workflows.plan(body["definition"]) if "definition" in body else None
+        answers = await asyncio.gather(
+            *(_one_of_many(service, bodies, item, request, shared) for item in body["executions"])
+        )
+        started = [item["execution_id"] for item in answers if "execution_id" in item]
+        note(request.scope, count=len(answers), started=len(started), execution_ids=started[:IDS_MAX])
         return answer({"items": answers, "next_cursor": None})
 
 
 async def start_one(
     service: Service, bodies: Bodies, request: Request, wait: float = 0.0, key: str | None = None
 ) -> Response:
-    order = _order(await bodies.read(request, body_schemas.ORDER), request, key)
+    body = await bodies.read(request, body_schemas.ORDER)
+    order = _order(body, request, key)
+    note(request.scope, workflow=_asked_for(body))
     order.audit = line_of(request.scope, 201)
     header = request.headers.get("traceparent")
     with traces.request_span(traces.active_tracer(), "start_execution", header) as order.trace:
@@ -101,13 +110,27 @@ async def start_one(
     return answer(shown, 201, headers)
 
 
-async def _one_of_many(service: Service, bodies: Bodies, item: Any, request: Request) -> dict[str, Any]:
+async def _one_of_many(
+    service: Service, bodies: Bodies, item: dict[str, Any], request: Request, shared: Plan | None
+) -> dict[str, Any]:
     try:
-        bodies.check(item, body_schemas.ORDER)
-        accepted = await service.submissions.submit(_order(item, request, None))
+        if shared is not None and not item.keys() & {"workflow", "definition"}:
+            bodies.check({"workflow": shared.name, **item}, body_schemas.ORDER)
+            order = _order({"workflow": shared, **item}, request, None)
+        else:
+            bodies.check(item, body_schemas.ORDER)
+            order = _order(item, request, None)
+        accepted = await service.submissions.submit(order)
     except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
         return {"error": problem_of(error)}
     return _started(accepted.record) if accepted.record else {"execution_id": accepted.execution_id}
+
+
+def _asked_for(body: dict[str, Any]) -> str:
+    """What the audit log says of a request that may be refused."""
+    if "workflow" in body:
+        return str(body["workflow"])[:NAME_LENGTH]
+    return f"a document {str(body['definition'].get('name', ''))[:NAME_LENGTH]!r}"
 
 
 def _order(body: dict[str, Any], request: Request, key: str | None) -> Order:

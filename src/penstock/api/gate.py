@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from penstock.api.access import check_routes
 from penstock.api.auditing import Audit, Trail
 from penstock.api.auth import Access, Identify
+from penstock.api.failed_logins import FailedLogins
 from penstock.api.limits import RateLimit, Storage, limits_of
 from penstock.config import Settings
 from penstock.service.keys import Keys
@@ -20,7 +21,7 @@ def protect(app: FastAPI, *, settings: Settings, keys: Keys, trail: Trail, windo
     routes = check_routes(app)
     changes, reads = limits_of(settings)
     # What is added last is passed first.
-    app.add_middleware(Access, routes=routes, settings=settings)
+    app.add_middleware(Access, routes=routes, settings=settings, failed_logins=FailedLogins(trail))
     app.add_middleware(Audit, trail=trail)
     app.add_middleware(RateLimit, changes=changes, reads=reads, windows=windows)
     app.add_middleware(Identify, routes=routes, keys=keys, settings=settings)

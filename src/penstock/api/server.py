@@ -12,8 +12,9 @@ from importlib.metadata import version
 import uvicorn
 
 from penstock.api.app import create_app
-from penstock.api.auditing import Trail
+from penstock.api.auditing import Trail, keep_forgetting
 from penstock.api.auth import require_keys
+from penstock.api.http_protocol import limited_protocol
 from penstock.api.limits import Storage
 from penstock.config import Settings
 from penstock.embedded.engine import Engine
@@ -108,20 +109,24 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
     )
     config = uvicorn.Config(
         app, log_config=None, access_log=False, proxy_headers=False, server_header=False, date_header=False,
-        http="httptools", lifespan="off", timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        http=limited_protocol(), ws="none", lifespan="off", timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.shutdown_grace_seconds) or 1,
     )  # fmt: skip
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # that it starts and stops is ours to say
     server = Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
+    cold, now = service.stores.cold, service.stores.hot.now
+    forgetting = asyncio.create_task(keep_forgetting(cold, settings.audit_retention_days, now))
     try:
         await server.ready.wait()
         yield server
     finally:
+        forgetting.cancel()
         service.feed.close()
         service.executions.give_up()  # who waits for an end is told how far it is
         server.should_exit = True
         await task
+        await asyncio.gather(forgetting, return_exceptions=True)
         await trail.drain()
 
 

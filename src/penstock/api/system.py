@@ -88,11 +88,13 @@ def key_routes(service: Service, bodies: Bodies) -> APIRouter:
         """The answer is the only place where the key can be seen."""
         body = await bodies.read(request, body_schemas.KEY)
         key, token = await service.keys.create(body["name"], body["scopes"])
-        note(request.scope, f"keys/{key.id}")
+        note(request.scope, f"keys/{key.id}", name=key.name, scopes=list(key.scopes))
         return answer({"id": key.id, "name": key.name, "scopes": list(key.scopes), "key": token}, 201)
 
     @router.delete("/{key_id}", **operation("revoke_key", "Revoke an API key", {204: None}, errors=(404,)))
-    async def revoke(key_id: str) -> Response:
+    async def revoke(key_id: str, request: Request) -> Response:
+        named = [key.name for key in await service.keys.list() if key.id == key_id]
+        note(request.scope, name=named[0] if named else None)
         if not await service.keys.revoke(key_id):
             raise NotFound(f"there is no key {key_id!r} that could be revoked")
         return Response(status_code=204)

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, node_schemas, schemas
+from penstock.api.auditing import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, page, text_place
@@ -43,7 +44,9 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
     async def put(request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False) -> Response:
         """The same content again is the same version (200); changed content is the next (201)."""
         document = await bodies.read(request, body_schemas.DOCUMENT)
+        note(request.scope, f"workflows/{document.get('name', '')}")  # if it is refused, this is what it was about
         made = await workflows.put(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
+        note(request.scope, f"workflows/{made.plan.name}", version=made.stored.version, created=made.created)
         shown = {
             "name": made.plan.name, "version": made.stored.version, "created": made.created,
             "created_at": time_text(made.stored.created_at), "warnings": _problems(made.warnings),
@@ -84,6 +87,8 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
     async def set_alias(name: str, alias: Alias, request: Request) -> Response:
         body = await bodies.read(request, body_schemas.ALIAS)
         weights = {int(k): v for k, v in body["weights"].items()} if "weights" in body else {body["version"]: 100}
+        before = (await workflows.aliases(name)).get(alias)
+        note(request.scope, old=_weights(before) if before else None, new=_weights(weights))
         await workflows.set_alias(name, alias, weights)
         return answer({"name": name, "alias": alias, "weights": _weights(weights)})
 
@@ -126,7 +131,9 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
     )
     async def remove_alias(name: str, alias: Alias, request: Request) -> Response:
         if not is_written(request, "aliases", -2):
-            return await delete(f"{name}/aliases/{alias}")
+            return await delete(f"{name}/aliases/{alias}", request)
+        before = (await workflows.aliases(name)).get(alias)
+        note(request.scope, old=_weights(before) if before else None)
         await workflows.remove_alias(name, alias)
         return Response(status_code=204)
 
@@ -141,8 +148,10 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
         "/{name:path}",
         **operation("delete_workflow", "Delete a workflow with all its versions", {204: None}, errors=(404,)),
     )
-    async def delete(name: str) -> Response:
+    async def delete(name: str, request: Request) -> Response:
         """It can't be started any more; executions of it go on and can be looked at."""
+        newest = (await workflows.aliases(name)).get(LATEST)
+        note(request.scope, f"workflows/{name}", latest=max(newest) if newest else None)
         await workflows.delete(name)
         return Response(status_code=204)
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "retry": "penstock.cli.steering:retry",
     "dlq": "penstock.cli.dlq:dlq",
     "workers": "penstock.cli.definitions:workers",
+    "put": "penstock.cli.definitions:put",
     "versions": "penstock.cli.definitions:versions",
     "alias": "penstock.cli.definitions:alias",
     "doctor": "penstock.cli.doctor:doctor",

@@ -1,4 +1,4 @@
-"""`penstock versions`, `alias`, `workers`."""
+"""`penstock put`, `versions`, `alias`, `workers`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,37 @@ if TYPE_CHECKING:
     from penstock.client import Client
 
 SHARE = re.compile(r"(\d{1,9})=(\d{1,7})")
+
+
+@click.command(epilog="Examples:\n\n\b\n  penstock put report.json\n  penstock put - < report.json")
+@click.argument("file", metavar="FILE")
+@click.option("--strict", is_flag=True, help="Unknown fields are errors.")
+@click.option("--allow-unknown-handlers", is_flag=True, help="Handlers that no worker has registered yet are fine.")
+@as_json
+@server_options
+def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any) -> None:
+    """Store the workflow in FILE (- for standard input) under its name, as its latest version.
+
+    Whoever starts the name gets this version from now on, so the key needs the scope operate. `penstock submit FILE`
+    starts a document without storing it under its name.
+    """
+    from penstock.cli import reading
+    from penstock.cli.safe_text import one_line
+    from penstock.config import Settings
+
+    document = reading.read_file(file, reading.document_limits(Settings.load()))
+    if not isinstance(document, dict):
+        raise reading.Refused(f'{reading.shown_name(file)}: a workflow is an object, such as {{"nodes": […]}}')
+    stored = ask(
+        options,
+        lambda client: client.put_workflow(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers),
+    )
+    if options["as_json"]:
+        print_json(stored)
+        return
+    for warning in stored["warnings"]:
+        print(one_line(f"warning: {warning['message']}"), file=sys.stderr)
+    print(one_line(f"{stored['name']}@{stored['version']}"))
 
 
 @click.command(epilog="Examples:\n\n\b\n  penstock versions\n  penstock versions report --json")

@@ -96,14 +96,15 @@ class Client:
         priority: int = 0,
     ) -> list[Execution]:
         """Start an execution for each input. If only some are refused: `PartlyStarted`, with both kinds."""
-        reference = workflow
+        orders = [_order(workflow, given, labels, priority) for given in inputs]
+        shared: Json = {}
         if not isinstance(workflow, str):  # sent once, not with every input
-            stored = await self.put_workflow(workflow)
-            reference = f"{stored['name']}@{stored['version']}"
-        orders = [_order(reference, given, labels, priority) for given in inputs]
+            shared = {"definition": _document(workflow)}
+            for order in orders:
+                del order["definition"]
         answers: list[Json] = []
         for first in range(0, len(orders), BATCH):
-            body = {"executions": orders[first : first + BATCH]}
+            body = {**shared, "executions": orders[first : first + BATCH]}
             answers += (await self._json("POST", "/executions/batch", body=body))["items"]
         return self._handles(answers)
 

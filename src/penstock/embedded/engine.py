@@ -102,7 +102,7 @@ class Engine:
         order = Order(
             workflow=workflow.document() if isinstance(workflow, Workflow) else workflow,
             input=input, labels=labels or {}, idempotency_key=idempotency_key,
-            trace=traces.incoming(None),
+            trace=traces.incoming(None), named=True,
         )  # fmt: skip
         accepted = await self.service.submissions.submit(order)
         return ExecutionHandle(self, accepted.execution_id)
@@ -124,7 +124,7 @@ class Engine:
         if isinstance(workflow, str):
             return await self.service.workflows.resolve(workflow)
         document = workflow.document() if isinstance(workflow, Workflow) else dict(workflow)
-        return await self.service.workflows.plan(document)
+        return await self.service.workflows.plan(document, named=True)
 
     def execution(self, execution_id: str) -> ExecutionHandle:
         """A handle for an execution that this store already has."""

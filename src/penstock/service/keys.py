@@ -12,10 +12,11 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from hashlib import sha256
 from typing import get_args
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, StoreError
 from penstock.stores.cold import Keys as KeyStore
 from penstock.stores.records import ApiKey, Scope
 
@@ -25,6 +26,7 @@ CACHE_SECONDS = 2.0
 """A key that was revoked by another process works for this long at most; one revoked here stops at once."""
 MISS_SECONDS = 0.1
 """A key that isn't known may just have been made by another process: then the store is asked again, this often."""
+PATIENCE_SECONDS = 1.0
 NAME_LENGTH = 200
 
 _TOKEN = re.compile(r"pk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
@@ -67,6 +69,9 @@ class Keys:
         self._read_at = float("-inf")
         self._reading: asyncio.Task[None] | None = None
         self._changes = 0
+        self._was_read = False
+        self._silent: asyncio.Task[None] | None = None
+        """A read that somebody has waited for already."""
 
     async def create(self, name: str, scopes: Collection[str]) -> tuple[ApiKey, str]:
         """Answers the key and its token, which is shown now or never."""
@@ -85,7 +90,27 @@ class Keys:
         return done
 
     async def any(self) -> bool:
-        return any(key.revoked_at is None for key in await self._store.keys())
+        await self._read()
+        return any(key.revoked_at is None for key in self._known.values())
+
+    async def exist(self) -> bool:
+        """Whether this store has had a key, also one that was revoked: a service that was closed doesn't open again.
+
+        While the store is away or silent, what it said last counts.
+        """
+        if not self._was_read:
+            await self._read()
+        elif self._clock() - self._read_at >= CACHE_SECONDS:
+            await self._read_patiently()
+        return bool(self._known)
+
+    async def _read_patiently(self) -> None:
+        """Of those who wait for a silent store, only the first waits so long."""
+        reading = self._begin_read()
+        if reading is not self._silent:
+            with suppress(StoreError, TimeoutError):
+                self._silent = reading
+                await asyncio.wait_for(asyncio.shield(reading), PATIENCE_SECONDS)
 
     async def check(self, token: str) -> ApiKey | None:
         """Unknown, revoked, malformed and wrong keys take the same way, so that none can be told from another."""
@@ -106,9 +131,12 @@ class Keys:
 
     async def _read(self) -> None:
         """Requests that come meanwhile wait for the same read."""
+        await asyncio.shield(self._begin_read())
+
+    def _begin_read(self) -> asyncio.Task[None]:
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_all(self._changes))
-        await asyncio.shield(self._reading)
+        return self._reading
 
     async def _read_all(self, changes: int) -> None:
         began = self._clock()
@@ -118,7 +146,7 @@ class Keys:
             if changes == self._changes:
                 self._reading = None
         if changes == self._changes:
-            self._known, self._read_at = known, began
+            self._known, self._read_at, self._was_read = known, began, True
 
     def _forget(self) -> None:
         """Also what is being read now: it may be from before the change."""

@@ -123,7 +123,7 @@ class Retries:
         if text == "latest":
             newest = await self._cold.get_workflow(old.name)
             if newest is None:
-                raise NotFound(f"the workflow {old.name!r} was deleted; retry with version=same")
+                raise NotFound(f"no workflow is stored as {old.name!r}; retry with version=same")
             return await self._plans.need(old.name, newest.version)
         if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
             raise NotFound(f"there is no version {text!r}; it is same, latest or a number")

@@ -45,8 +45,10 @@ def new_execution_id() -> str:
 class Order(msgspec.Struct, kw_only=True):
     """What somebody wants to have run."""
 
-    workflow: str | Mapping[str, Any]
-    """A reference to a stored one, or the document itself."""
+    workflow: str | Mapping[str, Any] | Plan
+    """A reference to a stored one, the document itself, or the plan of one that was looked up before."""
+    named: bool = False
+    """A document is also stored under its name, for others to start: who asks for that may change what they run."""
     input: Any = None
     labels: Mapping[str, Any] = {}
     priority: int = 0
@@ -121,10 +123,12 @@ class Submissions:
         """Everything but storing it; a document that isn't known is stored here."""
         self._stores.hot.check_open()
         execution_id = new_execution_id()
-        if isinstance(order.workflow, str):
+        if isinstance(order.workflow, Plan):
+            plan = order.workflow
+        elif isinstance(order.workflow, str):
             plan = await self._workflows.resolve(order.workflow, execution_id)
         else:
-            plan = await self._workflows.plan(dict(order.workflow))
+            plan = await self._workflows.plan(dict(order.workflow), named=order.named)
         record = self._record(execution_id, plan, order.input, order.labels, waits=order.waits)
         record.priority, record.trace = order.priority, order.trace
         if not order.waits:
@@ -157,6 +161,7 @@ class Submissions:
         future: asyncio.Future[str] = loop.create_future()
         if line is not None:
             line.object = f"executions/{new.record.execution_id}"
+            line.detail = {**line.detail, "workflow": f"{new.record.workflow}@{new.record.version}"}
         self._starting.append(Start(new, line, future))
         if not self._flushing and len(self._storing) < MOST_TRANSACTIONS:
             self._flushing = True

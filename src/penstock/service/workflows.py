@@ -54,8 +54,8 @@ class Workflows:
     ) -> None:
         self._cold, self._now, self._plans, self._handlers = stores.cold, stores.hot.now, plans, handlers
         self.limits = Limits(settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth)
-        self._compiled: dict[bytes, tuple[Plan, int]] = {}
-        """By the hash of a document: its plan, and the document's size."""
+        self._compiled: dict[tuple[bool, bytes], tuple[Plan, int]] = {}
+        """By whether it was stored by name and the hash of the document: its plan, and the document's size."""
         self._compiling = asyncio.Lock()
         self._changes = 0
         self._targets: dict[tuple[str, str], tuple[float, Weights]] = {}
@@ -66,7 +66,7 @@ class Workflows:
         return (await self._ready(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)).compiled
 
     async def put(self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False) -> Put:
-        """Check and store. The same content is the same version."""
+        """Check and store, so that it can be started by its name. The same content is the same version."""
         ready = await self._ready(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
         plan, now = ready.compiled.plan, self._now()
         stored = await self._cold.put_workflow(plan.name, ready.content_hash, ready.text, now)
@@ -112,21 +112,34 @@ class Workflows:
             raise InvalidWorkflow([Problem("too_large", "", message)])
         return text
 
-    async def plan(self, document: dict[str, Any]) -> Plan:
-        """As `put`, for a document that is started: one that is known costs next to nothing."""
+    async def _put_inline(self, document: Any) -> Plan:
+        """Check and store for its executions only: what others get who start this name stays as it is."""
+        ready = await self._ready(document, strict=False, allow_unknown_handlers=False)
+        plan = ready.compiled.plan
+        stored = await self._cold.put_inline(plan.name, ready.content_hash, ready.text, self._now())
+        plan.version = stored.version
+        self._plans.put(plan)
+        return plan
+
+    async def plan(self, document: dict[str, Any], *, named: bool = False) -> Plan:
+        """The plan of a document that is started: one that is known costs next to nothing.
+
+        With `named` it is stored as `put` does it, and `latest` of its name moves.
+        """
         try:
             encoded = msgspec.msgpack.encode(document)
         except (TypeError, ValueError, RecursionError, OverflowError):
             check_values(document)  # says where it isn't JSON
             raise
-        key = sha256(encoded).digest()
+        key = (named, sha256(encoded).digest())
         if key not in self._compiled:
             async with self._compiling:  # thousands may start a new document at once: it is compiled for the first
                 if key not in self._compiled:
-                    self._keep(key, (await self.put(document)).plan, len(encoded))
+                    plan = (await self.put(document)).plan if named else await self._put_inline(document)
+                    self._keep(key, plan, len(encoded))
         return self._compiled[key][0]
 
-    def _keep(self, key: bytes, plan: Plan, size: int) -> None:
+    def _keep(self, key: tuple[bool, bytes], plan: Plan, size: int) -> None:
         self._compiled[key] = (plan, size)
         while len(self._compiled) > 1 and sum(size for _, size in self._compiled.values()) > MOST_COMPILED_BYTES:
             del self._compiled[next(iter(self._compiled))]

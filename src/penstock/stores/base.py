@@ -94,6 +94,14 @@ class WorkflowVersion(msgspec.Struct):
     created_at: float
 
 
+INLINE = "inline:"
+
+
+def inline_hash(content_hash: str) -> str:
+    """The content hash of a document that was started inline: the same content may be stored by name beside it."""
+    return INLINE + content_hash
+
+
 def partition_of(execution_id: str, partitions: int) -> int:
     return crc32(execution_id.encode()) % partitions
 

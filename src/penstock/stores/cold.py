@@ -33,8 +33,15 @@ class Definitions(Protocol):
     async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
         """The same content gives the same version (a deleted one is back then), changed content the next."""
 
+    async def put_inline(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+        """A document that was started as it is, stored for its executions only: no name, alias or list leads to it.
+
+        It takes the next number of its name, so that executions show both as usual. Content that is a version already
+        is that version; but a deleted one stays deleted.
+        """
+
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
-        """Without a version the newest that isn't deleted; a deleted one only by its number: executions need it."""
+        """Without a version the newest that isn't deleted; a deleted or inline one only by its number."""
 
     async def workflows(self, after: str | None = None, limit: int = 50) -> list[WorkflowRow]:
         """By name, from the one behind `after`."""
@@ -170,6 +177,9 @@ class Audit(Protocol):
 
     async def audit(self, search: AuditSearch) -> list[AuditLine]:
         """The newest first."""
+
+    async def forget_audit(self, before: float, limit: int = 1000) -> int:
+        """Delete lines from before this time, the oldest first, at most so many; answers how many there were."""
 
 
 class ColdStore(Definitions, Executions, DeadLetters, Counting, Keys, Audit, Protocol):

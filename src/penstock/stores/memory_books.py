@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 import msgspec
 
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import NotFound
 from penstock.stores import codec
-from penstock.stores.base import WorkflowVersion
+from penstock.stores.base import WorkflowVersion, inline_hash
 from penstock.stores.matching import finds_line
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Weights, WorkflowRow
 
@@ -29,6 +29,18 @@ class MemoryDefinitions:
                 self._deleted.discard((name, version.version))
                 return version
         versions.append(WorkflowVersion(name, len(versions) + 1, content_hash, document, now))
+        return versions[-1]
+
+    async def put_inline(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+        known = [version for version in await self.versions(name) if version.content_hash == content_hash]
+        if known:
+            return known[0]
+        versions = self._workflows.setdefault(name, [])
+        for version in versions:
+            if version.content_hash == inline_hash(content_hash):
+                return version
+        versions.append(WorkflowVersion(name, len(versions) + 1, inline_hash(content_hash), document, now))
+        self._deleted.add((name, len(versions)))
         return versions[-1]
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
@@ -84,6 +96,8 @@ class MemoryBooks:
     def __init__(self) -> None:
         self._api_keys: dict[str, bytes] = {}
         self._audit: list[bytes] = []
+        self._forgotten = 0
+        """Lines of the audit log: numbers aren't given twice."""
 
     async def put_key(self, key: ApiKey) -> None:
         self._api_keys[key.id] = codec.encode(key)
@@ -104,10 +118,18 @@ class MemoryBooks:
         self._audit += [codec.encode(line) for line in lines]
 
     async def audit(self, search: AuditSearch) -> list[AuditLine]:
-        found = (self._line(number) for number in range(len(self._audit), 0, -1))
+        last = self._forgotten + len(self._audit)
+        found = (self._line(number) for number in range(last, self._forgotten, -1))
         return list(islice((line for line in found if finds_line(search, line)), search.limit))
 
+    async def forget_audit(self, before: float, limit: int = 1000) -> int:
+        first = range(self._forgotten + 1, self._forgotten + len(self._audit) + 1)
+        count = len(list(takewhile(lambda number: self._line(number).at < before, first[:limit])))
+        del self._audit[:count]
+        self._forgotten += count
+        return count
+
     def _line(self, number: int) -> AuditLine:
-        line = msgspec.msgpack.decode(self._audit[number - 1], type=AuditLine)
+        line = msgspec.msgpack.decode(self._audit[number - self._forgotten - 1], type=AuditLine)
         line.id = number
         return line

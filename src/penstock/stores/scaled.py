@@ -10,9 +10,9 @@ from penstock.config import Settings, hide_password
 from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import SchemaMismatch, SettingsError, StoreUnavailable
-from penstock.stores.base import BlobStore, Stored
+from penstock.stores.base import BlobStore, Stored, Wish, check_steerable
 from penstock.stores.object_blobs import ObjectBlobs, is_object_store
-from penstock.stores.partial import history_of
+from penstock.stores.partial import history_of, record_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.database import Row
@@ -53,6 +53,15 @@ class ScaledColdStore(PostgresColdStore):
         if execution_id in found:
             return stored_of(execution_id, found[execution_id])
         return await super().execution(execution_id)
+
+    async def steer(self, execution_id: str, wish: Wish) -> None:
+        """PostgreSQL hears of an end a moment after everybody else: an end that was seen must not be steered."""
+        found = await self.hot.changes([execution_id])
+        records = (record_of(change) for change in reversed(found.get(execution_id, [])))
+        newest = next((record for record in records if record is not None), None)
+        if newest is not None and newest.state in EXECUTION_ENDS:
+            check_steerable(execution_id, newest.state, wish, waits=False)
+        await super().steer(execution_id, wish)
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         try:

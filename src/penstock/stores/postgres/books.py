@@ -20,6 +20,11 @@ PUT_KEY = """
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, scopes = excluded.scopes, hash = excluded.hash,
       created_at = excluded.created_at, revoked_at = excluded.revoked_at
 """
+# The oldest stand first: when these are younger, so is the rest.
+FORGET_LINES = """
+    DELETE FROM audit
+    WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT %s) AS first WHERE at < %s)
+"""
 
 _scopes_decoder = msgspec.json.Decoder(tuple[Scope, ...])
 
@@ -59,6 +64,9 @@ class PostgresBooks:
             prepare=False,
         )
         return [_line(row) for row in rows]
+
+    async def forget_audit(self, before: float, limit: int = 1000) -> int:
+        return await self._database.change(FORGET_LINES, (limit, before))
 
 
 async def write_lines(connection: Connection, lines: Iterable[AuditLine]) -> None:

@@ -9,12 +9,13 @@ import msgspec
 
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import NotFound
-from penstock.stores.base import WorkflowVersion
+from penstock.stores.base import WorkflowVersion, inline_hash
 from penstock.stores.handlers import decoded, encoded
 from penstock.stores.postgres.database import Connection, Database
 from penstock.stores.records import Weights, WorkflowRow
 
 SELECT_VERSION = "SELECT name, version, content_hash, document, created_at FROM workflows"
+SELECT_KNOWN = f"{SELECT_VERSION} WHERE name = %s AND (content_hash = %s AND NOT deleted OR content_hash = %s)"
 SELECT_ROWS = """
     SELECT listed.name, latest, versions, first_one.created_at, newest.created_at
     FROM (
@@ -29,7 +30,7 @@ SELECT_ROWS = """
 LOCK_NAME = "SELECT pg_advisory_xact_lock(70511, hashtext(%s))"
 INSERT_VERSION = """
     INSERT INTO workflows (name, version, content_hash, created_at, deleted, document)
-    SELECT %s, coalesce(max(version), 0) + 1, %s, %s, false, %s FROM workflows WHERE name = %s
+    SELECT %s, coalesce(max(version), 0) + 1, %s, %s, %s, %s FROM workflows WHERE name = %s
 """
 SELECT_MISSING = """
     SELECT wanted FROM unnest(%s::numeric[]) AS wanted
@@ -60,6 +61,13 @@ class PostgresDefinitions:
             return WorkflowVersion(*known[0])
         async with self._database.transaction() as connection:
             return await _put(connection, name, content_hash, document, now)
+
+    async def put_inline(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+        known = await self._database.rows(SELECT_KNOWN, (name, content_hash, inline_hash(content_hash)))
+        if known:
+            return WorkflowVersion(*known[0])
+        async with self._database.transaction() as connection:
+            return await _put_inline(connection, name, content_hash, document, now)
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
         which, values = ("NOT deleted", (name,)) if version is None else ("version = %s", (name, version))
@@ -120,8 +128,22 @@ async def _put(connection: Connection, name: str, content_hash: str, document: b
     await connection.execute(LOCK_NAME, (name,))
     statement = "UPDATE workflows SET deleted = false WHERE name = %s AND content_hash = %s"
     if not (await connection.execute(statement, (name, content_hash))).rowcount:
-        await connection.execute(INSERT_VERSION, (name, content_hash, now, document, name))
+        await connection.execute(INSERT_VERSION, (name, content_hash, now, False, document, name))
     cursor = await connection.execute(f"{SELECT_VERSION} WHERE name = %s AND content_hash = %s", (name, content_hash))
     row: tuple[Any, ...] | None = await cursor.fetchone()
     assert row is not None  # noqa: S101 -- it was written two lines above
+    return WorkflowVersion(*row)
+
+
+async def _put_inline(
+    connection: Connection, name: str, content_hash: str, document: bytes, now: float
+) -> WorkflowVersion:
+    await connection.execute(LOCK_NAME, (name,))
+    key = inline_hash(content_hash)
+    row: tuple[Any, ...] | None
+    row = await (await connection.execute(SELECT_KNOWN, (name, content_hash, key))).fetchone()
+    if row is None:
+        await connection.execute(INSERT_VERSION, (name, key, now, True, document, name))
+        row = await (await connection.execute(SELECT_KNOWN, (name, content_hash, key))).fetchone()
+    assert row is not None  # noqa: S101 -- it was written just now
     return WorkflowVersion(*row)

@@ -40,11 +40,6 @@ UNUSED = "NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key)"
 OLDEST_RUNNING = "SELECT min(created_at) FROM executions WHERE state IN ('RUNNING', 'PAUSED')"
 DELETE_BLOBS = f"DELETE FROM blobs WHERE key = ANY(%b) AND used_at < %s AND {UNUSED} RETURNING key, octet_length(data)"  # noqa: S608
 SELECT_STRAYS = f"SELECT key FROM blobs WHERE used_at < %s AND {UNUSED} LIMIT %s"  # noqa: S608
-# the oldest stand first: when the first batch has none to delete, nor has the rest
-DELETE_LINES = """
-    DELETE FROM audit
-    WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT %s) AS first WHERE at < %s)
-"""
 DELETE_KEYS = """
     DELETE FROM idempotency WHERE key IN (SELECT key FROM idempotency WHERE created_at < %s LIMIT %s)
 """
@@ -58,8 +53,6 @@ class Purged(NamedTuple):
     blob_bytes: int = 0
     letters: int = 0
     keys: int = 0
-    lines: int = 0
-    """Of the audit log."""
 
 
 async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> Purged:
@@ -78,7 +71,6 @@ async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> 
         after = rows[-1][0]
         gone.update(await _delete(store, [(n, labels) for n, labels, _, may_go in rows if may_go], before))
     gone.update(await _delete_strays(store, before, batch))
-    gone["lines"] = await _repeat(database, DELETE_LINES, (batch, before))
     gone["keys"] = await _repeat(database, DELETE_KEYS, (before - KEY_SECONDS, batch))
     return Purged(**gone)
 

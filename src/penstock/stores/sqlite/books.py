@@ -13,6 +13,11 @@ from penstock.stores.sqlite.reader import MOST, UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
 AUDIT_COLUMNS = "at, key_id, key_name, action, object, address, status, detail"
+# The oldest stand first: when these are younger, so is the rest.
+FORGET_LINES = """
+    DELETE FROM audit
+    WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT ?) WHERE at < ?)
+"""
 
 _scopes_decoder = msgspec.json.Decoder(tuple[Scope, ...])
 
@@ -52,6 +57,11 @@ class SqliteBooks:
             (*values, search.limit),
         )
         return [_line(row) for row in rows]
+
+    async def forget_audit(self, before: float, limit: int = 1000) -> int:
+        return int(
+            await self._writer.submit(lambda connection: connection.execute(FORGET_LINES, (limit, before)).rowcount)
+        )
 
 
 def write_lines(connection: sqlite3.Connection, lines: Sequence[AuditLine]) -> None:

@@ -9,13 +9,18 @@ import msgspec
 
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import NotFound
-from penstock.stores.base import WorkflowVersion
+from penstock.stores.base import WorkflowVersion, inline_hash
 from penstock.stores.handlers import decoded, encoded
 from penstock.stores.records import Weights, WorkflowRow
 from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
 SELECT_VERSION = "SELECT name, version, content_hash, document, created_at FROM workflows"
+SELECT_KNOWN = f"{SELECT_VERSION} WHERE name = ? AND (content_hash = ? AND NOT deleted OR content_hash = ?)"
+INSERT_VERSION = """
+    INSERT INTO workflows (name, version, content_hash, created_at, deleted, document)
+    SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5 FROM workflows WHERE name = ?1
+"""
 SELECT_ROWS = """
     SELECT rows.name, latest, versions, first_one.created_at, newest.created_at
     FROM (
@@ -42,6 +47,13 @@ class SqliteDefinitions:
         if known:
             return WorkflowVersion(*known[0])
         row = await self._writer.submit(lambda connection: _put(connection, name, content_hash, document, now))
+        return WorkflowVersion(*row)
+
+    async def put_inline(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+        known = await self._reader.rows(SELECT_KNOWN, (name, content_hash, inline_hash(content_hash)))
+        if known:
+            return WorkflowVersion(*known[0])
+        row = await self._writer.submit(lambda connection: _put_inline(connection, name, content_hash, document, now))
         return WorkflowVersion(*row)
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
@@ -107,14 +119,22 @@ def _put(connection: sqlite3.Connection, name: str, content_hash: str, document:
         "UPDATE workflows SET deleted = 0 WHERE name = ? AND content_hash = ?", (name, content_hash)
     )
     if not done.rowcount:
-        connection.execute(
-            "INSERT INTO workflows (name, version, content_hash, created_at, document) "
-            "SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4 FROM workflows WHERE name = ?1",
-            (name, content_hash, now, document),
-        )
+        connection.execute(INSERT_VERSION, (name, content_hash, now, 0, document))
     row: tuple[object] = connection.execute(
         f"{SELECT_VERSION} WHERE name = ? AND content_hash = ?", (name, content_hash)
     ).fetchone()
+    return row
+
+
+def _put_inline(
+    connection: sqlite3.Connection, name: str, content_hash: str, document: bytes, now: float
+) -> tuple[object]:
+    key = inline_hash(content_hash)
+    row: tuple[object] | None = connection.execute(SELECT_KNOWN, (name, content_hash, key)).fetchone()
+    if row is None:
+        connection.execute(INSERT_VERSION, (name, key, now, 1, document))
+        row = connection.execute(SELECT_KNOWN, (name, content_hash, key)).fetchone()
+    assert row is not None  # noqa: S101 -- it was written just now
     return row
 
 

@@ -16,7 +16,8 @@
 --             `id` is the position in the feed of all executions.
 -- timers      when an execution must be looked at; only those that have a timer.
 -- letters     dead letters (msgpack); `category` is that of the last attempt's error, `closed` null or how it was closed.
--- workflows   every version. A deleted one stays: executions are pinned to it.
+-- workflows   every version. A deleted one stays: executions are pinned to it. A document that was started inline is
+--             `deleted` from the beginning, its content_hash begins with `inline:`: only its executions know of it.
 -- aliases     `weights`: shares by version (JSON).
 -- handlers    what workers have; `defaults` is a HandlerDefaults (msgpack; x'80' asks for nothing).
 -- api_keys    `hash` of the secret part, `scopes` JSON.
