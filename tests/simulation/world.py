@@ -21,6 +21,7 @@ from penstock.orchestrator import checkpointer, owner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
 from penstock.orchestrator.service import Orchestrator
+from penstock.sandbox import InlineSandbox
 from penstock.stores.base import NewExecution, Wish
 from penstock.stores.memory import MemoryStores
 from penstock.telemetry.metrics import Metrics
@@ -109,7 +110,12 @@ class World:
         else:
             plans = Plans(self.stores.cold, dict)
             process = Orchestrator(
-                wire, plans, inline_max_bytes=1000, name=f"orchestrator-{self.born}", metrics=self.metrics
+                wire,
+                plans,
+                inline_max_bytes=1000,
+                sandbox=InlineSandbox(),
+                name=f"orchestrator-{self.born}",
+                metrics=self.metrics,
             )
         process.start()
         self.processes[f"{kind}-{self.born}"] = (process, wire)

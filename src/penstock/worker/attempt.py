@@ -12,6 +12,7 @@ from msgspec import structs
 
 from penstock.config import Settings
 from penstock.definition.config import SecretText
+from penstock.definition.model import SECRETLESS_HANDLERS
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, Value
 from penstock.errors import Retryable, StoreError, StoreUnavailable, Terminal
@@ -192,6 +193,9 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
         task = await _fetched(task, runners.blobs)
     config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
     if task.secrets:
+        if task.handler in SECRETLESS_HANDLERS:  # of a document that was stored when that was allowed
+            message = f"{task.handler} can't have secrets in its config: what it computes is kept and shown"
+            raise Terminal(message, category="secret")
         attempt.secrets = _fill_in(config, task.secrets, runners.secrets)
     if handler.runs_in == "thread":
         return await _call_thread(attempt, handler, config, task, runners)
