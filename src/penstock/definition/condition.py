@@ -529,8 +529,6 @@ def _evaluate(compiled: Any, **values: Any) -> tuple[bool, Any]:
         result = compiled.eval(**values)
         failed = _kind(result) == "ERROR"
         return failed, result.plain_value() if failed else result
-    except MemoryError:
-        return True, "it needs too much memory"
     except RuntimeError as error:
         return True, error
 
