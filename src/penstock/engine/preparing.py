@@ -52,6 +52,8 @@ class Prepared(msgspec.Struct, array_like=True):
     output: bytes | None = None
     """Of a data node."""
     error: TaskError | None = None
+    missing: tuple[str, ...] = ()
+    """Nodes that had no output then: if one has since, this is out of date."""
 
 
 class _Batch(msgspec.Struct):
@@ -81,7 +83,9 @@ def run(parts: Sequence[bytes]) -> Iterator[bytes]:
     decoded: dict[str, Any] = {}
     converted = _converted(batch.preparations, values, decoded)
     for preparation in batch.preparations:
-        yield msgspec.msgpack.encode(prepare(preparation, _Values(preparation, values, decoded), converted))
+        prepared = prepare(preparation, _Values(preparation, values, decoded), converted)
+        prepared.missing = tuple(preparation.missing)
+        yield msgspec.msgpack.encode(prepared)
 
 
 def _converted(

@@ -80,12 +80,20 @@ def start(execution: Execution, number: int) -> None:
     run = execution.runs.get(node.address)
     if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
         return
-    if execution.prepared and (prepared := execution.prepared.pop(node.address, None)) is not None:
+    if execution.prepared and (prepared := _prepared(execution, node)) is not None:
         _use(execution, number, run, prepared)
     elif (node.condition is None and node.fixed_config is not None and not node.is_data) or _is_cheap(execution, node):
         _start_now(execution, number, run)
     else:
         _have_prepared(execution, number, run)
+
+
+def _prepared(execution: Execution, node: PlanNode) -> Prepared | None:
+    """What was worked out for the node, unless more is known by now."""
+    prepared = execution.prepared.pop(node.address, None)
+    if prepared is None or any(address in execution.outputs for address in prepared.missing):
+        return None
+    return prepared
 
 
 def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
