@@ -96,6 +96,13 @@ def _number(of_what: str) -> Reader:
     return read
 
 
+def _seconds_above_zero(raw: Any) -> float:
+    seconds: float = _number("seconds")(raw)
+    if not seconds:
+        raise ValueError("a number of seconds above 0")
+    return seconds
+
+
 def _size(raw: Any) -> int:
     match = re.fullmatch(r"\s*(\d{1,15})\s*([a-zA-Z]*)\s*", str(raw))
     if match is None or isinstance(raw, bool) or match[2].lower() not in _UNITS or int(match[1]) == 0:
@@ -220,6 +227,9 @@ class Settings:
     output_max_bytes: int = _setting(64 * MIB, _size)
     inline_max_bytes: int = _setting(256 * KIB, _size)
     log_max_bytes: int = _setting(64 * KIB, _size)
+    expression_seconds: float = _setting(2.0, _seconds_above_zero)
+    expression_memory_bytes: int = _setting(384 * MIB, _size)
+    expression_processes: int = _setting(2, _whole(1))
     shutdown_grace_seconds: float = _setting(10.0, _number("seconds"))
     document_max_bytes: int = _setting(10 * MIB, _size)
     document_max_nodes: int = _setting(100_000, _whole(1))

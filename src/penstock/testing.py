@@ -23,6 +23,7 @@ import msgspec
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
 from penstock.embedded import Engine, Result
+from penstock.sandbox import InlineSandbox
 from penstock.stores.memory import MemoryStores
 from penstock.worker.context import Context
 from penstock.worker.handlers import builtin
@@ -99,7 +100,9 @@ def run(
     async def work(clock: Callable[[], float]) -> Run:
         stores = MemoryStores(clock)
         registry = _registry(handlers or {}, settings, calls)
-        async with Engine(stores, settings=settings, registry=registry, clock=clock, built_in=False) as engine:
+        async with Engine(
+            stores, settings=settings, registry=registry, clock=clock, built_in=False, sandbox=InlineSandbox()
+        ) as engine:
             began = clock()
             result = await (await engine.start(workflow, input)).result()
             return Run(result, calls, clock() - began)
@@ -108,7 +111,7 @@ def run(
 
 
 def _registry(stubs: Mapping[str, Any], settings: Settings, calls: dict[str, list[Call]]) -> Registry:
-    functions: dict[str, Any] = {**builtin(settings), **{h.name: h for h in registered}, **stubs}
+    functions: dict[str, Any] = {**builtin(settings, InlineSandbox()), **{h.name: h for h in registered}, **stubs}
     made = Registry()
     for name, function in functions.items():
         known = function if isinstance(function, Handler) else None

@@ -18,6 +18,7 @@ from penstock.orchestrator.checkpointer import Checkpointer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.transfer import Carrier
+from penstock.sandbox import InlineSandbox, Sandbox
 from penstock.stores.base import NewExecution, Stored
 from penstock.stores.memory import MemoryStores
 from penstock.stores.task_queue import key_of
@@ -41,6 +42,7 @@ class Desk:
         self.now = 1000.0
         self.stores = self._open()
         self.plans = Plans(self.stores.cold, lambda: WORK)
+        self.sandbox: Sandbox = InlineSandbox()
         self.changes: list[list[Commands]] = []
         """What each commit had."""
         self._inline_max_bytes = inline_max_bytes
@@ -53,7 +55,9 @@ class Desk:
         lease = await self.stores.hot.acquire(0, name, seconds)
         assert lease is not None
         limit = self._inline_max_bytes
-        return PartitionOwner(self.stores, lease, self.plans, inline_max_bytes=limit, observer=self._note)
+        return PartitionOwner(
+            self.stores, lease, self.plans, inline_max_bytes=limit, sandbox=self.sandbox, observer=self._note
+        )
 
     def _note(self, changes: Any, _ended: Any) -> None:
         self.changes.append(list(changes))

@@ -21,7 +21,7 @@ LOCAL = Settings(http_private=True)
 JSON = "application/json"
 
 
-async def call(config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None) -> dict[str, Any]:
+async def call(config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None) -> Any:
     handler = HttpHandler(settings, resolver=dns) if dns else HttpHandler(settings)
     try:
         return await handler(config, context())

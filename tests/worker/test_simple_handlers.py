@@ -8,14 +8,19 @@ import pytest
 
 from penstock.config import Settings
 from penstock.errors import HandlerError, Retryable, Terminal
+from penstock.sandbox import InlineSandbox
 from penstock.worker.handlers import builtin
 from penstock.worker.handlers.mock import mock_http, mock_llm
-from penstock.worker.handlers.simple import echo, fail, noop, sleep, transform
+from penstock.worker.handlers.simple import echo, fail, noop, sleep
+from penstock.worker.handlers.transform import TransformHandler
 from tests.worker.servers import context
+
+transform = TransformHandler(InlineSandbox())
 
 
 def run(handler: Any, config: dict[str, Any], **ctx: Any) -> Any:
-    return asyncio.run(handler(config, context(**ctx)))
+    output = asyncio.run(handler(config, context(**ctx)))
+    return msgspec.json.decode(output) if isinstance(output, msgspec.Raw) else output
 
 
 def failed(kind: type[HandlerError], handler: Any, config: dict[str, Any], **ctx: Any) -> str:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
+from penstock.definition.condition import bind_references
+from penstock.definition.model import DATA_HANDLERS, SECRETLESS_HANDLERS
 from penstock.definition.problems import Problems, path_to
 from penstock.definition.template import (
+    IN_COMPUTED_NODE,
+    IN_DATA_NODE,
     Reference,
     Scope,
+    SecretRule,
     TemplateError,
     Text,
     check_references,
@@ -31,6 +36,12 @@ class SecretText(msgspec.Struct, frozen=True, array_like=True):
 class Slot(msgspec.Struct, frozen=True):
     path: Path
     text: Text
+    written: Path | None = None
+    """Where it stands in the document, if not at its path."""
+
+    @property
+    def place(self) -> Path:
+        return self.path if self.written is None else self.written
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -38,6 +49,13 @@ class Config(msgspec.Struct, frozen=True):
     slots: tuple[Slot, ...]
     references: frozenset[str]
     """Ids of the nodes whose outputs are needed."""
+    size: int = 0
+    """Bytes that are copied to resolve it, about."""
+
+    @property
+    def uses_input(self) -> bool:
+        pieces = (piece for slot in self.slots for piece in slot.text)
+        return any(isinstance(piece, Reference) and piece.kind == "input" for piece in pieces)
 
     def resolve(self, scope: Scope) -> tuple[dict[str, Any], tuple[SecretText, ...]]:
         """The config to hand out, and what the worker must fill in. Raises `Missing`."""
@@ -53,6 +71,15 @@ class Config(msgspec.Struct, frozen=True):
             else:
                 _put(resolved, slot.path, render(slot.text, scope))
         return resolved, tuple(secrets)
+
+
+def put_over(
+    config: dict[str, Any], secrets: tuple[SecretText, ...], over: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[SecretText, ...]]:
+    """The config with what an execution puts over it: plain data, in which nothing is looked up."""
+    if not over:
+        return config, secrets
+    return {**config, **over}, tuple(secret for secret in secrets if secret.path[0] not in over)
 
 
 def _has_secret(text: Text) -> bool:
@@ -81,9 +108,14 @@ def _put(root: Any, path: Path, value: Any) -> None:
 
 
 def compile_config(  # noqa: PLR0913 -- a config, what it may refer to, and where to report
-    config: dict[str, Any], known: Collection[str], path: str, node_id: str, problems: Problems, *, data_node: bool
-) -> Config:
+    config: dict[str, Any], known: Collection[str], path: str, node_id: str, problems: Problems, *, handler: str = "",
+    stored: bool = False,
+) -> Config:  # fmt: skip
+    """`stored`: it was accepted before, perhaps when less was refused; the worker refuses secrets where it must."""
+    rule = None if stored and handler not in DATA_HANDLERS else _secret_rule(handler)
     slots: list[Slot] = []
+    if handler == "transform" and "{{" in str(config.get("expression")):
+        config, slots = _with_variables(config, known, path, node_id, problems, rule)
     stack: list[tuple[Path, Any]] = [((), config)]
     while stack:
         place, value = stack.pop()
@@ -98,9 +130,37 @@ def compile_config(  # noqa: PLR0913 -- a config, what it may refer to, and wher
             except TemplateError as error:
                 error.report(where, node_id, problems, known)
                 continue
-            check_references(text, where, node_id, problems, secrets_allowed=not data_node)
+            check_references(text, where, node_id, problems, rule)
             slots.append(Slot(place, text))
+    return _config(config, slots)
+
+
+def _secret_rule(handler: str) -> SecretRule | None:
+    if handler in DATA_HANDLERS:
+        return IN_DATA_NODE
+    return IN_COMPUTED_NODE if handler in SECRETLESS_HANDLERS else None
+
+
+def _with_variables(  # noqa: PLR0913, PLR0917 -- as compile_config
+    config: dict[str, Any], known: Collection[str], path: str, node_id: str, problems: Problems, rule: SecretRule | None
+) -> tuple[dict[str, Any], list[Slot]]:
+    """A `transform` whose expression has references: they become variables, for data is never read as a program."""
+    where = path_to(path, ("expression",))
+    try:
+        expression, texts = bind_references(config["expression"], known, config.get("variables", {}))
+    except TemplateError as error:
+        error.report(where, node_id, problems, known)
+        return {**config, "expression": ""}, []
+    for text in texts.values():
+        check_references(text, where, node_id, problems, rule)
+    slots = [Slot(("variables", name), text, ("expression",)) for name, text in texts.items()]
+    variables = {**config.get("variables", {}), **dict.fromkeys(texts)}
+    return {**config, "expression": expression, "variables": variables}, slots
+
+
+def _config(config: dict[str, Any], slots: list[Slot]) -> Config:
     references = frozenset(
         piece.name for slot in slots for piece in slot.text if isinstance(piece, Reference) and piece.kind == "node"
     )
-    return Config(config, tuple(slots), references)
+    size = len(msgspec.msgpack.encode(config)) if slots else 0
+    return Config(config, tuple(slots), references, size)

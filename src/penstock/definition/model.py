@@ -14,6 +14,9 @@ TRIGGER_RULES: tuple[TriggerRule, ...] = ("all_success", "none_failed", "all_don
 DATA_HANDLERS = frozenset({"input", "output", "decision"})
 """Pure handlers that the engine evaluates in place; every other handler runs on a worker."""
 
+SECRETLESS_HANDLERS = DATA_HANDLERS | {"transform", "echo", "sleep", "fail"}
+"""Built-in handlers that compute with their config, or give it as their output: there a secret would be given away."""
+
 HANDLER_ALIASES = {
     "http_request": "call_external_service",
     "external_api": "call_external_service",

@@ -57,6 +57,8 @@ class PlanNode(msgspec.Struct, gc=False):
     """The config as JSON when nothing in it has to be looked up."""
     needs: frozenset[str]
     """Nodes whose outputs starting this one takes, beside those of its parents."""
+    uses_input: bool = False
+    """Whether starting it takes the execution's input."""
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -113,7 +115,7 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
         check_handlers(definition.nodes, known, problems)
     if not stored:
         _check_schema(definition, problems)
-    plan = _Compiler(definition, known, problems).compile()
+    plan = _Compiler(definition, known, problems, stored=stored).compile()
     if problems.errors or plan is None:
         raise InvalidWorkflow(problems.errors)
     return Compiled(definition, plan, problems.warnings)
@@ -129,8 +131,10 @@ def _check_schema(definition: Definition, problems: Problems) -> None:
 
 
 class _Compiler:
-    def __init__(self, definition: Definition, handlers: Mapping[str, HandlerDefaults], problems: Problems) -> None:
-        self.definition, self.handlers, self.problems = definition, handlers, problems
+    def __init__(
+        self, definition: Definition, handlers: Mapping[str, HandlerDefaults], problems: Problems, *, stored: bool
+    ) -> None:
+        self.definition, self.handlers, self.problems, self.stored = definition, handlers, problems, stored
         self.nodes: list[Node] = []
         self.numbers: dict[str, int] = {}
 
@@ -196,10 +200,12 @@ class _Compiler:
         is_data = node.handler in DATA_HANDLERS
         defaults = self.handlers.get(node.handler) or HandlerDefaults()
         config = compile_config(
-            node.config, self.numbers, f"{node.path}.config", node.id, self.problems, data_node=is_data
-        )
+            node.config, self.numbers, f"{node.path}.config", node.id, self.problems, handler=node.handler,
+            stored=self.stored,
+        )  # fmt: skip
         condition = self._condition(node)
         needs = config.references | condition.references if condition else config.references
+        uses_input = config.uses_input or node.handler == "input" or (condition is not None and condition.uses_input)
         return PlanNode(
             address=node.id, handler=node.handler, queue=node.queue or defaults.queue or node.handler,
             dependencies=dependencies, children=tuple(children), rule=node.trigger_rule,
@@ -208,6 +214,7 @@ class _Compiler:
             queue_timeout_seconds=node.queue_timeout_seconds, optional=node.optional,
             fails_with_dependency=node.on_dependency_failure == "fail", is_data=is_data,
             fixed_config=None if config.slots else msgspec.json.encode(node.config), needs=needs,
+            uses_input=uses_input,
         )  # fmt: skip
 
     def _condition(self, node: Node) -> Condition | None:
@@ -242,7 +249,7 @@ class _Compiler:
         found = dict.fromkeys(node.condition.references if node.condition else (), f"{path}.condition")
         for slot in reversed(node.config.slots):
             names = [piece.name for piece in slot.text if isinstance(piece, Reference) and piece.kind == "node"]
-            found.update(dict.fromkeys(names, path_to(f"{path}.config", slot.path)))
+            found.update(dict.fromkeys(names, path_to(f"{path}.config", slot.place)))
         return found
 
     def _result_nodes(self, children: list[list[int]]) -> tuple[tuple[str, ...], bool]:

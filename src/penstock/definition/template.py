@@ -34,7 +34,6 @@ BLANKS = re.compile(r"\s*")
 ROOTS = {"input": "input", "params": "input", "execution": "execution", "secrets": "secret"}
 EXECUTION_FIELDS = ("id", "workflow", "version")
 LITERAL = json.JSONDecoder(object_pairs_hook=unique_keys)
-SHOWN = "the output of this node is kept and shown, so it can't hold secrets"
 STEPS = 'only .key, [0], ["key"] and ?? are possible'
 
 
@@ -195,6 +194,38 @@ def _check_root(kind: str, path: tuple[str, ...], shown: str, *, has_fallback: b
         raise TemplateError("malformed_template", f"{shown} isn't known; an execution has {fields}")
 
 
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+OPENED_BYTES = 64 * 1024
+"""What is smaller is decoded as a whole."""
+
+
+def opened(value: Any) -> Any:
+    """A value that is JSON text still (`msgspec.Raw`), decoded by one level: a look into a large one stays cheap."""
+    if not isinstance(value, msgspec.Raw):
+        return value
+    text = memoryview(value)
+    if len(text) <= OPENED_BYTES:
+        return msgspec.json.decode(text)
+    first = bytes(text[:64]).lstrip()[:1]
+    if first == b"{":
+        return _members.decode(text)
+    return _items.decode(text) if first == b"[" else msgspec.json.decode(text)
+
+
+def whole(value: Any) -> Any:
+    """A value without JSON text in it. Only what was `opened` has some, and all of its members are."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(memoryview(value))
+    if isinstance(value, dict):
+        is_text = any(isinstance(member, msgspec.Raw) for member in islice(value.values(), 1))
+        return {key: whole(member) for key, member in value.items()} if is_text else value
+    if isinstance(value, list):
+        is_text = any(isinstance(item, msgspec.Raw) for item in islice(value, 1))
+        return [whole(item) for item in value] if is_text else value
+    return value
+
+
 def look_up(reference: Reference, scope: Scope) -> Any:
     """The value a reference means, or its fallback. Raises `Missing`."""
     try:
@@ -210,6 +241,7 @@ def look_up(reference: Reference, scope: Scope) -> Any:
 
 def _follow(value: Any, reference: Reference, aliases: Mapping[str, str]) -> Any:
     path = reference.path
+    value = opened(value)
     has_output_key = isinstance(value, dict) and "output" in value
     if path and path[0] == "output" and reference.kind == "node" and not has_output_key:
         path = path[1:]
@@ -218,10 +250,10 @@ def _follow(value: Any, reference: Reference, aliases: Mapping[str, str]) -> Any
             if key not in value and depth == 0:
                 key = aliases.get(key, key)  # noqa: PLW2901 -- the alias is the key from here on
             if key in value:
-                value = value[key]
+                value = opened(value[key]) if depth + 1 < len(path) else value[key]
                 continue
         elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
+            value = opened(value[int(key)]) if depth + 1 < len(path) else value[int(key)]
             continue
         raise Missing(f"{reference.text}: {_what_is_there(reference, path[:depth], key, value)}")
     return value
@@ -245,13 +277,28 @@ def render(pieces: Text, scope: Scope) -> Any:
 
 
 def _as_text(value: Any) -> str:
+    value = whole(value)
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def check_references(pieces: Text, path: str, node_id: str, problems: Problems, *, secrets_allowed: bool) -> None:
+class SecretRule(msgspec.Struct, frozen=True):
+    """Why a node can't have secrets in its config."""
+
+    code: str
+    reason: str
+
+
+IN_DATA_NODE = SecretRule("secret_in_data_node", "the output of this node is kept and shown")
+IN_COMPUTED_NODE = SecretRule(
+    "secret_not_allowed", "this handler computes with its config, or gives it as its output, which is kept and shown"
+)
+
+
+def check_references(pieces: Text, path: str, node_id: str, problems: Problems, rule: SecretRule | None) -> None:
+    """`rule` says why secrets aren't allowed here; None if they are."""
     for piece in pieces:
-        if isinstance(piece, Reference) and piece.kind == "secret" and not secrets_allowed:
-            message = f"{piece.text}: {SHOWN}; use it in the node that needs it"
-            problems.error("secret_in_data_node", path, message, node_id)
+        if rule is not None and isinstance(piece, Reference) and piece.kind == "secret":
+            message = f"{piece.text}: {rule.reason}, so it can't hold secrets; use it in the node that needs it"
+            problems.error(rule.code, path, message, node_id)

@@ -17,6 +17,7 @@ from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.view import history_view
+from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
 from penstock.service.submissions import Order
 from penstock.stores.base import Stores
@@ -39,17 +40,20 @@ class Engine:
         clock: Callable[[], float] = time.time,
         built_in: bool = True,
         metrics: Metrics | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
         self._built_in, self.metrics = built_in, metrics
         self.settings = settings or Settings.load({"http_private": True})
         self._address = store or self.settings.store
         self._registry, self._clock = registry or registered, clock
+        self.sandbox: Sandbox = sandbox or sandbox_of(self.settings)
+        """Where conditions and expressions that may take long are evaluated."""
         self._background: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         self.stores = open_stores(self._address, self.settings) if isinstance(self._address, str) else self._address
         await self.stores.open()
-        built_in = builtin(self.settings) if self._built_in else {}
+        built_in = builtin(self.settings, self.sandbox) if self._built_in else {}
         self.registry = Registry([*(Handler(name, function) for name, function in built_in.items()), *self._registry])
         # the only worker serves whatever queue a workflow names
         self.plans = Plans(
@@ -59,12 +63,19 @@ class Engine:
         self._is_alone = self.stores.events is None
         self.service = Service(self.stores, self.plans, self.settings, self._defaults, self.stores.events)
         self.worker = Worker(
-            self.stores.queue, self.stores.blobs, self.registry, self.settings, clock=self._clock, metrics=self.metrics
+            self.stores.queue,
+            self.stores.blobs,
+            self.registry,
+            self.settings,
+            clock=self._clock,
+            metrics=self.metrics,
+            sandbox=self.sandbox,
         )
         self.orchestrator = Orchestrator(
             self.stores,
             self.plans,
             inline_max_bytes=self.settings.inline_max_bytes,
+            sandbox=self.sandbox,
             observer=self._committed,
             on_new_owner=self._look_again,
             metrics=self.metrics,
@@ -81,6 +92,7 @@ class Engine:
     async def __aexit__(self, *_: object) -> None:
         await self.worker.stop()
         await self.orchestrator.stop()
+        await self.sandbox.close()
         self.service.close()
         await self.stores.close()
 

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
 from penstock.definition.template import Missing
 
-if TYPE_CHECKING:
-    from penstock.engine.start import Outputs
+
+class Recorded(Protocol):
+    """What has been recorded: the input, and outputs as JSON text."""
+
+    @property
+    def input(self) -> Any: ...
+    def raw(self, node_id: str) -> bytes: ...
 
 
-def evaluate(handler: str, config: dict[str, Any], scope: Outputs, parents: list[str]) -> bytes:
+def evaluate(handler: str, config: dict[str, Any], scope: Recorded, parents: list[str]) -> bytes:
     """The node's output as JSON. Raises `Missing` with a text for the user."""
     if handler == "input":
         given = scope.input

@@ -35,6 +35,10 @@ def _sweep(execution: Execution) -> None:
         kept = [number for number in waiting if _is_cleanup(execution, number)]
         waiting.clear()
         waiting.extend(kept)
+    for number in sorted(execution.waiting):
+        if not _is_cleanup(execution, number):
+            execution.waiting.discard(number)
+            dropped.append(number)
     for number in execution.in_order():
         run = execution.runs.get(execution.nodes[number].address)
         if run is not None and run.state not in NODE_ENDS and not _is_cleanup(execution, number):
@@ -42,6 +46,8 @@ def _sweep(execution: Execution) -> None:
             execution.move(run, NodeState.CANCELLED, "execution_failed")
             execution.settle(number, Outcome.SKIP)
     for number in dropped:
+        execution.prepared.pop(execution.nodes[number].address, None)
+        execution.unprepared.pop(execution.nodes[number].address, None)
         if execution.nodes[number].address not in execution.runs:
             execution.skip(number, "execution_failed")
     execution.considered.clear()  # all that wait are looked at again, parents before children
@@ -58,6 +64,8 @@ def stop_everything(execution: Execution, reason: str, pending: NodeState = Node
         keeping.record(execution)
     for waiting in (execution.ready, execution.blocked, execution.considered, execution.wanted):
         waiting.clear()
+    for preparing in (execution.unprepared, execution.waiting, execution.prepared):
+        preparing.clear()
     for number, node in enumerate(execution.nodes):
         run = execution.runs.get(node.address)
         if run is None:

@@ -25,9 +25,10 @@ from penstock.engine.commands import (
     Transition,
 )
 from penstock.engine.events import Blob, TaskError, Value
+from penstock.engine.preparing import Preparation, Prepared
 from penstock.engine.readiness import CLEANUP_RULES, UPSTREAM_FAILED, Outcome, Tally, Verdict
 from penstock.engine.retry import delay_seconds
-from penstock.engine.start import start
+from penstock.engine.start import INLINE_BYTES_MAX, start
 from penstock.engine.states import (
     EXECUTION_ENDS,
     NODE_ENDS,
@@ -48,12 +49,15 @@ COMMIT_WEIGHT = 1000
 BACKSTOP_SECONDS = 10.0
 """The worker stops an attempt at its timeout; this much later the owner does, in case the worker didn't."""
 
+PREPARE_AGAIN_SECONDS = 5.0
+"""While a node's preparation is under way a timer is set: if its owner dies, the next one has it prepared again."""
+
 
 class Execution:
     __slots__ = (
-        "_readied", "_returned", "blocked", "commands", "considered", "deadlines", "held_back", "kept", "last_seq",
-        "loaded", "nodes", "now", "numbers", "open", "outputs", "plan", "ready", "record", "runs", "tally", "values",
-        "wake_at", "wanted",
+        "_readied", "_returned", "blocked", "commands", "considered", "deadlines", "held_back", "inline_bytes", "kept",
+        "last_seq", "loaded", "nodes", "now", "numbers", "open", "outputs", "plan", "prepared", "ready", "record",
+        "runs", "tally", "unprepared", "values", "waiting", "wake_at", "wanted",
     )  # fmt: skip
 
     def __init__(
@@ -79,6 +83,13 @@ class Execution:
         self.values: dict[str, Any] = {}
         self.wanted: dict[str, Blob] = {}
         self.blocked: list[int] = []
+        self.unprepared: dict[str, Preparation] = {}
+        """By node, what has to be worked out elsewhere before it can start; `take_unprepared` has it done."""
+        self.waiting: set[int] = set()
+        """Nodes whose preparation is under way."""
+        self.prepared: dict[str, Prepared] = {}
+        self.inline_bytes = INLINE_BYTES_MAX
+        """How much may still be decoded in the decision on this event."""
         self.considered: deque[int] = deque()
         self.held_back: list[deadlines.Deadline] = []
         self.kept: list[tuple[int, Value]] = []
@@ -98,6 +109,7 @@ class Execution:
         if self.record.state in EXECUTION_ENDS:
             return commands
         self.now = now
+        self.inline_bytes = INLINE_BYTES_MAX
         commands.more = False
         _HANDLERS[type(event)](self, event)
         self._drain()
@@ -114,6 +126,20 @@ class Execution:
         self.wanted.clear()
         self.ready.extendleft(reversed(self.blocked))
         self.blocked.clear()
+
+    def take_unprepared(self) -> dict[str, Preparation]:
+        """What is to be worked out, once; until it is there, the node waits."""
+        taken, self.unprepared = self.unprepared, {}
+        return taken
+
+    def provide_prepared(self, prepared: Mapping[str, Prepared]) -> None:
+        """What was worked out, by node; handle `Continued` next. It is dropped if the node has ended meanwhile."""
+        for address, result in prepared.items():
+            number = self.numbers[address]
+            self.prepared[address] = result
+            if number in self.waiting:
+                self.waiting.discard(number)
+                self.ready.append(number)
 
     def _on_started(self, _event: ev.ExecutionStarted) -> None:
         if self.record.state != ExecutionState.PENDING:
@@ -341,6 +367,8 @@ class Execution:
             self.values.clear()
         if self.loaded and not self.wanted:
             self.loaded.clear()
+        if self.waiting and record.state not in EXECUTION_ENDS:
+            self.wake(self.now + PREPARE_AGAIN_SECONDS)
         if not self.open and record.state not in EXECUTION_ENDS:
             ending.finish(self, ExecutionState.FAILED if record.error else ExecutionState.COMPLETED)
         elif self.deadlines:

@@ -7,16 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.definition.config import SecretText
+from penstock.definition.condition import INLINE_LOOP_BYTES, Condition, size_of
+from penstock.definition.config import SecretText, put_over
 from penstock.definition.plan import PlanNode
 from penstock.definition.template import Missing
 from penstock.engine.commands import RETURNED, NodeRun, Task
 from penstock.engine.data import evaluate
 from penstock.engine.events import Blob, TaskError, Value
+from penstock.engine.preparing import INPUT, Preparation, Prepared
 from penstock.engine.states import NodeState
 
 if TYPE_CHECKING:
     from penstock.engine.execution import Execution
+
+
+INLINE_BYTES_MAX = 256 * 1024
+"""How much one event may have decoded and converted in the decision itself; what is left over goes to a sandbox.
+
+That is 20 ms of the loop for the dearest of JSON.
+"""
+COMPILED_BYTES, LOOP_BYTES = 10, 32
+"""What a character of a program that isn't compiled yet counts as, and a byte that a comprehension looks at."""
+PREPARATION_BYTES_MAX = 128 * 1024 * 1024
+"""Of all values that one node refers to."""
 
 
 class Outputs:
@@ -67,13 +80,35 @@ def start(execution: Execution, number: int) -> None:
     run = execution.runs.get(node.address)
     if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
         return
+    if execution.prepared and (prepared := _prepared(execution, node)) is not None:
+        _use(execution, number, run, prepared)
+    elif (node.condition is None and node.fixed_config is not None and not node.is_data) or _is_cheap(execution, node):
+        _start_now(execution, number, run)
+    else:
+        _have_prepared(execution, number, run)
+
+
+def _prepared(execution: Execution, node: PlanNode) -> Prepared | None:
+    """What was worked out for the node, unless more is known by now."""
+    prepared = execution.prepared.pop(node.address, None)
+    if prepared is None or any(address in execution.outputs for address in prepared.missing):
+        return None
+    return prepared
+
+
+def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
+    node = execution.nodes[number]
     if run is None and node.condition is not None:
         try:
-            if not node.condition.evaluate(Outputs(execution)):
-                execution.skip(number, "condition_false")
-                return
+            holds = _holds(execution, node.condition)
         except Missing as error:
             execution.fail(number, execution.open_run(number), TaskError("condition", str(error)))
+            return
+        if holds is None:
+            _have_prepared(execution, number, run)
+            return
+        if not holds:
+            execution.skip(number, "condition_false")
             return
     if run is None:
         run = execution.open_run(number)
@@ -81,6 +116,93 @@ def start(execution: Execution, number: int) -> None:
         _evaluate(execution, number, run)
     else:
         _dispatch(execution, node, run)
+
+
+def _is_cheap(execution: Execution, node: PlanNode) -> bool:
+    """Whether what has to be decoded and compiled to start the node is little enough; then it is counted."""
+    cost = node.config.size
+    condition = node.condition
+    if condition is not None:
+        if not condition.inline_bytes:
+            return False
+        if not condition.is_compiled:
+            cost += COMPILED_BYTES * len(condition.program)
+    for address in node.needs:
+        if address not in execution.values:
+            cost += len(_text_of(execution, address) or b"")
+    if node.uses_input and INPUT not in execution.values:
+        cost += len(execution.record.input)
+    if cost > execution.inline_bytes:
+        return False
+    execution.inline_bytes -= cost
+    return True
+
+
+def _holds(execution: Execution, condition: Condition) -> bool | None:
+    """None if it may look at more than is cheap. Raises `Missing`."""
+    scope = Outputs(execution)
+    values = condition.bind(scope)
+    size = size_of(values, condition.inline_bytes)
+    cost = size * LOOP_BYTES if condition.inline_bytes == INLINE_LOOP_BYTES else size
+    if size > condition.inline_bytes or cost > execution.inline_bytes:
+        return None
+    execution.inline_bytes -= cost
+    return condition.decide(values, scope)
+
+
+def _text_of(execution: Execution, address: str) -> bytes | None:
+    """An output, undecoded; None if there is none. A large one has been fetched."""
+    value = execution.outputs.get(address)
+    return execution.loaded[address] if isinstance(value, Blob) else value
+
+
+def _have_prepared(execution: Execution, number: int, run: NodeRun | None) -> None:
+    """Note what has to be worked out before this node can start."""
+    node = execution.nodes[number]
+    scope = Outputs(execution)
+    values: dict[str, bytes] = {INPUT: execution.record.input} if node.uses_input else {}
+    missing: dict[str, str] = {}
+    for address in node.needs:
+        try:
+            values[address] = scope.raw(address)
+        except Missing as error:
+            missing[address] = str(error)
+    preparation = Preparation(
+        node.address,
+        node.handler,
+        node.is_data,
+        condition=node.condition if run is None else None,
+        config=node.config if node.config.slots or node.handler == "input" else None,
+        overrides=execution.record.overrides.get(node.address, {}),
+        aliases={address: dict(scope.aliases(address)) for address in node.needs},
+        execution=dict(scope.execution),
+        missing=missing,
+        values=values,
+    )
+    size = sum(map(len, values.values()))
+    if size > PREPARATION_BYTES_MAX:
+        message = f"it refers to {size:,} bytes of outputs and input; the limit is {PREPARATION_BYTES_MAX:,}"
+        execution.fail(number, run or execution.open_run(number), TaskError(preparation.category, message))
+        return
+    execution.unprepared[node.address] = preparation
+    execution.waiting.add(number)
+
+
+def _use(execution: Execution, number: int, run: NodeRun | None, prepared: Prepared) -> None:
+    """Go on with what was worked out for this node."""
+    if prepared.outcome == "skip":
+        execution.skip(number, "condition_false")
+        return
+    if run is None:
+        run = execution.open_run(number)
+    if prepared.error is not None:
+        execution.fail(number, run, prepared.error)
+    elif prepared.output is not None:
+        execution.complete(number, run, prepared.output)
+    elif execution.nodes[number].is_data:
+        _evaluate(execution, number, run)
+    else:
+        _dispatch(execution, execution.nodes[number], run, prepared)
 
 
 def _is_returned(run: NodeRun) -> bool:
@@ -114,19 +236,18 @@ def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
 
 
 def resolve(execution: Execution, node: PlanNode, scope: Outputs) -> tuple[dict[str, Any], tuple[SecretText, ...]]:
-    """The node's config, with what the execution puts over it: plain data, in which nothing is looked up."""
+    """The node's config, with what the execution puts over it."""
     config, secrets = node.config.resolve(scope)
-    over = execution.record.overrides.get(node.address)
-    if not over:
-        return config, secrets
-    return {**config, **over}, tuple(secret for secret in secrets if secret.path[0] not in over)
+    return put_over(config, secrets, execution.record.overrides.get(node.address) or {})
 
 
-def _dispatch(execution: Execution, node: PlanNode, run: NodeRun) -> None:
+def _dispatch(execution: Execution, node: PlanNode, run: NodeRun, prepared: Prepared | None = None) -> None:
     record = execution.record
     secrets: tuple[SecretText, ...] = ()
     config: Value
-    if node.fixed_config is not None and node.address not in record.overrides:
+    if prepared is not None and prepared.config is not None:
+        config, secrets = prepared.config, prepared.secrets
+    elif node.fixed_config is not None and node.address not in record.overrides:
         config = node.fixed_config
     else:
         try:

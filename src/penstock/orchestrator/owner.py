@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,6 +17,8 @@ from penstock.errors import StoreUnavailable
 from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import Loader
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.preparer import Preparer
+from penstock.sandbox import Sandbox
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, Stores
 
@@ -38,6 +42,8 @@ UNREADABLE_SECONDS = 60.0
 """How long an execution that can't be read is left alone, before it is tried and complained about again."""
 AWAY_SECONDS, AWAY_MOST_SECONDS = 1.0, 30.0
 """How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody waited."""
+BREATH_SECONDS = 0.02
+"""After deciding for so long, an owner lets the loop look at other things: leases, heartbeats, other partitions."""
 INLINE_AWAY_BYTES = 16 * 1024 * 1024
 """What a task may carry itself while the blob store is away."""
 Ended = Execution | Stored
@@ -53,8 +59,15 @@ class Wreck(NamedTuple):
 
 
 class PartitionOwner:
-    def __init__(
-        self, stores: Stores, lease: Lease, plans: Plans, *, inline_max_bytes: int, observer: Observer | None = None
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        stores: Stores,
+        lease: Lease,
+        plans: Plans,
+        *,
+        inline_max_bytes: int,
+        sandbox: Sandbox,
+        observer: Observer | None = None,
     ) -> None:
         self._hot, self._blobs = stores.hot, stores.blobs
         self.lease, self._observer = lease, observer
@@ -75,6 +88,7 @@ class PartitionOwner:
         self._postponed: list[Commands] = []
         self._blobs_away_until = 0.0
         self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
+        self._preparer = Preparer(sandbox, self._wake_up)
         self._weight = 0
         self._deciding = False
         self._retiring = False
@@ -91,6 +105,7 @@ class PartitionOwner:
                 await self._advance()
             await self._committer.settle()
         finally:
+            await self._preparer.close()
             await self._committer.end()
 
     async def step(self) -> None:
@@ -154,7 +169,11 @@ class PartitionOwner:
     async def _decide(self, events: list[tuple[int, AnyEvent]]) -> None:
         now = self._hot.now()
         await self._load(events, now)
+        breath = time.perf_counter()
         for position, event in events:
+            if time.perf_counter() - breath > BREATH_SECONDS:
+                await asyncio.sleep(0)
+                breath = time.perf_counter()
             execution = self._cache.get(event.execution_id)
             if execution is not None:  # or it has ended and gone, or is wrecked: too late for this event
                 self._batch[event.execution_id] = execution
@@ -171,9 +190,19 @@ class PartitionOwner:
                 await self._commit_batch()
 
     def _handle(self, execution: Execution, event: AnyEvent, now: float) -> None:
+        record = execution.record
+        prepared = self._preparer.take(record.execution_id)
+        if prepared:
+            execution.provide_prepared(prepared)
         before = execution.commands.weight
         execution.handle(event, now)
         self._weight += execution.commands.weight - before
+        if execution.unprepared:
+            self._preparer.ask(record.execution_id, record.workflow, execution.take_unprepared())
+
+    async def _wake_up(self, execution_id: str) -> None:
+        """Through the inbox: that wakes an owner who waits, on every store."""
+        await self._hot.append([Continued(execution_id)], own=True)
 
     async def _provide(self, execution: Execution, now: float) -> None:
         """Large outputs that it needs before it can go on."""
@@ -286,6 +315,7 @@ class PartitionOwner:
         for commands in changes:
             name = commands.execution_id
             if commands.finished:
+                self._preparer.forget(name)
                 ended.append(self._wrecks.pop(name).stored if name in self._wrecks else self._cache.pop(name))
                 self._failing.discard(name)
             elif commands.more:

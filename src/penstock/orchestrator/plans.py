@@ -23,6 +23,8 @@ log = logging.getLogger("penstock.orchestrator")
 
 MOST_PLANS = 2000
 LEARN_SECONDS = 5.0
+LARGE_BYTES = 8 * 1024
+"""A document of this size is compiled in a thread: the loop has other things to do meanwhile."""
 
 
 class _Kept(NamedTuple):
@@ -90,11 +92,17 @@ class Plans:
         if stored is None:
             return None
         handlers = await self._read_handlers()
-        document = json.loads(stored.document)
-        # it was checked when it was submitted; its handlers may be other workers' by now
-        plan = compile_document(
-            document, handlers=handlers, allow_unknown_handlers=True, checked=True, stored=True
-        ).plan
+
+        def work() -> Plan:
+            document = json.loads(stored.document)
+            # it was checked when it was submitted; its handlers may be other workers' by now
+            compiled = compile_document(
+                document, handlers=handlers, allow_unknown_handlers=True, checked=True, stored=True
+            )
+            return compiled.plan
+
+        is_small = len(stored.document) < LARGE_BYTES
+        plan = work() if is_small else await asyncio.to_thread(work)
         plan.name, plan.version = name, version
         self._keep(_Kept(plan, {node.handler: handlers.get(node.handler) for node in plan.nodes}))
         return plan

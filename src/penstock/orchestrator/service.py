@@ -13,6 +13,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 
+from penstock.config import Settings
 from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError
 from penstock.orchestrator import balance
@@ -20,6 +21,7 @@ from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.tenure import Tenure
+from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
 
@@ -45,6 +47,7 @@ class Orchestrator:
         plans: Plans,
         *,
         inline_max_bytes: int,
+        sandbox: Sandbox | None = None,
         observer: Observer | None = None,
         on_new_owner: Callable[[], None] | None = None,
         name: str = "",
@@ -52,6 +55,7 @@ class Orchestrator:
     ) -> None:
         self._stores, self._plans, self._observer, self._on_new_owner = stores, plans, observer, on_new_owner
         self._inline_max_bytes = inline_max_bytes
+        self._sandbox: Sandbox = sandbox or sandbox_of(Settings())
         self._metrics = metrics or Metrics()
         self._meter = Meter(metrics, stores.hot.now) if metrics is not None else None
         self.name = name or f"orchestrator-{os.getpid()}-{secrets.token_hex(3)}"
@@ -88,6 +92,7 @@ class Orchestrator:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._depart()  # again: it may just have been attending
+        await self._sandbox.close()  # whoever shares it gets new processes
 
     async def _depart(self) -> None:
         with contextlib.suppress(StoreError):
@@ -215,6 +220,7 @@ class Orchestrator:
             lease,
             self._plans,
             inline_max_bytes=self._inline_max_bytes,
+            sandbox=self._sandbox,
             metrics=self._metrics,
             observer=self._committed,
             on_begun=self._begun,

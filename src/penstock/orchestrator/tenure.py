@@ -14,6 +14,7 @@ from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.recovery import recover, sweep
+from penstock.sandbox import Sandbox
 from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
 
@@ -33,6 +34,7 @@ class Tenure:
         plans: Plans,
         *,
         inline_max_bytes: int,
+        sandbox: Sandbox,
         metrics: Metrics,
         observer: Observer,
         on_begun: Callable[[], None],
@@ -44,8 +46,8 @@ class Tenure:
         self._on_begun, self._known_number = on_begun, known_number
         self._lease_seconds, self._reconcile_seconds = lease_seconds, reconcile_seconds
         self.owner = PartitionOwner(
-            stores, lease, plans, inline_max_bytes=inline_max_bytes, observer=self._committed
-        )  # fmt: skip
+            stores, lease, plans, inline_max_bytes=inline_max_bytes, sandbox=sandbox, observer=self._committed
+        )
         self._leaving = asyncio.Event()
         self._ferry: Ferry | None = None
         if stores.split is not None:

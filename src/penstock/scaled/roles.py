@@ -11,6 +11,7 @@ from penstock.config import Settings
 from penstock.errors import StoreError
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.service import Orchestrator
+from penstock.sandbox import sandbox_of
 from penstock.scaled.health import Health
 from penstock.scaled.opening import handlers_of, open_scaled, registry_of
 from penstock.scaled.retention import keep_purging
@@ -46,7 +47,11 @@ async def run_orchestrator(
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         plans = Plans(stores.cold, handlers_of(settings, registry))
-        orchestrator = Orchestrator(stores, plans, inline_max_bytes=settings.inline_max_bytes, metrics=metrics)
+        sandbox = sandbox_of(settings)
+        stack.push_async_callback(sandbox.close)
+        orchestrator = Orchestrator(
+            stores, plans, inline_max_bytes=settings.inline_max_bytes, sandbox=sandbox, metrics=metrics
+        )
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         orchestrator.start()
@@ -75,10 +80,11 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
     metrics = Metrics()
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
-        handlers = registry_of(settings, registry)
+        sandbox = sandbox_of(settings)
+        handlers = registry_of(settings, registry, sandbox)
         await tell_handlers(stores.cold, handlers.defaults())
         served = set(queues) or queues_of(handlers)
-        worker = Worker(stores.queue, stores.blobs, handlers, settings, queues=served, metrics=metrics)
+        worker = Worker(stores.queue, stores.blobs, handlers, settings, queues=served, metrics=metrics, sandbox=sandbox)
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         worker.start()

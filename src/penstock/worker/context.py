@@ -65,6 +65,11 @@ class Context:
         return self._inputs
 
     @property
+    def raw_inputs(self) -> Mapping[str, bytes]:
+        """The same as JSON text, for a handler that doesn't want to decode all of it."""
+        return dict(self._raw_inputs)
+
+    @property
     def cancelled(self) -> bool:
         """True once nobody waits for this attempt: cancelled, timed out, or taken by another worker."""
         return self._cancelled

@@ -10,23 +10,29 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from penstock.config import Settings
+from penstock.sandbox import Sandbox, sandbox_of
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import HttpHandler
 from penstock.worker.handlers.llm import LlmHandler
 from penstock.worker.handlers.mock import mock_http, mock_llm
-from penstock.worker.handlers.simple import echo, fail, noop, sleep, transform
+from penstock.worker.handlers.simple import echo, fail, noop, sleep
+from penstock.worker.handlers.transform import TransformHandler
 
 Handler: TypeAlias = Callable[[dict[str, Any], Context], Awaitable[Any]]
 
 
-def builtin(settings: Settings) -> dict[str, Handler]:
-    """Canonical name to handler. One that has `close()` holds connections: the worker closes it when it stops."""
-    http = HttpHandler(settings)
+def builtin(settings: Settings, sandbox: Sandbox | None = None) -> dict[str, Handler]:
+    """Canonical name to handler. One that has `close()` holds connections: the worker closes it when it stops.
+
+    `sandbox` is where they have computed what may take long; one of its own without it.
+    """
+    sandbox = sandbox or sandbox_of(settings)
+    http = HttpHandler(settings, sandbox=sandbox)
     mocked = settings.mock_services
     return {
         "call_external_service": mock_http if mocked else http,
         "llm_service": mock_llm if mocked else LlmHandler(settings, http),
-        "transform": transform,
+        "transform": TransformHandler(sandbox),
         "noop": noop,
         "sleep": sleep,
         "fail": fail,

@@ -10,9 +10,11 @@ tried again, other statuses outside 200-299 (or outside `expect_status`) fail th
 
 from __future__ import annotations
 
+import codecs
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -20,9 +22,10 @@ import msgspec
 
 from penstock.config import Settings, nearest
 from penstock.errors import Terminal
+from penstock.sandbox import Sandbox, sandbox_of
 from penstock.worker.context import Context
 from penstock.worker.handlers.addresses import AddressPolicy, Resolver, system_resolver
-from penstock.worker.handlers.http_exchange import Request, Response, failure
+from penstock.worker.handlers.http_exchange import Request, Response, failure, read_answer
 
 if TYPE_CHECKING:
     from penstock.worker.handlers.http_client import HttpClient
@@ -33,22 +36,27 @@ UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # The client frames messages; a document that could do so too could smuggle a second request into the first.
 FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
 FORM = "application/x-www-form-urlencoded"
+FUNCTION = "penstock.worker.handlers.http:run"
 
 
 class HttpHandler:
-    def __init__(self, settings: Settings, *, resolver: Resolver = system_resolver) -> None:
+    def __init__(
+        self, settings: Settings, *, sandbox: Sandbox | None = None, resolver: Resolver = system_resolver
+    ) -> None:
         self._policy = AddressPolicy(private=settings.http_private, allow=settings.http_allow, resolver=resolver)
         self._max_response_bytes = settings.http_max_response_bytes
         self._client: HttpClient | None = None
+        self.sandbox: Sandbox = sandbox or sandbox_of(settings)
+        """Where large answers are read."""
 
-    async def __call__(self, config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
         request = read_config(config, ctx)
         if self._client is None:
             self._client = self.new_client()
         response = await self._client.send(request)
         if not request.accepts(response.status_code):
             raise failure(request, response)
-        return output(response)
+        return await read_answer(self.sandbox, FUNCTION, response, ctx.workflow) or output(response)
 
     def new_client(self, *allow: str) -> HttpClient:
         """A client of its own, with its own connections, that may also call these hosts. The caller closes it."""
@@ -60,6 +68,22 @@ class HttpHandler:
         if self._client is not None:
             await self._client.close()
             self._client = None
+        await self.sandbox.close()
+
+
+def run(parts: Sequence[bytes]) -> Iterator[bytes]:
+    """The job that reads a large answer, in the sandbox: the handler's output as JSON."""
+    response = Response.from_parts(parts)
+    if response.is_json and response.charset is None:
+        text = response.body.removeprefix(codecs.BOM_UTF8)
+        try:
+            text.decode()
+            msgspec.json.decode(text, type=msgspec.Raw)  # well-formed; nobody needs the values here
+            yield msgspec.json.encode({**output(replace(response, body=b"")), "data": msgspec.Raw(text)})
+            return  # noqa: TRY300 -- what isn't JSON goes on below
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            pass
+    yield msgspec.json.encode(output(response))
 
 
 def output(response: Response) -> dict[str, Any]:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import codecs
 import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
 from penstock.errors import Retryable, Terminal
+from penstock.sandbox import Job, Overrun, Sandbox, call
 
 RETRIED = frozenset({408, 425, 429})
 RETRY_AFTER_SECONDS_MAX = 3600.0
 EXCERPT_BYTES = 2048
+INLINE_BYTES = 256 * 1024
+"""A larger answer is read in the sandbox: a decoder of JSON lets nobody else run until it is done."""
+READ_SECONDS = 60.0
+"""Processor time for that. It is work for each byte, so the size of the answer bounds it as well."""
 
 _SECRET_PARAMETER = re.compile(r"key|token|secret|passw|pwd|sig$|signature|auth|credential|session", re.IGNORECASE)
 # Python knows encodings (punycode, utf-7, unicode_escape) that are slow on hostile input or make broken text.
@@ -63,7 +68,7 @@ class Response:
         """
         if not self.body:
             return None
-        if self.content_type == "application/json" or self.content_type.endswith("+json"):
+        if self.is_json:
             try:
                 return msgspec.json.decode(
                     self.text.removeprefix("\ufeff") if self.charset else self.body.removeprefix(codecs.BOM_UTF8)
@@ -71,6 +76,19 @@ class Response:
             except (msgspec.MsgspecError, RecursionError, UnicodeError):
                 return self.text
         return self.text if self._is_text() else {"base64": _base64(self.body), "content_type": self.content_type}
+
+    @property
+    def is_json(self) -> bool:
+        """By its content type."""
+        return self.content_type == "application/json" or self.content_type.endswith("+json")
+
+    def to_parts(self) -> list[bytes]:
+        """As parts of a job for the sandbox."""
+        return [msgspec.msgpack.encode(replace(self, headers=dict(self.headers), body=b"")), self.body]
+
+    @classmethod
+    def from_parts(cls, parts: Sequence[bytes]) -> Response:
+        return replace(msgspec.msgpack.decode(parts[0], type=cls), body=parts[1])
 
     @property
     def text(self) -> str:
@@ -84,6 +102,21 @@ class Response:
         except UnicodeDecodeError:
             return False
         return b"\0" not in self.body
+
+
+async def read_answer(sandbox: Sandbox, function: str, response: Response, turn: str) -> msgspec.Raw | None:
+    """The handler's output, made of an answer that is too large to be read on a loop that others wait for.
+
+    None for a small one. Raises `Terminal` for one that goes over the sandbox's limits.
+    """
+    if len(response.body) <= INLINE_BYTES:
+        return None
+    job = Job(function, response.to_parts(), turn=turn, seconds=READ_SECONDS)
+    try:
+        return msgspec.Raw(await call(sandbox, job))
+    except Overrun as error:
+        message = f"the answer has {len(response.body):,} bytes and can't be read: {error}"
+        raise Terminal(message, category="too_large") from None
 
 
 def _base64(body: bytes) -> str:

@@ -6,7 +6,7 @@ fits the schema: `parsed` has it, and a reply that doesn't fit is another attemp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,11 @@ import msgspec
 from penstock.config import OPENAI_URL, LlmProvider, Settings, key_variable, nearest
 from penstock.definition.schema import Schema, compile_schema
 from penstock.errors import Retryable, Terminal
+from penstock.sandbox import Job, Overrun
+from penstock.sandbox import call as run_job
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import HttpHandler, bad_config, check_keys, is_number
-from penstock.worker.handlers.http_exchange import Request, Response, failure
+from penstock.worker.handlers.http_exchange import INLINE_BYTES, READ_SECONDS, Request, Response, failure
 from penstock.worker.secrets import HIDDEN
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ KEYS = ("prompt", "messages", "model", "system", "temperature", "max_tokens", "r
 UNAUTHORIZED = frozenset({401, 403})
 EXCERPT_CHARACTERS = 2000
 SHORTEST_KEY = 8
+FUNCTION = "penstock.worker.handlers.llm:run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class LlmHandler:
         self._http = http
         self._clients: dict[str, HttpClient] = {}
 
-    async def __call__(self, config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
         call = read_config(config)
         name = call.provider or self._default
         provider = self._provider(name)
@@ -59,7 +62,21 @@ class LlmHandler:
         if not request.accepts(response.status_code):
             lacks_key = response.status_code in UNAUTHORIZED and not provider.api_key
             raise failure(request, response, f" ({_key_hint(name)})" if lacks_key else "")
-        return _output(response, call, model)
+        if len(response.body) <= INLINE_BYTES:
+            return _output(response, call.schema, model)
+        return await self._read_large(response, call.schema, model, ctx)
+
+    async def _read_large(self, response: Response, schema: bytes | None, model: str, ctx: Context) -> msgspec.Raw:
+        parts = [msgspec.msgpack.encode((model, schema)), *response.to_parts()]
+        try:
+            answer = await run_job(self._http.sandbox, Job(FUNCTION, parts, turn=ctx.workflow, seconds=READ_SECONDS))
+        except Overrun as error:
+            message = f"the answer has {len(response.body):,} bytes and can't be read: {error}"
+            raise Terminal(message, category="too_large") from None
+        output, failed = msgspec.msgpack.decode(answer, type=tuple[bytes | None, tuple[str, Any] | None])
+        if failed is not None:
+            raise Retryable(failed[0], category="llm", detail=failed[1])
+        return msgspec.Raw(output or b"null")
 
     async def close(self) -> None:
         for client in self._clients.values():
@@ -81,6 +98,17 @@ class LlmHandler:
         if name not in self._clients:
             self._clients[name] = self._http.new_client(urlsplit(provider.base_url).hostname or "")
         return self._clients[name]
+
+
+def run(parts: Sequence[bytes]) -> Iterator[bytes]:
+    """The job that reads a large answer, in the sandbox: the output as JSON, or why there is none."""
+    model, schema = msgspec.msgpack.decode(parts[0], type=tuple[str, bytes | None])
+    try:
+        answer = (msgspec.json.encode(_output(Response.from_parts(parts[1:]), schema, model)), None)
+    except Retryable as error:
+        yield msgspec.msgpack.encode((None, (str(error), error.detail)))
+    else:
+        yield msgspec.msgpack.encode(answer)
 
 
 def read_config(config: Mapping[str, Any]) -> Call:
@@ -156,7 +184,7 @@ def _without_key(response: Response, provider: LlmProvider) -> Response:
     return replace(response, body=body, headers=headers)
 
 
-def _output(response: Response, call: Call, model: str) -> dict[str, Any]:
+def _output(response: Response, schema: bytes | None, model: str) -> dict[str, Any]:
     try:
         answer = msgspec.json.decode(response.body)
         choice = answer["choices"][0]
@@ -170,7 +198,7 @@ def _output(response: Response, call: Call, model: str) -> dict[str, Any]:
         "model": answer.get("model") or model,
         "usage": usage,
         "finish_reason": finish_reason,
-        "parsed": None if call.schema is None else parsed(text, call.schema),
+        "parsed": None if schema is None else parsed(text, schema),
     }
 
 

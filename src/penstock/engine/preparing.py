@@ -1,0 +1,165 @@
+"""What starting a node takes, when that is too much for a loop that others wait for: worked out elsewhere, handed in.
+
+The core notes a `Preparation`: the node's condition and config with the recorded values that they refer to, undecoded.
+`run` works many of them out in a sandbox process; each gives a `Prepared`, which the core is given and acts on as if it
+had done the work itself. Nothing here is recorded: an owner that dies is followed by one that asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from penstock.definition.condition import Condition, Converted
+from penstock.definition.config import Config, SecretText, put_over
+from penstock.definition.template import Missing, opened
+from penstock.engine.data import evaluate
+from penstock.engine.events import TaskError
+
+FUNCTION = "penstock.engine.preparing:run"
+INPUT = ""
+"""The name that no node has: the execution's input."""
+
+
+class Preparation(msgspec.Struct):
+    node_id: str
+    handler: str
+    is_data: bool
+    condition: Condition | None
+    """None for what has been decided, or needs no decision."""
+    config: Config | None
+    """None if nothing in it has to be looked up."""
+    overrides: dict[str, Any]
+    aliases: dict[str, dict[str, str]]
+    execution: dict[str, Any]
+    missing: dict[str, str]
+    """By node without an output, why it has none."""
+    values: dict[str, bytes]
+    """Undecoded outputs by node, and the input."""
+
+    @property
+    def category(self) -> str:
+        """Of an error that keeps it from being worked out."""
+        return "config" if self.condition is None else "condition"
+
+
+class Prepared(msgspec.Struct, array_like=True):
+    outcome: Literal["start", "skip", "fail"]
+    config: bytes | None = None
+    secrets: tuple[SecretText, ...] = ()
+    output: bytes | None = None
+    """Of a data node."""
+    error: TaskError | None = None
+    missing: tuple[str, ...] = ()
+    """Nodes that had no output then: if one has since, this is out of date."""
+
+
+class _Batch(msgspec.Struct):
+    names: list[str]
+    """Of the values, which follow as parts of their own."""
+    preparations: list[Preparation]
+
+
+def failed(preparation: Preparation, message: str) -> Prepared:
+    what = "config" if preparation.condition is None else f"condition {preparation.condition.source[:80]!r}"
+    return Prepared("fail", error=TaskError(preparation.category, f"the {what} can't be evaluated: {message}"))
+
+
+def parts_of(preparations: Sequence[Preparation]) -> list[bytes]:
+    """As a job of the sandbox. Values that several need are sent once, and decoded once."""
+    values: dict[str, bytes] = {}
+    for preparation in preparations:
+        values.update(preparation.values)
+    bare = [msgspec.structs.replace(preparation, values={}) for preparation in preparations]
+    return [msgspec.msgpack.encode(_Batch(list(values), bare)), *values.values()]
+
+
+def run(parts: Sequence[bytes]) -> Iterator[bytes]:
+    """The job: a `Prepared` for each preparation."""
+    batch = msgspec.msgpack.decode(parts[0], type=_Batch)
+    values = {name: msgspec.Raw(text) for name, text in zip(batch.names, parts[1:], strict=True)}
+    decoded: dict[str, Any] = {}
+    converted = _converted(batch.preparations, values, decoded)
+    for preparation in batch.preparations:
+        prepared = prepare(preparation, _Values(preparation, values, decoded), converted)
+        prepared.missing = tuple(preparation.missing)
+        yield msgspec.msgpack.encode(prepared)
+
+
+def _converted(
+    preparations: Sequence[Preparation], values: Mapping[str, msgspec.Raw], decoded: dict[str, Any]
+) -> Converted:
+    """What all their conditions look at, except those that look at what isn't there."""
+    aliases = {name: found for preparation in preparations for name, found in preparation.aliases.items()}
+    every = msgspec.structs.replace(preparations[0], aliases=aliases, missing={})
+    usable = [it.condition for it in preparations if it.condition is not None and _can_share(it, it.condition)]
+    return Converted(usable, _Values(every, values, decoded))
+
+
+def _can_share(preparation: Preparation, condition: Condition) -> bool:
+    return not condition.templates and not preparation.missing
+
+
+def prepare(preparation: Preparation, scope: _Values, converted: Converted) -> Prepared:
+    try:
+        if not _holds(preparation, scope, converted):
+            return Prepared("skip")
+    except (Missing, RecursionError) as error:
+        return _failed("condition", error)
+    if preparation.config is None:
+        return Prepared("start")
+    try:
+        return _resolved(preparation, preparation.config, scope)
+    except (Missing, RecursionError) as error:
+        return _failed("config", error)
+
+
+def _failed(category: str, error: Exception) -> Prepared:
+    message = str(error) if isinstance(error, Missing) else "a value that it refers to is nested too deeply"
+    return Prepared("fail", error=TaskError(category, message))
+
+
+def _holds(preparation: Preparation, scope: _Values, converted: Converted) -> bool:
+    condition = preparation.condition
+    if condition is None:
+        return True
+    return condition.decide(converted if _can_share(preparation, condition) else condition.bind(scope), scope)
+
+
+def _resolved(preparation: Preparation, config: Config, scope: _Values) -> Prepared:
+    resolved, secrets = put_over(*config.resolve(scope), preparation.overrides)
+    if not preparation.is_data:
+        return Prepared("start", config=msgspec.json.encode(resolved), secrets=secrets)
+    if preparation.handler == "decision":
+        resolved = msgspec.json.decode(msgspec.json.encode(resolved))  # it compares what others only carry
+    return Prepared("start", output=evaluate(preparation.handler, resolved, scope, []))
+
+
+class _Values:
+    """Where references look, in the sandbox: recorded values, decoded only as far as somebody looks into them."""
+
+    def __init__(self, preparation: Preparation, values: Mapping[str, msgspec.Raw], decoded: dict[str, Any]) -> None:
+        self._preparation, self._values, self._decoded = preparation, values, decoded
+
+    def output(self, node_id: str) -> Any:
+        if node_id in self._preparation.missing:
+            raise Missing(self._preparation.missing[node_id])
+        if node_id not in self._decoded:
+            self._decoded[node_id] = opened(self._values[node_id])
+        return self._decoded[node_id]
+
+    def raw(self, node_id: str) -> bytes:
+        return bytes(self._values[node_id])
+
+    def aliases(self, node_id: str) -> Mapping[str, str]:
+        return self._preparation.aliases.get(node_id, {})
+
+    @property
+    def input(self) -> Any:
+        return self.output(INPUT)
+
+    @property
+    def execution(self) -> Mapping[str, Any]:
+        return self._preparation.execution

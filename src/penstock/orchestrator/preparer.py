@@ -1,0 +1,114 @@
+"""Has a node's condition and config worked out in a sandbox, beside the owner's loop: other executions go on meanwhile.
+
+An overrun is an answer like any other: the node fails with it, and that is recorded, so that no later owner tries for
+ever. If the owner dies before the answer is recorded, the next one asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+
+import msgspec
+
+from penstock.engine.preparing import FUNCTION, Preparation, Prepared, failed, parts_of
+from penstock.errors import StoreError
+from penstock.sandbox import Job, JobFailed, Overrun, Sandbox
+
+log = logging.getLogger("penstock.orchestrator")
+
+OVERRUNS_MAX = 3
+"""After so many, an execution's other preparations fail at once: a document can have thousands of them."""
+NOT_TRIED = f"expressions of this execution went over a limit {OVERRUNS_MAX} times, so it wasn't tried"
+RETRY_SECONDS = 0.2
+
+
+class Preparer:
+    """`wake` makes the owner handle the execution, for which there are answers then."""
+
+    def __init__(self, sandbox: Sandbox, wake: Callable[[str], Awaitable[None]]) -> None:
+        self._sandbox, self._wake = sandbox, wake
+        self._answers: dict[str, dict[str, Prepared]] = {}
+        self._under_way: dict[str, dict[str, asyncio.Task[None]]] = {}
+        """By execution and node."""
+        self._overruns: dict[str, int] = {}
+
+    def ask(self, execution_id: str, workflow: str, preparations: Mapping[str, Preparation]) -> None:
+        """Nothing is done twice, for an execution that was loaded again meanwhile asks again."""
+        under_way = self._under_way.setdefault(execution_id, {})
+        answered = self._answers.get(execution_id, {})
+        new = {node: it for node, it in preparations.items() if node not in under_way and node not in answered}
+        if new:
+            task = asyncio.create_task(self._prepare(execution_id, workflow, list(new.values())))
+            under_way.update(dict.fromkeys(new, task))
+
+    def take(self, execution_id: str) -> dict[str, Prepared]:
+        return self._answers.pop(execution_id, {}) if self._answers else {}
+
+    def forget(self, execution_id: str) -> None:
+        """It has ended: nobody waits for an answer."""
+        self._answers.pop(execution_id, None)
+        self._overruns.pop(execution_id, None)
+        for task in set(self._under_way.pop(execution_id, {}).values()):
+            task.cancel()
+
+    async def close(self) -> None:
+        tasks = {task for under_way in self._under_way.values() for task in under_way.values()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _prepare(self, execution_id: str, workflow: str, left: list[Preparation]) -> None:
+        together = True
+        while left:
+            if self._overruns.get(execution_id, 0) >= OVERRUNS_MAX:
+                for preparation in left:
+                    self._note(execution_id, preparation, failed(preparation, NOT_TRIED))
+                await self._tell(execution_id)
+                return
+            done = await self._round(execution_id, workflow, left if together else left[:1])
+            together = together and done == len(left)  # not after an overrun: whose it was shows only one by one
+            left = left[done:]
+            if done:
+                await self._tell(execution_id)
+
+    async def _round(self, execution_id: str, workflow: str, left: list[Preparation]) -> int:
+        """As far as one job goes, which ends with the first overrun. Answers how many are done.
+
+        In a job of many, one pays for values that others look at too; only one that is alone is to blame.
+        """
+        done = 0
+        try:
+            job = Job(FUNCTION, parts_of(left), turn=workflow)
+            async with aclosing(self._sandbox.run(job)) as answers:  # type: ignore[type-var]
+                async for answer in answers:
+                    self._note(execution_id, left[done], msgspec.msgpack.decode(answer, type=Prepared))
+                    done += 1
+        except Overrun as error:
+            if len(left) > 1:
+                return done
+            self._overruns[execution_id] = self._overruns.get(execution_id, 0) + 1
+            log.warning("execution %s, node %s: %s", execution_id, left[done].node_id, error)
+            self._note(execution_id, left[done], failed(left[done], str(error)))
+            done += 1
+        except JobFailed as error:
+            log.error("execution %s, node %s can't be prepared: %s", execution_id, left[done].node_id, error)  # noqa: TRY400
+            self._note(execution_id, left[done], failed(left[done], str(error)))
+            done += 1
+        return done
+
+    def _note(self, execution_id: str, preparation: Preparation, prepared: Prepared) -> None:
+        self._answers.setdefault(execution_id, {})[preparation.node_id] = prepared
+        under_way = self._under_way.get(execution_id, {})
+        under_way.pop(preparation.node_id, None)
+
+    async def _tell(self, execution_id: str) -> None:
+        while True:
+            try:
+                await self._wake(execution_id)
+            except StoreError:  # an owner whose store is gone ends soon, and this with it
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return

@@ -1,0 +1,124 @@
+"""The other side of the sandbox: a process that does one job after another within its limits.
+
+Started as `python -m penstock.sandbox.child MEMORY_BYTES MODULE…`; the modules are imported before it says that it is
+ready, and what they take doesn't count. The time limit is one of processor time, so that a busy machine fails nobody;
+the pool has a much later one by the clock. Both limits are the kernel's: no code here has to get a turn for them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from penstock.sandbox.frames import ANSWER, DONE, EXIT_OUT_OF_MEMORY, FAILED, LENGTH, READY, Header, find
+
+NICENESS = 5
+"""Loops that others wait for go first."""
+SHOWN_CHARACTERS = 500
+
+
+def main() -> None:
+    memory_bytes, modules = int(sys.argv[1]), sys.argv[2:]
+    for module in modules:
+        import_module(module)
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    _restrict(memory_bytes)
+    _silence()
+    answers.write(READY)
+    answers.flush()
+    try:
+        while (header := _read(requests)) is not None:
+            _work(msgspec.msgpack.decode(header, type=Header), requests, answers)
+    except MemoryError:
+        os._exit(EXIT_OUT_OF_MEMORY)  # at once: there may be no memory for anything else
+    except BrokenPipeError:
+        os._exit(0)  # whoever asked is gone
+
+
+def _restrict(memory_bytes: int) -> None:
+    if sys.platform == "win32":
+        return  # has no such limits; the pool's time limit holds there too
+    import resource  # noqa: PLC0415 -- not on Windows
+
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    limit = _address_space() + memory_bytes
+    if most != resource.RLIM_INFINITY:
+        limit = min(limit, most)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash must not fill the disk
+    os.nice(NICENESS)
+    score = Path("/proc/self/oom_score_adj")
+    if score.exists():
+        score.write_text("1000", encoding="ascii")  # if the machine runs out of memory, this process goes first
+
+
+def _address_space() -> int:
+    """What the process has now. Where the system doesn't say, a value that is certainly enough to begin with."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError):
+        return 1 << 30
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _silence() -> None:
+    """What a library prints on its way down is nobody's log line."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _work(header: Header, requests: BinaryIO, answers: BinaryIO) -> None:
+    parts = [_need(requests) for _ in range(header.parts)]
+    try:
+        _limit(header.seconds)
+        for answer in find(header.function)(parts):
+            _limit(0.0)
+            _say(answers, ANSWER, answer)
+            _limit(header.seconds)
+    except (MemoryError, BrokenPipeError):
+        raise
+    except Exception as error:  # noqa: BLE001 -- told to whoever asked
+        _limit(0.0)
+        _say(answers, FAILED, f"{type(error).__name__}: {error}"[:SHOWN_CHARACTERS].encode("utf-8", "replace"))
+    else:
+        _limit(0.0)
+        _say(answers, DONE, b"")
+
+
+def _limit(seconds: float) -> None:
+    """The kernel ends this process when it has computed for so long; 0 for never."""
+    if sys.platform != "win32":
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
+def _read(stream: BinaryIO) -> bytes | None:
+    """One frame; None at the end of the stream."""
+    length = stream.read(LENGTH.size)
+    if len(length) < LENGTH.size:
+        return None
+    return stream.read(LENGTH.unpack(length)[0])
+
+
+def _need(stream: BinaryIO) -> bytes:
+    part = _read(stream)
+    if part is None:
+        os._exit(0)  # whoever asked is gone
+    return part
+
+
+def _say(stream: BinaryIO, kind: bytes, data: bytes) -> None:
+    stream.write(LENGTH.pack(len(data)) + kind)
+    stream.write(data)
+    stream.flush()
+
+
+if __name__ == "__main__":
+    main()

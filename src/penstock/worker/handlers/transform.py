@@ -1,0 +1,167 @@
+"""`transform`: `value` as it is, or a CEL `expression` over the parents' outputs and `variables`.
+
+An expression that is provably cheap on the values that it names is evaluated at once; any other in the sandbox, with
+limits on time and memory, because a short expression can compute for as long and take as much memory as it likes.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from penstock.definition.condition import INLINE_BYTES, evaluate_cel, inline_bytes, size_of
+from penstock.definition.template import Missing
+from penstock.errors import Terminal
+from penstock.sandbox import Job, JobFailed, Overrun, Sandbox, call
+from penstock.worker.context import Context
+from penstock.worker.handlers.http import bad_config, check_keys
+
+LENGTH_MAX = 20_000
+FUNCTION = "penstock.worker.handlers.transform:run"
+# Words that CEL keeps for itself, and the two maps; a parent of such a name is found in `nodes`.
+RESERVED = frozenset(
+    {"as", "bool", "break", "bytes", "const", "continue", "double", "duration", "dyn", "else", "false", "for"}
+    | {"function", "if", "import", "in", "inputs", "int", "let", "list", "loop", "map", "namespace", "nodes", "null"}
+    | {"null_type", "package", "return", "string", "timestamp", "true", "type", "uint", "var", "void", "while"}
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class TransformHandler:
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
+        check_keys(config, ("value", "expression", "variables"))
+        if ("value" in config) == ("expression" in config):
+            raise bad_config("give value or expression, one of them")
+        if "value" in config:
+            return {"result": config["value"]}
+        expression, variables = _read(config)
+        named = _named(expression, ctx.raw_inputs)
+        limit = inline_bytes(expression)
+        if limit and sum(map(len, named.values())) <= INLINE_BYTES:
+            values = _values(expression, named, variables)
+            if size_of(values, limit) <= limit:
+                return msgspec.Raw(evaluated(expression, values, list(ctx.raw_inputs)))
+        return msgspec.Raw(await self._elsewhere(expression, variables, named, ctx))
+
+    async def _elsewhere(
+        self, expression: str, variables: dict[str, Any], named: Mapping[str, bytes], ctx: Context
+    ) -> bytes:
+        about = _About(expression, list(named), list(ctx.raw_inputs))
+        parts = [msgspec.msgpack.encode(about), msgspec.json.encode(variables), *named.values()]
+        try:
+            answer = await call(self._sandbox, Job(FUNCTION, parts, turn=ctx.workflow))
+        except (Overrun, JobFailed) as error:
+            raise _failed(f"the expression {_shown(expression)} can't be evaluated: {error}") from None
+        result = msgspec.msgpack.decode(answer, type=_Answer)
+        if result.error is not None:
+            raise _failed(result.error)
+        return result.output
+
+    async def close(self) -> None:
+        await self._sandbox.close()
+
+
+class _About(msgspec.Struct, array_like=True):
+    expression: str
+    names: list[str]
+    """Of the inputs, which follow as parts of their own."""
+    parents: list[str]
+
+
+class _Answer(msgspec.Struct, array_like=True):
+    output: bytes = b""
+    error: str | None = None
+
+
+def run(parts: Sequence[bytes]) -> Iterator[bytes]:
+    """The job, in the sandbox."""
+    about = msgspec.msgpack.decode(parts[0], type=_About)
+    named = dict(zip(about.names, parts[2:], strict=True))
+    try:
+        values = _values(about.expression, named, msgspec.json.decode(parts[1]))
+        answer = _Answer(evaluated(about.expression, values, about.parents))
+    except Terminal as error:
+        answer = _Answer(error=str(error))
+    yield msgspec.msgpack.encode(answer)
+
+
+def _values(expression: str, named: Mapping[str, bytes], variables: Mapping[str, Any]) -> dict[str, Any]:
+    """What the expression can refer to; `named` are the parents that it mentions."""
+    inputs = {name: msgspec.json.decode(text) for name, text in named.items()}
+    values = {name: value for name, value in inputs.items() if name not in RESERVED and _IDENTIFIER.fullmatch(name)}
+    return values | {name: inputs for name in ("inputs", "nodes") if name in expression} | dict(variables)
+
+
+def evaluated(expression: str, values: dict[str, Any], parents: Sequence[str]) -> bytes:
+    """The node's output as JSON."""
+    try:
+        return msgspec.json.encode({"result": _to_json(evaluate_cel(expression, values))})
+    except Missing as error:
+        raise _failed(str(error)) from None
+    except (ValueError, RecursionError, OverflowError) as error:
+        reason = _cleaned(str(error), parents)
+        raise _failed(f"the expression {_shown(expression)} can't be read: {reason}") from None
+
+
+def _read(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    expression, variables = config["expression"], config.get("variables", {})
+    if not isinstance(expression, str):
+        raise bad_config("expression must be text")
+    if len(expression) > LENGTH_MAX:
+        raise bad_config(f"the expression has {len(expression):,} characters; the limit is {LENGTH_MAX:,}")
+    if not isinstance(variables, dict):
+        raise bad_config('variables must be an object, such as {"limit": 3}')
+    for name in variables:
+        if name in RESERVED or not _IDENTIFIER.fullmatch(name):
+            raise bad_config(f"variables: {name[:80]!r} can't be the name of a variable")
+    return expression, variables
+
+
+def _named(expression: str, inputs: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Decoding and converting a value costs as much as it is large, so only what the text may refer to is handed in."""
+    if "inputs" in expression or "nodes" in expression:
+        return dict(inputs)
+    return {name: text for name, text in inputs.items() if name in expression}
+
+
+def _failed(message: str) -> Terminal:
+    return Terminal(message, category="expression")
+
+
+def _shown(expression: str) -> str:
+    return repr(expression if len(expression) <= 200 else expression[:199] + "…")  # noqa: PLR2004 -- two lines
+
+
+def _cleaned(reason: str, parents: Sequence[str]) -> str:
+    """CEL puts a code and a position in front of its message, a code behind it, and draws an arrow below it."""
+    if unknown := re.search(r"undeclared reference to '([^']+)'", reason):
+        return f"'{unknown[1]}' is unknown (parents of this node: {', '.join(parents) or 'none'})"[:300]
+    first = re.sub(r"^([A-Z_]+: )?(ERROR: <input>:-?\d+:-?\d+: )?", "", reason.partition("\n")[0])
+    return re.sub(r" \[[A-Z_]+\]$", "", first)[:300]
+
+
+def _to_json(value: Any) -> Any:
+    """As CEL's own mapping to JSON has it: bytes in base64, times as text, durations in seconds."""
+    match value:
+        case dict():
+            return {key if isinstance(key, str) else str(_to_json(key)): _to_json(item) for key, item in value.items()}
+        case list():
+            return [_to_json(item) for item in value]
+        case bytes() | bytearray():
+            return base64.b64encode(value).decode()
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case timedelta():
+            return f"{value.total_seconds():g}s"
+        case None | bool() | int() | str() | float() if not isinstance(value, float) or math.isfinite(value):
+            return value
+    raise _failed(f"the expression gives {str(value)[:100]}, which JSON can't hold")
