@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -145,6 +146,8 @@ class Commands(msgspec.Struct):
     more: bool = False
     """Ready nodes are left over: handle `Continued` after this commit."""
     finished: bool = False
+    final_runs: Mapping[str, NodeRun] | None = None
+    """Of an execution that is finished: the records of all its nodes."""
     size: int = 0
     """Bytes of outputs and tasks in it, about."""
 

@@ -102,11 +102,12 @@ def finish(execution: Execution, state: ExecutionState, reason: str | None = Non
     execution.move_execution(state, reason)
     execution.deadlines.clear()
     execution.commands.finished = True
+    execution.commands.final_runs = execution.runs
 
 
 def wreck(record: ExecutionRecord, runs: Mapping[str, NodeRun], last_seq: int, message: str, now: float) -> Commands:
     """Fail an execution that can't be handled any more, from its records alone: no plan, no rules."""
-    commands = Commands(record.execution_id, record=record, finished=True)
+    commands = Commands(record.execution_id, record=record, finished=True, final_runs=runs)
     for run in runs.values():
         if run.state in NODE_ENDS:
             continue

@@ -24,6 +24,7 @@ from penstock.errors import Fenced
 from penstock.stores import codec
 from penstock.stores.base import Commit, Lease, Stored
 from penstock.stores.inbox import Inbox
+from penstock.stores.reports import report_of
 from penstock.stores.sqlite.claims import Claims
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
@@ -183,6 +184,8 @@ class SqliteHotStore:
             if commands.finished and commands.record is not None:
                 n = self._numbers[name]
                 updates.ended.append((commands.record.finished_at, str(commands.record.state), n))
+                if report := report_of(commands):
+                    updates.reports.append((n, report.decode()))
                 if name in self._timers:
                     updates.timers.append((n, None))
             elif commands.timer_changed:
@@ -240,6 +243,7 @@ class _Updates:
         self.states: list[tuple[str, int]] = []
         self.timers: list[tuple[int, float | None]] = []
         self.letters: list[tuple[int, str, str, bytes]] = []
+        self.reports: list[tuple[int, str]] = []
 
     def __bool__(self) -> bool:
         return bool(self.ended or self.states or self.timers or self.letters)
@@ -256,6 +260,7 @@ def _write(connection: sqlite3.Connection, rows: list[tuple[int, bytes]], update
         else:
             connection.execute("INSERT OR REPLACE INTO timers (n, wake_at) VALUES (?, ?)", (n, wake_at))
     insert_many(connection, "INSERT INTO letters (n, handler, category, letter)", updates.letters)
+    insert_many(connection, "INSERT OR REPLACE INTO reports (n, report)", updates.reports)
 
 
 def _write_ended(connection: sqlite3.Connection, ended: list[tuple[float | None, str, int]]) -> None:

@@ -106,7 +106,7 @@ def _delete_some(connection: sqlite3.Connection, rows: list[tuple[int, str]]) ->
         emptied = f"UPDATE {table} SET n = ?, {column} = x'' WHERE n = ? AND id = ?"  # noqa: S608 -- ours
         connection.executemany(emptied, [(NOBODY, n, last) for (n,) in numbers])
         connection.execute(f"DELETE FROM {table} WHERE n = ? AND id < ?", (NOBODY, last))  # noqa: S608 -- ours
-    for table in ("changes", "timers", "letters", "executions"):
+    for table in ("changes", "timers", "letters", "reports", "executions"):
         connection.executemany(f"DELETE FROM {table} WHERE n = ?", numbers)  # noqa: S608 -- from the line above
     connection.executemany("DELETE FROM idempotency WHERE execution_id = ?", names)
     marks = ",".join("?" * len(numbers))

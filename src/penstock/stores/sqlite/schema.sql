@@ -18,6 +18,7 @@
 -- letters     dead letters (msgpack); `category` is that of the last attempt's error, `closed` null or how it was closed.
 -- workflows   every version. A deleted one stays: executions are pinned to it. A document that was started inline is
 --             `deleted` from the beginning, its content_hash begins with `inline:`: only its executions know of it.
+-- reports     of each execution that has ended, what the views show of it (JSON, stores/reports.py).
 -- aliases     `weights`: shares by version (JSON).
 -- handlers    what workers have; `defaults` is a HandlerDefaults (msgpack; x'80' asks for nothing).
 -- api_keys    `hash` of the secret part, `scopes` JSON.
@@ -78,3 +79,27 @@ CREATE TABLE IF NOT EXISTS audit (
 );
 CREATE INDEX IF NOT EXISTS audit_of ON audit (object);
 CREATE INDEX IF NOT EXISTS audit_by_action ON audit (action);
+
+CREATE TABLE IF NOT EXISTS reports (n INTEGER PRIMARY KEY, report TEXT NOT NULL);
+
+-- Promised to users: docs/history.md. Columns may be added, none may change.
+CREATE VIEW IF NOT EXISTS penstock_executions AS
+SELECT id AS execution_id, workflow, version, state,
+  strftime('%Y-%m-%dT%H:%M:%fZ', created_at, 'unixepoch') AS created_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(report, '$.started_at'), 'unixepoch') AS started_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', ended_at, 'unixepoch') AS finished_at,
+  ended_at - created_at AS seconds, CAST(labels AS TEXT) AS labels, json_extract(report, '$.input') AS input,
+  json_extract(report, '$.error_category') AS error_category, json_extract(report, '$.error_message') AS error_message,
+  json_extract(report, '$.error_node') AS error_node, retry_of
+FROM executions LEFT JOIN reports USING (n);
+
+CREATE VIEW IF NOT EXISTS penstock_nodes AS
+SELECT executions.id AS execution_id, workflow, version, node.key AS node_id, json_extract(node.value, '$.state') AS state,
+  json_extract(node.value, '$.attempts') AS attempts,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(node.value, '$.queued_at'), 'unixepoch') AS queued_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(node.value, '$.started_at'), 'unixepoch') AS started_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(node.value, '$.finished_at'), 'unixepoch') AS finished_at,
+  json_extract(node.value, '$.finished_at') - json_extract(node.value, '$.started_at') AS seconds,
+  json_extract(node.value, '$.reason') AS reason, json_extract(node.value, '$.worker_id') AS worker_id,
+  json_extract(node.value, '$.error_category') AS error_category, json_extract(node.value, '$.error_message') AS error_message
+FROM executions JOIN reports USING (n), json_each(report, '$.nodes') AS node;
