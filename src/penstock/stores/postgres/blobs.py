@@ -6,7 +6,7 @@ import hashlib
 
 from penstock.engine.events import Blob
 from penstock.errors import StoreError
-from penstock.stores.postgres.database import Database
+from penstock.stores.postgres.database import SLOW_SECONDS, Database
 
 TOUCH_SECONDS = 3600.0
 """A value that is put again is noted as used, at most so often."""
@@ -24,12 +24,12 @@ class PostgresBlobs:
 
     async def put(self, data: bytes) -> Blob:
         key = hashlib.sha256(data).hexdigest()
-        async with self._database.connection() as connection:
+        async with self._database.connection(SLOW_SECONDS) as connection:
             await connection.execute(PUT, (key, data))
         return Blob(key, len(data))
 
     async def get(self, blob: Blob) -> bytes:
-        rows = await self._database.rows("SELECT data FROM blobs WHERE key = %s", (blob.key,))
+        rows = await self._database.rows("SELECT data FROM blobs WHERE key = %s", (blob.key,), seconds=SLOW_SECONDS)
         if not rows:
             raise StoreError(f"the blob {blob.key} is gone from {self._database.where}")
         return bytes(rows[0][0])

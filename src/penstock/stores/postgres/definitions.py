@@ -31,6 +31,10 @@ INSERT_VERSION = """
     INSERT INTO workflows (name, version, content_hash, created_at, deleted, document)
     SELECT %s, coalesce(max(version), 0) + 1, %s, %s, false, %s FROM workflows WHERE name = %s
 """
+PUT_VERSION_BACK = """
+    INSERT INTO workflows (name, version, content_hash, created_at, deleted, document)
+    VALUES (%s, %s, %s, %s, false, %s) ON CONFLICT DO NOTHING
+"""
 SELECT_MISSING = """
     SELECT wanted FROM unnest(%s::numeric[]) AS wanted
     WHERE NOT EXISTS (SELECT 1 FROM workflows WHERE name = %s AND version = wanted AND NOT deleted)
@@ -60,6 +64,14 @@ class PostgresDefinitions:
             return WorkflowVersion(*known[0])
         async with self._database.transaction() as connection:
             return await _put(connection, name, content_hash, document, now)
+
+    async def put_version_back(self, version: WorkflowVersion) -> bool:
+        values = (version.name, version.version, version.content_hash, version.created_at, version.document)
+        async with self._database.transaction() as connection:
+            await connection.execute(LOCK_NAME, (version.name,))
+            await connection.execute(PUT_VERSION_BACK, values)
+        found = await self.get_workflow(version.name, version.version)
+        return found is not None and found.content_hash == version.content_hash
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
         which, values = ("NOT deleted", (name,)) if version is None else ("version = %s", (name, version))
