@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from penstock import errors
+from penstock.service.outages import shown_outage
 
 log = logging.getLogger("penstock.api")
 
@@ -87,7 +88,8 @@ def answer_to(error: Exception) -> Response:
 
 
 def _ours(error: Exception, status: int, code: str) -> Response:
-    headers = {"Retry-After": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return problem_response(status, code, shown_outage(error), headers={"Retry-After": "1"})
     if isinstance(error, errors.InvalidWorkflow):
         problems = [msgspec.to_builtins(each) for each in error.problems]
         count = len(error.problems)
@@ -96,7 +98,7 @@ def _ours(error: Exception, status: int, code: str) -> Response:
         return problem_response(status, code, detail, problems=problems)
     if isinstance(error, errors.InvalidInput) and error.problems:
         return problem_response(status, code, str(error), problems=[msgspec.to_builtins(it) for it in error.problems])
-    return problem_response(status, code, str(error), headers=headers)
+    return problem_response(status, code, str(error))
 
 
 def _invalid_request(error: RequestValidationError) -> Response:
