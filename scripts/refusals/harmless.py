@@ -35,6 +35,7 @@ HARMLESS: dict[tuple[str, str], str] = {
     (LUA + "lease.lua", "what == 'renew'"): CHOOSES,
     (LUA + "lease.lua", "what == 'release'"): CHOOSES,
     (LUA + "lease.lua", "what == 'taken'"): CHOOSES,
+    (LUA + "lease.lua", "what == 'acknowledge'"): CHOOSES,
     (LUA + "lease.lua", "what == 'wipe'"): CHOOSES,
     (LUA + "lease.lua", "what == 'restore'"): CHOOSES,
     (LUA + "lease.lua", "what == 'built'"): CHOOSES,

@@ -1,103 +1,173 @@
-"""A Redis node that everybody was told to use dies under real roles: another one takes its place, nothing is lost."""
+"""Servers that come back as something else: put back to an older copy, or silent behind an open connection."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from penstock.errors import StoreUnavailable
-from penstock.local import RedisServer
-from penstock.stores.redis.server import Server
+from penstock.local import PostgresServer
+from penstock.stores.postgres.migrating import migrate
 from tests.acceptance import works
-from tests.acceptance.plant import PARTITIONS, Client, Plant
-from tests.faults.table import Fault
-from tests.redis.topologies import (
-    Cluster,
-    Watched,
-    doctor_finds,
-    limit_is_shared,
-    serves,
-    small_cluster,
-    watched_redis,
+from tests.acceptance.outside import active, begin, caller, complaints, say, total
+from tests.acceptance.plant import END_SECONDS, PARTITIONS, Plant, plant
+from tests.acceptance.plant_judge import judge
+from tests.acceptance.scenes import (
+    FULL_SECONDS,
+    Scene,
+    everything_is_kept,
+    pause,
+    paused,
+    pausing,
+    play,
+    refused_meanwhile,
+    taken_again,
 )
-from tests.servers import database_url, open_folder
+from tests.faults.table import Fault
+from tests.faults.tcp import TcpProxy
+from tests.servers import postgres_server
 from tests.waiting import until
 
-STARTS_SECONDS_MAX = 10.0
-"""After the death of a node, something new is accepted within this time: FAULTS, topology."""
+RUNNING, RUNNING_FULL = 20, 200
+SHORT_SILENCE, SILENCE = 8, 30
+"""Seconds."""
+REFUSAL_SECONDS = 10.0
+"""A call's own limit is four; the machine may be busy."""
+GONE_ON_SECONDS = 20.0
+"""Less than the thirty for which one call could wait for a silent server before."""
 
 
 @contextmanager
-def roles_on(redis: Any) -> Iterator[Plant]:
-    with open_folder() as folder:
-        roles = Plant(folder, redis, database_url(PARTITIONS), None)
-        try:
-            roles.staff(orchestrators=2, workers=2, apis=0)
-            yield roles
-        finally:
-            roles.close()
+def own_plant() -> Iterator[Plant]:
+    with postgres_server(fsync=True) as server, plant() as it:
+        migrate(server.url, PARTITIONS)
+        it.database, it._postgres = server.url, server
+        yield it
 
 
-async def submit_again(client: Client) -> int:
-    """One more execution, however often it is refused; answers how often that was."""
-    refused = 0
-
-    async def is_accepted() -> bool:
-        nonlocal refused
-        try:
-            await client.submit(works.diamond())
-        except StoreUnavailable:
-            refused += 1
-            return False
-        return True
-
-    await until(is_accepted, "something new is accepted", seconds=60)
-    return refused
+def back_up(server: PostgresServer) -> None:
+    """All files, as a file system's snapshot has them."""
+    server.stop()
+    _replace(server, "data", "data.older")
+    server.start()
 
 
-def lose_a_node(fault: Fault, redis: Cluster | Watched, named: RedisServer) -> None:
-    async def scenario(roles: Plant) -> None:
-        async with roles.client() as client:
-            await client.submit(works.diamond(), fault.size(short=20, full=500))
-            named.kill()
-            killed_at = refused_at = time.monotonic()
-            for _ in range(fault.size(short=40, full=400)):
-                if await submit_again(client):
-                    refused_at = time.monotonic()
-            await client.until_ended()
-            seconds = round(refused_at - killed_at, 1)
-            fault.shows(accepted=len(client.accepted), seconds_until_accepted=seconds)
-            if fault.is_full:
-                assert seconds <= STARTS_SECONDS_MAX
+def put_back(server: PostgresServer) -> None:
+    server.stop()
+    _replace(server, "data.older", "data")
+    server.start()
 
-    with roles_on(redis) as roles:
-        asyncio.run(scenario(roles))
+
+def _replace(server: PostgresServer, source: str, target: str) -> None:
+    shutil.rmtree(server.folder / target, ignore_errors=True)
+    shutil.copytree(server.folder / source, server.folder / target, copy_function=_copy)
+    shutil.copystat(server.folder / source, server.folder / target)
+    for path in [server.folder / source, *(server.folder / source).rglob("*")]:
+        found = path.stat()
+        shutil.chown(server.folder / target / path.relative_to(server.folder / source), found.st_uid, found.st_gid)
+
+
+def _copy(source: str, target: str) -> str:
+    return str(shutil.copy2(source, target))
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("topology", "kill -9 of the node of a Redis Cluster that the setting names")
-def test_a_cluster_goes_on_when_its_named_node_dies(fault: Fault):
-    with small_cluster() as cluster:
-        lose_a_node(fault, cluster, cluster.masters[0])
-        asyncio.run(opens_without_its_first_seed(cluster))
-        assert doctor_finds(cluster.url)
+@pytest.mark.fault("topology", "PostgreSQL put back to an older copy while executions run that it doesn't have")
+def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault: Fault):
+    """Also what had ended, was archived and is running again in the older copy: nothing stays RUNNING for ever."""
 
+    async def act(scene: Scene) -> None:
+        it, client, count = scene.plant, scene.client, fault.size(RUNNING, RUNNING_FULL)
+        older = await client.submit(pausing("older"), 3)
+        await until(lambda: paused(it, "begun", older) == 3, "all of them run")
+        await until(lambda: copied(it, older) == 3, "PostgreSQL has copies of them", seconds=30)
+        await asyncio.to_thread(back_up, it.postgres)
+        it.release("older")
+        await client.until_ended(*older)
+        document = pausing("newer")  # a version that the older copy doesn't have
+        newer = await client.submit(document, count)
+        await until(lambda: paused(it, "begun", newer) == count, "all of them run")
+        await asyncio.to_thread(put_back, it.postgres)
+        assert active(it) >= set(newer)
+        await scene.caller.until_accepted(scene.address, works.diamond())
+        cancelled = newer[0]
+        url = f"{scene.address}/api/v1/executions/{cancelled}/cancel"
+        async with scene.caller.session.post(url, json={}) as answer:
+            assert answer.status == 202, await answer.text()
+        it.release("newer")
+        seconds = fault.size(short=int(END_SECONDS), full=FULL_SECONDS)
+        await client.until_ended(*client.accepted, *scene.caller.accepted, seconds=seconds)
+        assert active(it) == set()
+        accepted = {**client.accepted, **scene.caller.accepted}
+        verdict = judge(it, accepted, lossy=True).assert_kept()
+        assert verdict.states() == {"COMPLETED": len(accepted) - 1, "CANCELLED": 1}
+        rewritten = int(await total(it, "rewritten_total"))
+        went_back = int(await total(it, "cold_store_went_back_total"))
+        say(f"{rewritten} rows were written again; {went_back} partitions noticed that PostgreSQL had gone back")
+        assert 0 < rewritten <= count
+        assert went_back > 0
+        with it.connect() as connection:
+            ((version,),) = connection.execute("SELECT count(*) FROM workflows WHERE name = 'newer'").fetchall()
+        assert version == 1, "the version that they run is back too"
+        assert not (found := complaints(it)), found[0]
+        fault.shows(accepted=len(accepted), missing=0, rewritten=rewritten, noticed_by_partitions=went_back)
 
-async def opens_without_its_first_seed(cluster: Cluster) -> None:
-    server = Server(cluster.url)
-    await server.open()
-    assert await serves(server)
-    await server.close()
-    assert await limit_is_shared(cluster.url)
+    play(fault, own_plant(), act)
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("topology", "kill -9 of the master that Redis Sentinels watch")
-def test_sentinels_replace_a_dead_master(fault: Fault):
-    with watched_redis() as watched:
-        lose_a_node(fault, watched, watched.master)
+@pytest.mark.fault("topology", "PostgreSQL silent for 30 s behind open connections (half-open); orders all the time")
+def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soon(fault: Fault):
+    """The orchestrators' connections first: starts still come in, and what runs mustn't wait behind them."""
+    with ExitStack() as stack:
+        server = stack.enter_context(postgres_server())
+        migrate(server.url, PARTITIONS)
+        proxy, proxy_of_api = (stack.enter_context(TcpProxy(server.url)) for _ in range(2))
+        it = stack.enter_context(plant())
+        it.database, it._postgres = proxy.url, server
+        begin(it)
+        (api,) = it.start("api", DATABASE=proxy_of_api.url)
+
+        async def act(scene: Scene) -> None:
+            calls = scene.caller
+            ids = await pause(scene, "silent")
+            ordering = asyncio.create_task(calls.order_for_ever(scene.address, works.diamond()))
+            await until(lambda: len(calls.accepted) > 5, "there are orders under way")
+            proxy.is_silent = True
+            begun, before = time.monotonic(), len(calls.accepted)
+            await until(lambda: len(calls.accepted) > before + 5, "starts come in that orchestrators can't look up")
+            it.release("silent")
+            await until(lambda: active(it).isdisjoint(ids), "they complete without PostgreSQL")
+            went_on = time.monotonic() - begun
+            proxy_of_api.is_silent = True
+            refusal = await refused_meanwhile(scene)
+            await until(lambda: time.monotonic() - begun >= fault.size(SHORT_SILENCE, SILENCE), seconds=120)
+            asked = time.monotonic()
+            await refused_meanwhile(scene)
+            waited = time.monotonic() - asked
+            say(f"refused after {waited:.2f} s: {refusal.body['detail']}; what ran was over after {went_on:.2f} s")
+            assert went_on < GONE_ON_SECONDS
+            assert waited < REFUSAL_SECONDS
+            assert server.running
+            proxy.is_silent = proxy_of_api.is_silent = False
+            await taken_again(scene, lambda: None)
+            ordering.cancel()
+            await asyncio.gather(ordering, return_exceptions=True)
+            await everything_is_kept(scene)
+            fault.shows(ran_on_without_it=len(ids), over_after_seconds=went_on, refused_after_seconds=waited)
+
+        async def main() -> None:
+            async with it.client() as client, caller() as calls:
+                await act(Scene(it, api.ready(), client, calls, fault))
+
+        asyncio.run(main())
+
+
+def copied(it: Plant, ids: list[str]) -> int:
+    with it.connect() as connection:
+        found = connection.execute("SELECT count(*) FROM executions JOIN archives USING (n) WHERE id = ANY(%s)", (ids,))
+        return int(found.fetchall()[0][0])

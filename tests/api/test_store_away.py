@@ -206,6 +206,29 @@ def test_no_route_answers_500_while_the_stores_are_away(which: str) -> None:
     with_place(scenario)
 
 
+SECRETS = ("10.1.2.3", "db.internal", "5432", "postgresql://", "alice")
+
+
+def test_no_answer_shows_where_a_store_is_and_the_log_does(caplog: pytest.LogCaptureFixture) -> None:
+    where = 'postgresql://alice:***@db.internal:5432/jobs is not available: connection to "10.1.2.3", port 5432 failed'
+
+    async def scenario(it: Place) -> None:
+        it.cold.error = it.hot.error = StoreUnavailable(where)
+        for route in iter_route_contexts(it.app.routes):
+            assert route.path is not None
+            target = re.sub(r"\{\w+(?::(\w+))?\}", lambda match: _value(match[1]), route.path)
+            for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
+                answer = await it.call(method, target, START if method in {"POST", "PUT"} else b"")
+                shown = answer.body.decode(errors="replace")
+                assert not [secret for secret in SECRETS if secret in shown], (method, target, shown)
+
+    with caplog.at_level("WARNING", "penstock.service"):
+        with_place(scenario)
+    assert where in caplog.text
+    told = [line for line in caplog.messages if "requests are refused" in line and where in line]
+    assert len(told) == 1, "once in a while, not for each request"
+
+
 def test_each_of_many_is_told_that_the_store_is_away() -> None:
     async def scenario(it: Place) -> None:
         it.cold.error = StoreUnavailable("PostgreSQL doesn't answer")

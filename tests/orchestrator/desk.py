@@ -131,15 +131,15 @@ class SplitDesk(Desk):
     def _open(self) -> SplitStores:
         return SplitStores(lambda: self.now, 1)
 
-    def carrier(self, owner: PartitionOwner) -> Carrier:
-        return Carrier(self.stores.split.cold, owner)
+    def carrier(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Carrier:
+        return Carrier(self.stores.split, owner, self.plans, metrics or Metrics())
 
     def archiver(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Archiver:
         side = self.stores.split.hot
-        return Archiver(side, self.carrier(owner), owner.lease, metrics or Metrics(), lambda: self.now)
+        return Archiver(side, self.carrier(owner, metrics), owner.lease, metrics or Metrics(), lambda: self.now)
 
     def checkpointer(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Checkpointer:
-        return Checkpointer(self.stores.split.hot, self.carrier(owner), metrics or Metrics())
+        return Checkpointer(self.stores.split.hot, self.carrier(owner, metrics), metrics or Metrics())
 
     async def checkpoint(self, owner: PartitionOwner) -> None:
         """Of everything that runs."""
@@ -147,8 +147,8 @@ class SplitDesk(Desk):
         checkpointer.dirty.update(await self.stores.hot.active(0))
         await checkpointer.copy()
 
-    async def build(self, owner: PartitionOwner, known_number: int = 0) -> int | None:
-        return await rebuild.build(self.stores, self.stores.split, owner.lease, known_number)
+    async def build(self, owner: PartitionOwner, known_number: int = 0, metrics: Metrics | None = None) -> int | None:
+        return await rebuild.build(self.stores, self.stores.split, owner.lease, known_number, metrics)
 
     def row(self, name: str) -> Stored:
         """What the cold store has, whatever the hot one says."""

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator import archiver, rebuild, transfer
-from penstock.stores.split import Copy
+from penstock.stores.split import Copy, Written, summary_from
 from tests.orchestrator.desk import SplitDesk, node
 
 
@@ -29,12 +29,12 @@ def _watch(
     """What is put into the cold store, which fails with what `why` answers."""
     put, seen = desk.stores.rows.put_copies, list[Sequence[Copy]]()
 
-    async def watch(partition: int, number: int, copies: Sequence[Copy]) -> None:
+    async def watch(partition: int, number: int, copies: Sequence[Copy], **named: Any) -> Written:
         error = why(copies) if why is not None else None
         if error is not None:
             raise error
         seen.append(copies)
-        await put(partition, number, copies)
+        return await put(partition, number, copies, **named)
 
     monkeypatch.setattr(desk.stores.split.cold, "put_copies", watch)
     return seen
@@ -141,7 +141,7 @@ def test_an_owner_whose_copies_are_of_a_store_that_was_built_again_since_stops()
         copy = desk.stores.hot.changes[name]
         desk.stores.lose_everything()
         await desk.build(await desk.own("owner-2"))
-        summary = transfer.summary_from(copy)
+        summary = summary_from(copy)
         assert summary is not None
         assert summary.has_ended
         with pytest.raises(Fenced):

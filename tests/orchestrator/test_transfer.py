@@ -10,11 +10,11 @@ import pytest
 from penstock.engine.events import CancelRequested, ExecutionStarted, PauseRequested, TaskFailed, TaskStarted
 from penstock.engine.events import TaskError as Error
 from penstock.errors import Fenced, StoreUnavailable
-from penstock.orchestrator import archiver, transfer
+from penstock.orchestrator import archiver, loader, transfer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.records import LetterSearch
-from penstock.stores.split import Copy
+from penstock.stores.split import Copy, Written, summary_from
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
 from tests.orchestrator.desk import SplitDesk, diamond, node
@@ -35,10 +35,10 @@ def _refuse(
     """The cold store fails with what `why` answers."""
     put = desk.stores.rows.put_copies
 
-    async def refuse(partition: int, number: int, copies: Sequence[Copy]) -> None:
+    async def refuse(partition: int, number: int, copies: Sequence[Copy], **named: Any) -> Written:
         if (error := why(copies)) is not None:
             raise error
-        await put(partition, number, copies)
+        return await put(partition, number, copies, **named)
 
     monkeypatch.setattr(desk.stores.split.cold, "put_copies", refuse)
 
@@ -299,7 +299,7 @@ def test_a_late_checkpoint_does_not_undo_an_archive() -> None:
         late = list(desk.stores.hot.changes[name])
         await desk.work(owner)
         await desk.archiver(owner).drain()
-        await desk.carrier(owner).put([Copy(name, transfer.summary_from(late), late)])
+        await desk.carrier(owner).put([Copy(name, summary_from(late), late)])
         assert desk.row(name).record.state == "COMPLETED"
         assert str((await desk.stored(name)).record.state) == "COMPLETED"
 
@@ -411,5 +411,31 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
     asyncio.run(scenario())
 
 
-async def _unavailable(*_: object) -> None:
+async def _unavailable(*_: object, **_named: object) -> None:
     raise StoreUnavailable("away")
+
+
+def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "INTENT_SECONDS", 0.01)
+    asked: list[Collection[str]] = []
+
+    async def silent(names: Collection[str]) -> Any:
+        asked.append(names)
+        await asyncio.Event().wait()
+
+    async def scenario() -> None:
+        desk = SplitDesk()
+        owner = await desk.own()
+        runs = await desk.start([node("a"), node("b", "a")])
+        await desk.drain(owner)
+        with pytest.MonkeyPatch.context() as silence:
+            silence.setattr(desk.stores.cold, "intents", silent)
+            begins = await desk.start([node("a")])
+            await desk.work(owner)
+            await desk.stores.hot.append([ExecutionStarted(begins)])
+            await desk.drain(owner)
+        assert await desk.state(runs) == "COMPLETED"
+        assert len(asked) == 1, "and the next batch doesn't wait at all"
+        assert await desk.state(begins) == "PENDING"
+
+    asyncio.run(scenario())

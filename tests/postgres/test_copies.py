@@ -1,6 +1,9 @@
 """What comes from the hot store: late, twice, out of order. The row and the changes only go forward."""
 
+import asyncio
+
 import pytest
+from msgspec import structs
 
 from penstock.engine.commands import AttemptFailure, DeadLetter
 from penstock.engine.events import TaskError
@@ -9,9 +12,10 @@ from penstock.errors import Conflict, Fenced
 from penstock.stores.postgres import copying
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.records import LetterSearch, Search
-from penstock.stores.split import REBUILD_JUMP, Copy
-from tests.contract.facts import letter
-from tests.postgres.opened import copy_of, new, shown, with_store
+from penstock.stores.split import REBUILD_JUMP, ColdStoreWentBack, Copy, Written
+from tests.contract.facts import letter, record
+from tests.postgres.opened import change_of, copy_of, new, shown, with_store
+from tests.waiting import until
 
 RUNNING, PAUSED = ExecutionState.RUNNING, ExecutionState.PAUSED
 COMPLETED, FAILED = ExecutionState.COMPLETED, ExecutionState.FAILED
@@ -145,11 +149,82 @@ async def test_what_has_begun_no_longer_waits_whatever_its_record_says(store: Po
 
 
 @with_store
-async def test_copies_of_the_unknown_are_dropped(store: PostgresColdStore) -> None:
-    await store.put_copies(0, 7, [copy_of("unknown", COMPLETED, 3, letters=[letter("unknown")])])
-    assert await store.execution("unknown") is None
+async def test_an_execution_without_a_row_gets_one_from_its_copy(store: PostgresColdStore) -> None:
+    """Its row is gone because an older copy of the database was put back; nobody else knows of it any more."""
+    lost = copy_of("lost", COMPLETED, 3, letters=[letter("lost")])
+    told = record("lost", COMPLETED, started_at=1001.0, finished_at=1009.0, labels={"order": 17})
+    told.retry_of, told.idempotency = "first", ["key-1", "order-17", "hash"]
+    lost.changes = [change_of(told, 3, {"a": b"1"})]
+    await store.create([new("there")])
+    written = await store.put_copies(0, 7, [lost, copy_of("there", RUNNING, 2)])
+    assert (list(written.rewritten), list(written.missing)) == (["lost"], [])
+    assert await shown(store, "lost") == ("COMPLETED", 1, 3)
+    assert [row.letter.execution_id for row in await store.letters(LetterSearch())] == ["lost"]
+    (row,) = await store.search(Search(labels={"order": "17"}))
+    assert (row.execution_id, row.state, row.retry_of) == ("lost", "COMPLETED", "first")
+    made = await store.made_by("key-1", "order-17")
+    assert made is not None
+    assert (made.execution_id, made.request_hash) == ("lost", "hash")
+    intent = await store.intent("lost")
+    assert intent is not None
+    assert (intent.idempotency_key, intent.retry_of, intent.record.input) == ("order-17", "first", told.input)
+    assert await store.put_copies(0, 8, [lost]) == Written(), "it is there now"
+    assert len(await store.letters(LetterSearch())) == 1
+
+
+@with_store
+async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_rebuilt(store: PostgresColdStore) -> None:
+    assert list((await store.put_copies(0, 7, [copy_of("lost", RUNNING, 2, generation=5)])).rewritten) == ["lost"]
+    await store.steer("lost", "cancel")
+    assert [(kept.execution_id, kept.generation) for kept in await store.unfinished(0)] == [("lost", 5)]
+    assert await store.raise_generation(0) == 6, "greater than all that the hot store has"
+
+
+@with_store
+async def test_a_copy_without_changes_and_without_a_row_is_answered_as_missing(store: PostgresColdStore) -> None:
+    only_letters = Copy("a", None, [], [letter("a")])
+    copies = [copy_of("b", PAUSED, 3, changes=False), only_letters, copy_of("c", RUNNING, 2)]
+    written = await store.put_copies(0, 7, copies)
+    assert (list(written.rewritten), list(written.missing)) == (["c"], ["a", "b"])
     assert await store.letters(LetterSearch(closed=True)) == []
+    assert await store.execution("a") is None
     assert await store.commit_number(0) == 7
+
+
+@with_store
+async def test_a_database_that_knows_less_than_it_has_acknowledged_takes_no_copies(store: PostgresColdStore) -> None:
+    await store.put_copies(0, 5, [])
+    with pytest.raises(ColdStoreWentBack, match="older copy"):
+        await store.put_copies(0, 9, [copy_of("a", RUNNING, 2)], cold_number=6)
+    assert (await store.commit_number(0), await store.execution("a")) == (5, None)
+    await store.put_copies(0, 9, [copy_of("a", RUNNING, 2)], cold_number=5)
+
+
+@with_store
+async def test_copies_that_come_during_a_rebuild_are_refused_when_it_is_known(store: PostgresColdStore) -> None:
+    await store.create([new("a")])
+    async with store.database.transaction() as rebuilding:
+        await rebuilding.execute("UPDATE partitions SET commit_number = %s", (REBUILD_JUMP,))
+        copying_late = asyncio.create_task(store.put_copies(0, 5, [copy_of("a", COMPLETED, 3)]))
+
+        async def is_waiting() -> bool:
+            waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+            return bool((await store.database.rows(waiting))[0][0])
+
+        await until(is_waiting, "it waits")
+    with pytest.raises(Fenced):
+        await copying_late
+    assert await shown(store, "a") == ("PENDING", 1, 0)
+
+
+@with_store
+async def test_a_version_that_is_lost_is_put_back_under_its_number(store: PostgresColdStore) -> None:
+    first = await store.put_workflow("flow", "hash-1", b"{}", 1.0)
+    lost = structs.replace(first, version=3, content_hash="hash-3")
+    assert await store.put_version_back(lost)
+    assert await store.get_workflow("flow", 3) == lost
+    assert not await store.put_version_back(structs.replace(lost, content_hash="other"))
+    assert (await store.put_workflow("flow", "hash-4", b"{}", 2.0)).version == 4
 
 
 @with_store

@@ -2,17 +2,21 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import psycopg
 import pytest
 
+from penstock.engine.states import ExecutionState
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.local import PostgresServer
 from penstock.stores.postgres import database
 from penstock.stores.postgres.blobs import PostgresBlobs
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.migrating import migrate
-from tests.postgres.opened import new, with_opened, with_store
+from penstock.stores.records import Search
+from tests.faults.tcp import TcpProxy
+from tests.postgres.opened import copy_of, new, with_opened, with_store
 from tests.servers import bare_database_url, database_url, postgres_server
 from tests.waiting import let_others_run, until
 
@@ -124,6 +128,75 @@ def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(monkeypatch: pyt
         assert set(await store.wishes(0)) == {"a", "b"}
 
     asyncio.run(with_opened(url, scenario))
+
+
+def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_until_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half-open: what is sent goes nowhere, nobody hangs up, and new connections are accepted and say nothing."""
+    monkeypatch.setattr(database, "CALL_SECONDS", 0.3)
+    monkeypatch.setattr(database, "CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr(database, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(database, "PROBE_SECONDS", 0.1)
+
+    async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
+        calls: list[Callable[[], Awaitable[Any]]] = [
+            lambda: store.create([new("refused", idempotency_key="key")]),
+            lambda: store.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]),  # a slow one, in a pipeline
+            lambda: store.steer("a", "cancel"),
+            lambda: store.search(Search()),
+            lambda: PostgresBlobs(store.database).put(b"x" * 100_000),
+        ]
+        await store.create([new("a")])
+        await asyncio.gather(*(store.started(0) for _ in range(6)))  # connections that are open when it falls silent
+        proxy.is_silent = True
+        async with asyncio.timeout(9):  # less than what libpq and psycopg take by themselves
+            for found in await asyncio.gather(*(call() for call in calls * 3), return_exceptions=True):
+                assert isinstance(found, StoreUnavailable)
+            await until(lambda: store.database._is_silent)
+            connections = proxy.accepted
+            for _ in range(1000):  # none of these waits
+                with pytest.raises(StoreUnavailable, match="doesn't answer"):
+                    await store.create([new("refused")])
+        assert proxy.accepted - connections < 50
+        proxy.is_silent = False
+        await until(lambda: not store.database._is_silent)
+        assert await store.started(0) == ["a"]
+        await store.create([new("b")])
+
+    with TcpProxy(database_url(1)) as proxy:
+        asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy)))
+
+
+def test_a_call_that_is_cancelled_while_the_server_is_silent_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An owner that loses its lease waits for these before it gives its partition back."""
+    monkeypatch.setattr(database, "CALL_SECONDS", 60.0)
+    monkeypatch.setattr(database, "CANCEL_SECONDS", 0.1)
+
+    async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
+        proxy.is_silent = True
+        copying = asyncio.create_task(store.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]))
+        await until(lambda: store.database._in_use, "it is under way")
+        await let_others_run()
+        copying.cancel()
+        await asyncio.wait((copying,), timeout=4)  # by itself psycopg waits for five seconds, and then for five more
+        assert copying.cancelled()
+
+    with TcpProxy(database_url(1)) as proxy:
+        asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy)))
+
+
+def test_a_slow_call_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "CALL_SECONDS", 0.1)
+
+    async def scenario(store: PostgresColdStore) -> None:
+        slow = asyncio.create_task(store.database.rows("SELECT pg_sleep(1)", seconds=20.0))
+        await until(lambda: store.database._probing is not None, "it is doubted")
+        await until(lambda: store.database._probing is None, "and the server has answered somebody else")
+        await store.create([new("a")])
+        assert len(await slow) == 1
+
+    asyncio.run(with_opened(database_url(1), scenario))
 
 
 @with_store

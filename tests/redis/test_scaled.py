@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from penstock.config import Settings
-from penstock.errors import SchemaMismatch, SettingsError, StoreUnavailable
+from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
 from penstock.stores.opening import open_stores
 from penstock.stores.records import Search
 from penstock.stores.scaled import ScaledStores
@@ -100,5 +100,26 @@ def test_while_redis_is_away_only_what_has_ended_is_shown(monkeypatch: pytest.Mo
         with pytest.raises(StoreUnavailable):
             await stores.cold.execution(runs)
         await stores.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_runs_in_redis_and_has_no_row_in_postgresql_can_be_cancelled_all_the_same() -> None:
+    """PostgreSQL was put back to an older copy, and the owner hasn't copied the execution since."""
+
+    async def scenario() -> None:
+        stores = ScaledStores(redis_url(), Settings(database=database_url()))
+        await stores.open()
+        try:
+            name = next(execution_ids(stores))
+            await begin(stores, name)
+            await stores.cold.database.change("DELETE FROM executions")
+            with pytest.raises(NotFound):
+                await stores.cold.steer("unknown", "cancel")
+            await stores.cold.steer(name, "cancel")
+            assert [row.execution_id for row in await stores.cold.search(Search())] == [name]
+            assert name in {wished for number in range(4) for wished in await stores.cold.wishes(number)}
+        finally:
+            await stores.close()
 
     asyncio.run(scenario())

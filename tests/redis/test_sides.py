@@ -24,8 +24,9 @@ CHANGE = codec.encode(codec.Change(codec.SCHEMA, record("execution-2"), [], {}, 
         lambda side, lease: side.wipe(lease),
         lambda side, lease: side.restore(lease, {"execution-2": CHANGE}),
         lambda side, lease: side.mark_built(lease, "store", 9),
+        lambda side, lease: side.acknowledge(lease, 9),
     ],
-    ids=["taken", "wipe", "restore", "mark_built"],
+    ids=["taken", "wipe", "restore", "mark_built", "acknowledge"],
 )
 def test_whoever_lost_the_lease_moves_nothing(move: Move) -> None:
     async def scenario() -> None:
@@ -39,6 +40,19 @@ def test_whoever_lost_the_lease_moves_nothing(move: Move) -> None:
             assert await it.hot.known([NAME, "execution-2"]) == {NAME}
             assert [entry.execution_id for entry in await it.side.outbox(0, 10)] == [NAME]
             assert await it.side.built(it.lease) == ""
+            await it.own("owner-1")
+            assert it.lease.cold_number == 0
+
+    asyncio.run(scenario())
+
+
+def test_what_the_cold_store_has_acknowledged_is_known_to_the_next_owner() -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            await it.own("owner-1")
+            await it.side.acknowledge(it.lease, 1_000_007)
+            await it.own("owner-1")
+            assert it.lease.cold_number == 1_000_007
 
     asyncio.run(scenario())
 

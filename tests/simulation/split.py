@@ -12,18 +12,29 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.engine.commands import Transition
-from penstock.errors import Fenced, StoreUnavailable
+from penstock.errors import StoreUnavailable
 from penstock.stores import codec
-from penstock.stores.base import Commit, Lease, NewExecution, Stored, Wish, partition_of
+from penstock.stores.base import Commit, Lease, NewExecution, Stored, Wish, WorkflowVersion, partition_of
 from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.memory import MemoryHotStore
 from penstock.stores.memory_cold import MemoryColdStore
 from penstock.stores.partial import record_of
-from penstock.stores.split import REBUILD_JUMP, Copy, Outgoing, Summary, Unfinished, outgoing_of
+from penstock.stores.split import (
+    Copy,
+    Outgoing,
+    Summary,
+    Unfinished,
+    Written,
+    check_numbers,
+    intent_from,
+    outgoing_of,
+)
 from penstock.stores.task_queue import key_of
 
 Image = dict[str, Any]
-OF_THE_STORE = ("changes", "records", "boxes", "marks", "_attending")
+OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_attending")
+OF_THE_ROWS = ("records", "changes", "letters", "numbers", "_generations", "_places")
+OF_THE_INTENTS = ("_intents", "_keys", "_wishes", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
 OF_THE_QUEUE = ("_waiting", "_ranked", "_held", "_beats", "_on_hold", "_stopped", "_queued")
 
@@ -33,8 +44,15 @@ class SplitHot(MemoryHotStore):
         super().__init__(clock, partitions)
         self.boxes: list[list[Outgoing]] = [[] for _ in range(partitions)]
         self.marks = [""] * partitions
+        self.cold_numbers = [0] * partitions
         self.restarts = 0
         self.dispatched: Counter[tuple[str, str, int, int]] = Counter()
+
+    async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
+        lease = await super().acquire(partition, owner, seconds)
+        if lease is not None:
+            lease.cold_number = self.cold_numbers[partition]
+        return lease
 
     async def commit(self, commit: Commit) -> None:
         await super().commit(commit)
@@ -88,6 +106,10 @@ class HotHalf:
         self._hot.check(lease.partition, lease.token)
         del self._hot.boxes[lease.partition][:count]
         self._forget(gone)
+
+    async def acknowledge(self, lease: Lease, commit_number: int) -> None:
+        self._hot.check(lease.partition, lease.token)
+        self._hot.cold_numbers[lease.partition] = commit_number
 
     async def wipe(self, lease: Lease) -> None:
         hot, partition = self._hot, lease.partition
@@ -143,20 +165,35 @@ class Rows:
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
         self._places: dict[str, tuple[int, int]] = {}
+        self.write_intent: Callable[[NewExecution], None]
+        """Given by the cold store, which has the intents."""
 
     def stored(self, execution_id: str) -> Stored:
         record = codec.decode_record(self.records[execution_id])
         return codec.fold(record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())])
 
-    async def put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
-        if self.numbers[partition] >= commit_number + REBUILD_JUMP // 2:
-            raise Fenced(f"partition {partition} has been built again since commit {commit_number}")
+    async def put_copies(
+        self, partition: int, commit_number: int, copies: Sequence[Copy], *, cold_number: int = 0
+    ) -> Written:
+        check_numbers(partition, commit_number, cold_number, self.numbers[partition])
+        rewritten: list[str] = []
+        missing: list[str] = []
         for each in copies:
+            if each.execution_id not in self.records:
+                intent = intent_from(each.changes)
+                if intent is None:
+                    missing.append(each.execution_id)
+                    continue
+                rewritten.append(each.execution_id)
+                self.write_intent(intent)
             if each.summary is not None:
                 self._put(each, each.summary)
+                newest = max(self._generations[partition], each.summary.generation)
+                self._generations[partition] = newest
             letters = [codec.encode(letter) for letter in each.letters]
             self.letters += [letter for letter in letters if letter not in self.letters]
         self.numbers[partition] = max(self.numbers[partition], commit_number)
+        return Written(rewritten, missing)
 
     def _put(self, each: Copy, summary: Summary) -> None:
         record = codec.decode_record(self.records[each.execution_id])
@@ -187,6 +224,7 @@ class SplitCold(MemoryColdStore):
     def __init__(self, rows: Rows, hot: SplitHot) -> None:
         super().__init__(rows)
         self._rows, self._active = rows, hot
+        rows.write_intent = self._write
 
     async def execution(self, execution_id: str) -> Stored | None:
         if execution_id in self._active.changes:
@@ -229,6 +267,11 @@ class ColdHalf:
         self.put_copies, self.commit_number = rows.put_copies, rows.commit_number
         self.raise_generation = rows.raise_generation
 
+    async def put_version_back(self, version: WorkflowVersion) -> bool:
+        """Versions are never lost here."""
+        found = await self._cold.get_workflow(version.name, version.version)
+        return found is not None and found.content_hash == version.content_hash
+
     async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
         names = sorted(name for name in await self._cold.unfinished(partition) if name > after)[:limit]
         return [
@@ -254,6 +297,19 @@ class SplitStores:
         self.split = Halves(HotHalf(self.hot), ColdHalf(self.rows, self.cold))
         self.cold_is_away = False
         self.empty = self.hot.image()
+
+    def cold_image(self) -> Image:
+        """All that the cold store has of executions, as a backup."""
+        return copy.deepcopy({name: vars(part)[name] for part, names in self._cold_parts() for name in names})
+
+    def put_cold_back(self, image: Image) -> None:
+        """To an older copy."""
+        image = copy.deepcopy(image)
+        for part, names in self._cold_parts():
+            vars(part).update({name: image[name] for name in names})
+
+    def _cold_parts(self) -> list[tuple[Any, tuple[str, ...]]]:
+        return [(self.rows, OF_THE_ROWS), (self.cold, OF_THE_INTENTS)]
 
     def bring_cold_back(self) -> None:
         self.cold_is_away = False

@@ -30,6 +30,7 @@ from penstock.api.problems import problem_response
 from penstock.config import Settings
 from penstock.errors import SettingsError, StoreError
 from penstock.service.keys import SCOPES, Keys, includes
+from penstock.service.outages import shown_outage
 
 _AUTHORITY = r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?"
 _LOCAL_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
@@ -89,7 +90,7 @@ class Identify:
             try:
                 scope[CALLER] = await self._caller(scope, found)
             except StoreError as error:
-                refusal = problem_response(503, "unavailable", str(error), headers={"Retry-After": "1"})
+                refusal = problem_response(503, "unavailable", shown_outage(error), headers={"Retry-After": "1"})
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)

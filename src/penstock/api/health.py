@@ -15,6 +15,7 @@ from penstock.api.describing import operation
 from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.fleet import Fleet
+from penstock.service.outages import shown_outage
 from penstock.stores.base import Stores
 
 READY_SECONDS = 2.0
@@ -90,4 +91,4 @@ async def _within_time(check: Callable[[], Awaitable[Check]]) -> Check:
         async with asyncio.timeout(READY_SECONDS):
             return await check()
     except Exception as error:  # noqa: BLE001 -- whatever it is, this part doesn't answer
-        return {"ok": False, "detail": f"{type(error).__name__}: {error}"}
+        return {"ok": False, "detail": shown_outage(error)}

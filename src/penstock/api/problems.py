@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from penstock import errors
+from penstock.service.outages import shown_outage
 
 log = logging.getLogger("penstock.api")
 
@@ -88,9 +89,9 @@ def answer_to(error: Exception) -> Response:
 
 
 def _ours(error: Exception, status: int, code: str) -> Response:
-    headers = {"Retry-After": "1"} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
-    if isinstance(error, errors.Overloaded):
-        headers = {"Retry-After": f"{error.retry_after:.0f}"}
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        return problem_response(status, code, shown_outage(error), headers={"Retry-After": "1"})
+    headers = {"Retry-After": f"{error.retry_after:.0f}"} if isinstance(error, errors.Overloaded) else None
     if isinstance(error, errors.InvalidWorkflow):
         problems = [msgspec.to_builtins(each) for each in error.problems]
         count = len(error.problems)

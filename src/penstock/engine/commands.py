@@ -73,6 +73,11 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     kept: int = 0
     """How many nodes an earlier execution has completed, until all are recorded; the intent has their outputs."""
     retry_of: str | None = None
+    idempotency: list[str] = []
+    """Scope, idempotency key and hash of the request that made it; empty without a key.
+
+    Set where hot and cold are two stores, so that the cold store's row can be written again from the hot one.
+    """
 
 
 class Transition(msgspec.Struct, array_like=True, gc=False):

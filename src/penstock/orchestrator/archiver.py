@@ -11,9 +11,9 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
 from penstock.engine.commands import DeadLetter
-from penstock.orchestrator.transfer import Carrier, Reader, summary_from
+from penstock.orchestrator.transfer import Carrier, Reader
 from penstock.stores.base import Lease
-from penstock.stores.split import Copy, HotSide, Outgoing, Summary
+from penstock.stores.split import Copy, HotSide, Outgoing, Summary, summary_from
 from penstock.telemetry.metrics import Metrics
 
 MOST_ENTRIES = 500

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from penstock.orchestrator.transfer import Carrier, Reader, summary_from
-from penstock.stores.split import Copy, HotSide
+from penstock.orchestrator.transfer import Carrier, Reader
+from penstock.stores.split import Copy, HotSide, summary_from
 from penstock.telemetry.metrics import Metrics
 
 CHECKPOINT_SECONDS = 10.0
@@ -27,6 +27,8 @@ class Checkpointer:
     async def copy(self) -> None:
         names = sorted(self.dirty)
         self.dirty.clear()
+        if not names:  # then nothing else would notice that the cold store was put back to an older copy
+            await self._carrier.check()
         while names:
             changes = await self._reader.read(names[:PORTION])
             names = names[len(changes) :]

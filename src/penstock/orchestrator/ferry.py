@@ -10,6 +10,7 @@ from penstock.orchestrator import rebuild
 from penstock.orchestrator.archiver import Archiver
 from penstock.orchestrator.checkpointer import Checkpointer
 from penstock.orchestrator.owner import PartitionOwner
+from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.transfer import Carrier
 from penstock.stores.base import Stores
 from penstock.stores.split import Split
@@ -17,16 +18,16 @@ from penstock.telemetry.metrics import Metrics
 
 
 class Ferry:
-    def __init__(self, stores: Stores, split: Split, owner: PartitionOwner, metrics: Metrics) -> None:
+    def __init__(self, stores: Stores, split: Split, owner: PartitionOwner, plans: Plans, metrics: Metrics) -> None:
         self._stores, self._split, self._lease, self._metrics = stores, split, owner.lease, metrics
-        carrier = Carrier(split.cold, owner)
+        carrier = Carrier(split, owner, plans, metrics)
         self._archiver = Archiver(split.hot, carrier, owner.lease, metrics, stores.hot.now)
         self._checkpointer = Checkpointer(split.hot, carrier, metrics)
         self._is_built = asyncio.Event()
 
     async def build(self, known_number: int) -> None:
         """Nothing moves before this: what an unbuilt store holds isn't true."""
-        restored = await rebuild.build(self._stores, self._split, self._lease, known_number)
+        restored = await rebuild.build(self._stores, self._split, self._lease, known_number, self._metrics)
         self._metrics.rebuilt += restored or 0  # not in one line: others count while this one waits
         self._is_built.set()
 

@@ -11,13 +11,24 @@ from penstock.engine import keeping
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.execution import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
-from penstock.errors import Fenced, StoreUnavailable
+from penstock.errors import Fenced, NotFound, StoreError, StoreUnavailable
 from penstock.orchestrator.plans import Plans
 from penstock.stores.base import NewExecution, Stored, Stores
 
 log = logging.getLogger("penstock.orchestrator")
 
 LARGE_NODES = 500
+INTENT_SECONDS = 2.0
+"""Executions that run wait behind those that begin: for a cold store that says nothing, no longer than this."""
+SILENT_SECONDS = 8.0
+"""Then, for so long, not at all. By that time the store itself knows whether it is there."""
+SILENT = "the cold store hasn't answered in time"
+
+
+class PlanMissing(StoreError):
+    """The cold store has lost the version that an execution in the hot store runs. It isn't the execution's fault."""
+
+
 Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 
 
@@ -25,6 +36,7 @@ class Loader:
     def __init__(self, stores: Stores, plans: Plans) -> None:
         self._hot, self._cold, self._plans = stores.hot, stores.cold, plans
         self._is_split = stores.split is not None
+        self._silent_until = 0.0
 
     async def load(self, names: Collection[str], starts: Collection[str]) -> Loaded:
         """The executions that haven't ended, and what went wrong with others. `starts` may be new to the hot store."""
@@ -78,27 +90,56 @@ class Loader:
         if not needed:
             return {}
         try:
-            return await self._cold.intents(needed)
+            found = await self._ask_for_intents(needed)
         except StoreUnavailable as error:
             if not self._is_split or not known.keys().isdisjoint(needed):
                 raise
             # what runs goes on without the cold store; what was to begin is found there again by the reconciler
             log.warning("%d executions can't begin now: %s", len(needed), error)
             return {}
+        lost = [name for name in needed if name not in found and name not in known]
+        if lost and self._is_split:
+            log.error(
+                "%d executions were to begin, such as %s, and no store knows them: was PostgreSQL put back to an older "
+                "copy?", len(lost), lost[0],
+            )  # fmt: skip
+        return found
+
+    async def _ask_for_intents(self, names: Collection[str]) -> Mapping[str, NewExecution]:
+        """Raises `StoreUnavailable` also if the answer takes long, and for a while after that without asking."""
+        now = asyncio.get_running_loop().time()
+        if now < self._silent_until:
+            raise StoreUnavailable(SILENT)
+        try:
+            async with asyncio.timeout(INTENT_SECONDS):
+                return await self._cold.intents(names)
+        except TimeoutError as error:
+            self._silent_until = now + SILENT_SECONDS
+            raise StoreUnavailable(SILENT) from error
 
     async def _execution(self, stored: Stored | None, intent: NewExecution | None) -> Execution | None:
         if stored is not None:
             if stored.record.state in EXECUTION_ENDS:
                 return None
-            plan = await self._plan(stored.record)
+            plan = await self._plan_of_running(stored.record)
             execution = Execution(plan, stored.record, stored.runs.values(), stored.outputs, stored.last_seq)
             _keep(execution, intent)
             return execution
         if intent is None or intent.record.state in EXECUTION_ENDS:
             return None
+        if self._is_split:
+            intent.remember_key()
         execution = Execution(await self._plan(intent.record), intent.record)
         _keep(execution, intent)
         return execution
+
+    async def _plan_of_running(self, record: ExecutionRecord) -> Plan:
+        try:
+            return await self._plan(record)
+        except NotFound as error:
+            if not self._is_split:
+                raise
+            raise PlanMissing(f"{error}; submit the document again, so that {record.execution_id} can go on") from error
 
     async def _plan(self, record: ExecutionRecord) -> Plan:
         return await self._plans.need(record.workflow, record.version)

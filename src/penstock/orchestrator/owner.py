@@ -10,12 +10,20 @@ from typing import NamedTuple
 
 from penstock.engine.commands import Commands
 from penstock.engine.ending import wreck
-from penstock.engine.events import AnyEvent, Blob, CancelRequested, Continued, ExecutionStarted, TimerFired
+from penstock.engine.events import (
+    AnyEvent,
+    Blob,
+    CancelRequested,
+    Continued,
+    ExecutionStarted,
+    TaskReturned,
+    TimerFired,
+)
 from penstock.engine.execution import COMMIT_WEIGHT, Execution
-from penstock.engine.states import EXECUTION_ENDS
+from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator.committer import TRANSIENT, Committer
-from penstock.orchestrator.loader import Loader
+from penstock.orchestrator.loader import Loader, PlanMissing
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.preparer import Preparer
 from penstock.sandbox import Sandbox
@@ -85,6 +93,8 @@ class PartitionOwner:
         """Wrecks whose commit is under way."""
         self._unreadable: dict[str, float] = {}
         """Executions that can't even be failed, and until when they are left alone."""
+        self._without_plan: set[str] = set()
+        """Of these, executions that wait until their version is in the cold store again. Their events were dropped."""
         self._postponed: list[Commands] = []
         self._blobs_away_until = 0.0
         self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
@@ -250,7 +260,15 @@ class PartitionOwner:
         loaded, failed = await self._loader.load(missing, starts)
         self._cache.update(loaded)
         for name, error in failed.items():
-            await self._wreck(name, error, now)
+            if isinstance(error, PlanMissing):  # the hot store has the only copy of what it did: it waits
+                log.error("execution %s can't go on: %s", name, error)
+                self._leave_alone(name, now + UNREADABLE_SECONDS)
+                self._without_plan.add(name)
+            else:
+                await self._wreck(name, error, now)
+        for name in self._without_plan & loaded.keys():
+            self._without_plan.discard(name)
+            await self._hot.append(_hand_out_again(loaded[name]), own=True)
 
     async def _wreck(self, execution_id: str, error: Exception, now: float) -> None:
         """That execution fails, from its last committed state, and everything else goes on."""
@@ -347,3 +365,11 @@ class PartitionOwner:
                 raise
             self._blobs_are_away(asked, error)
             return None
+
+
+def _hand_out_again(execution: Execution) -> list[AnyEvent]:
+    """What a worker may have reported while nobody could hear of it. A task that still waits isn't handed out twice."""
+    name, generation = execution.record.execution_id, execution.record.generation
+    out = [run for run in execution.runs.values() if run.state in (NodeState.QUEUED, NodeState.RUNNING)]
+    events: list[AnyEvent] = [TaskReturned(name, run.address, generation, run.attempt, "") for run in out]
+    return [*events, Continued(name)]

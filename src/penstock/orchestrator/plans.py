@@ -17,6 +17,7 @@ from typing import NamedTuple
 from penstock.definition.model import HandlerDefaults
 from penstock.definition.plan import Plan, compile_document
 from penstock.errors import NotFound, StoreError
+from penstock.stores.base import WorkflowVersion
 from penstock.stores.cold import ColdStore
 
 log = logging.getLogger("penstock.orchestrator")
@@ -31,6 +32,8 @@ class _Kept(NamedTuple):
     plan: Plan
     asked: Mapping[str, HandlerDefaults | None] | None
     """What its handlers asked for when it was compiled; None if that was done elsewhere."""
+    stored: WorkflowVersion | None = None
+    """As the cold store had it; None if it was compiled elsewhere."""
 
 
 class Plans:
@@ -58,6 +61,11 @@ class Plans:
     def known(self, name: str, version: int) -> Plan | None:
         kept = self._plans.get((name, version))
         return None if kept is None else kept.plan
+
+    def stored(self, name: str, version: int) -> WorkflowVersion | None:
+        """The version as it was read, for a cold store that has lost it since; None if it wasn't read here."""
+        kept = self._plans.get((name, version))
+        return None if kept is None else kept.stored
 
     async def get(self, name: str, version: int) -> Plan | None:
         return self.known(name, version) or await self._compile(name, version)
@@ -104,7 +112,7 @@ class Plans:
         is_small = len(stored.document) < LARGE_BYTES
         plan = work() if is_small else await asyncio.to_thread(work)
         plan.name, plan.version = name, version
-        self._keep(_Kept(plan, {node.handler: handlers.get(node.handler) for node in plan.nodes}))
+        self._keep(_Kept(plan, {node.handler: handlers.get(node.handler) for node in plan.nodes}, stored))
         return plan
 
     async def _read_handlers(self) -> Mapping[str, HandlerDefaults]:

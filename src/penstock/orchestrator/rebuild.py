@@ -20,6 +20,7 @@ from penstock.orchestrator.transfer import PORTION_BYTES
 from penstock.stores import codec
 from penstock.stores.base import Lease, NewExecution, Stores, Wish
 from penstock.stores.split import REBUILD_JUMP, Split, Unfinished
+from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -27,15 +28,20 @@ FIRST_PORTION, PORTION = 50, 500
 LARGE_BYTES = 64 * 1024
 
 
-async def build(stores: Stores, split: Split, lease: Lease, known_number: int = 0) -> int | None:
+async def build(
+    stores: Stores, split: Split, lease: Lease, known_number: int = 0, metrics: Metrics | None = None
+) -> int | None:
     """Build the partition if it has to be. Answers how many executions came back; None if it was all there.
 
     `known_number` is a commit number that the store has reached for certain.
     """
     partition, store_id = lease.partition, split.cold.store_id
-    known_number = max(known_number, await split.cold.commit_number(partition))
+    found = await split.cold.commit_number(partition)
+    known_number = max(known_number, found)
     built = await split.hot.built(lease)
     if built == store_id and lease.commit_number >= known_number:
+        if found < lease.cold_number:
+            await _follow_cold_store_back(stores, split, lease, found, metrics or Metrics())
         return None
     if built == store_id:
         log.warning("partition %d has gone back from commit %d to %d", partition, known_number, lease.commit_number)
@@ -45,20 +51,53 @@ async def build(stores: Stores, split: Split, lease: Lease, known_number: int = 
     restored = await _restore_all(stores, split, lease)
     await split.hot.mark_built(lease, store_id, number)
     lease.commit_number = number
+    await split.hot.acknowledge(lease, number)
+    lease.cold_number = number
     if restored and known_number:  # else it is new, and has been waited for
         log.warning("partition %d was built again from the cold store: %d executions", partition, restored)
     return restored
 
 
+async def _follow_cold_store_back(stores: Stores, split: Split, lease: Lease, found: int, metrics: Metrics) -> None:
+    """The cold store was put back to an older copy.
+
+    What runs in the hot store goes on, and its rows are written again with the next copies. What the older copy has as
+    running, and the hot store has seen to its end and let go since, would never end: it runs again from its checkpoint.
+    """
+    partition = lease.partition
+    log.error(
+        "PostgreSQL was put back to an older copy: it knows partition %d up to commit %d and had acknowledged %d. What "
+        "runs goes on; what has ended since that copy was made and left Redis runs again", partition, found,
+        lease.cold_number,
+    )  # fmt: skip
+    metrics.cold_store_went_back += 1
+    generation = await split.cold.raise_generation(partition)
+    restored = await _restore(stores, split, lease, generation, only_unknown=True)
+    if restored:
+        log.error("partition %d: %d executions run again from older checkpoints", partition, restored)
+    # last: whoever comes after one that broke off here notices it too
+    await split.cold.put_copies(partition, lease.commit_number, [])
+    await split.hot.acknowledge(lease, lease.commit_number)
+    lease.cold_number = lease.commit_number
+
+
 async def _restore_all(stores: Stores, split: Split, lease: Lease) -> int:
     generation = await split.cold.raise_generation(lease.partition)
     await split.hot.wipe(lease)
+    return await _restore(stores, split, lease, generation)
+
+
+async def _restore(stores: Stores, split: Split, lease: Lease, generation: int, *, only_unknown: bool = False) -> int:
+    """Put unfinished executions into the hot store; with `only_unknown`, those that were copied and aren't there."""
     wishes = await stores.cold.wishes(lease.partition)
     restored, after, count = 0, "", FIRST_PORTION
     while kept := await split.cold.unfinished(lease.partition, after, count):
         after = kept[-1].execution_id
         large = sum(_size(each) for each in kept) > PORTION_BYTES
         count = max(1, count // 2) if large else min(PORTION, 2 * count)
+        if only_unknown:  # those without a copy are found by the reconciler, which starts them
+            known = await stores.hot.known([each.execution_id for each in kept])
+            kept = [each for each in kept if each.changes and each.execution_id not in known]
         executions = await _from_checkpoints(kept, generation, stores.hot.now())
         others = [each.execution_id for each in kept if each.execution_id not in executions]
         begin = _from_intents(await stores.cold.intents(others) if others else {}, generation)
@@ -117,5 +156,6 @@ def _from_intents(intents: Mapping[str, NewExecution], generation: int) -> dict[
     for name, intent in intents.items():
         if intent.record.state not in EXECUTION_ENDS:
             intent.record.generation = generation
+            intent.remember_key()
             executions[name] = codec.encode(codec.Change(codec.SCHEMA, intent.record, [], {}, []))
     return executions

@@ -53,7 +53,7 @@ class Tenure:
         if stores.split is not None:
             from penstock.orchestrator.ferry import Ferry  # noqa: PLC0415 -- an embedded engine has no use for it
 
-            self._ferry = Ferry(stores, stores.split, self.owner, metrics)
+            self._ferry = Ferry(stores, stores.split, self.owner, plans, metrics)
 
     async def run(self) -> None:
         """Until one of its parts ends or fails; raises what that raised. The lease is released in any case."""

@@ -10,10 +10,11 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 
-from penstock.errors import Fenced, SchemaMismatch, StoreUnavailable
+from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.stores.partial import history_of, record_of
-from penstock.stores.split import ColdSide, Copy, HotSide, Summary, summary_of
+from penstock.orchestrator.plans import Plans
+from penstock.stores.split import ColdStoreWentBack, Copy, HotSide, Split, last_record, summary_from
+from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -47,9 +48,14 @@ class Reader:
 
 
 class Carrier:
-    def __init__(self, cold: ColdSide, owner: PartitionOwner) -> None:
-        self._cold, self._owner, self._lease = cold, owner, owner.lease
+    def __init__(self, split: Split, owner: PartitionOwner, plans: Plans, metrics: Metrics) -> None:
+        self._hot, self._cold, self._owner, self._lease = split.hot, split.cold, owner, owner.lease
+        self._plans, self._metrics = plans, metrics
         self._is_away = False
+
+    async def check(self) -> None:
+        """Raises `ColdStoreWentBack` if it was put back to an older copy. One that is away is waited for."""
+        await self._put_portion(await self._covering(), [])
 
     async def put(self, copies: Sequence[Copy]) -> set[str]:
         """Until they are there. Answers the executions that the cold store refuses for what is in them."""
@@ -70,6 +76,9 @@ class Carrier:
                 await asyncio.sleep(AWAY_SECONDS)
             else:
                 self._is_away = False
+                if number > self._lease.cold_number:
+                    await self._hot.acknowledge(self._lease, number)
+                    self._lease.cold_number = number
                 return refused
 
     async def _covering(self) -> int:
@@ -86,7 +95,7 @@ class Carrier:
         """Those that are refused for their content or their size are found by halves, as for a commit."""
         for tried in range(1, TRIES + 1):
             try:
-                await self._cold.put_copies(self._lease.partition, number, copies)
+                return await self._put_all(number, copies)
             except Exception as error:  # one of them can't be written, or all of them are too much
                 await self._blame_content(number, error)
                 if len(copies) > 1:
@@ -95,16 +104,53 @@ class Carrier:
                     log.exception("execution %s can't be archived; it stays in the hot store", copies[0].execution_id)
                     return {copies[0].execution_id}
                 await asyncio.sleep(AWAY_SECONDS)
-            else:
-                return set()
         half = len(copies) // 2
         return await self._put(number, copies[:half]) | await self._put(number, copies[half:])
+
+    async def _put_all(self, number: int, copies: Sequence[Copy]) -> set[str]:
+        """Answers the executions that have no row, and of which the hot store has nothing to write one from."""
+        partition, cold_number = self._lease.partition, self._lease.cold_number
+        written = await self._cold.put_copies(partition, number, copies, cold_number=cold_number)
+        rewritten, missing = [*written.rewritten], set(written.missing)
+        if missing:  # only letters came, or a pause: with everything that the hot store has of them, there can be a row
+            changes = await self._hot.changes(missing)
+            whole = [_with_changes(copy, changes[copy.execution_id]) for copy in copies if copy.execution_id in changes]
+            written = await self._cold.put_copies(partition, number, whole, cold_number=cold_number)
+            rewritten += written.rewritten
+            missing -= changes.keys() - set(written.missing)
+        if rewritten:
+            await self._tell_of_rewritten(rewritten)
+        for execution_id in missing:
+            log.error("execution %s has no row in the cold store, and can't be archived into one", execution_id)
+        return missing
+
+    async def _tell_of_rewritten(self, execution_ids: Sequence[str]) -> None:
+        self._metrics.rewritten += len(execution_ids)
+        log.error(
+            "partition %d: the cold store had lost %d executions, such as %s; they were written again from the hot "
+            "store. Was it put back to an older copy?", self._lease.partition, len(execution_ids), execution_ids[0],
+        )  # fmt: skip
+        # a version that was made since that copy is lost too, and nobody else could go on with these executions
+        found = await self._hot.changes(execution_ids)
+        records = [record for changes in found.values() if (record := last_record(changes)) is not None]
+        for name, version in sorted({(record.workflow, record.version) for record in records}):
+            kept = self._plans.stored(name, version)
+            try:
+                is_there = kept is not None and await self._cold.put_version_back(kept)
+            except StoreError as error:
+                log.error("workflow %s@%d can't be written again: %s", name, version, error)  # noqa: TRY400
+                continue
+            if not is_there:
+                log.error(
+                    "executions run with workflow %s@%d, and the cold store may have lost it, or have another under "
+                    "that number: submit it again before orchestrators are restarted", name, version,
+                )  # fmt: skip
 
     async def _blame_content(self, number: int, error: Exception) -> None:
         """If not even nothing can be written, it isn't the content. Raises `StoreUnavailable` then."""
         try:
-            await self._cold.put_copies(self._lease.partition, number, [])
-        except (Fenced, StoreUnavailable):
+            await self._cold.put_copies(self._lease.partition, number, [], cold_number=self._lease.cold_number)
+        except (Fenced, ColdStoreWentBack, StoreUnavailable):
             raise
         except Exception:  # noqa: BLE001
             raise StoreUnavailable(f"the cold store fails: {type(error).__name__}: {error}") from error
@@ -124,17 +170,5 @@ def _portions(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
         yield portion
 
 
-def summary_from(changes: Sequence[bytes]) -> Summary | None:
-    """Of an execution's changes, the oldest first; None if there is no record among them, or they can't be read."""
-    try:
-        return _summary_from(changes)
-    except SchemaMismatch:  # its owner complains
-        return None
-
-
-def _summary_from(changes: Sequence[bytes]) -> Summary | None:
-    record = next((found for change in reversed(changes) if (found := record_of(change)) is not None), None)
-    if record is None:
-        return None
-    lines = next((lines for change in reversed(changes) if (lines := history_of(change))), [])
-    return summary_of(record, lines[-1].seq if lines else 0)
+def _with_changes(copy: Copy, changes: list[bytes]) -> Copy:
+    return Copy(copy.execution_id, copy.summary or summary_from(changes), changes, copy.letters)

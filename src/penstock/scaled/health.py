@@ -17,6 +17,7 @@ from http import HTTPStatus
 from typing import Any, Self
 
 from penstock.errors import SettingsError, StoreError
+from penstock.service.outages import shown_outage
 from penstock.telemetry.exposition import CONTENT_TYPE, Exposition
 from penstock.telemetry.metrics import Metrics
 
@@ -87,7 +88,7 @@ class Health:
         try:
             self._check()
         except StoreError as error:
-            return _json(503, {"status": "unavailable", "detail": str(error)})
+            return _json(503, {"status": "unavailable", "detail": shown_outage(error)})
         return _json(200, {"status": "ok"})
 
 

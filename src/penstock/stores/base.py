@@ -31,6 +31,8 @@ class Lease(msgspec.Struct):
     """Of the last commit; every commit expects it and raises it."""
     position: int
     """Up to where the inbox has been handled."""
+    cold_number: int = 0
+    """The last that the cold store has acknowledged: one that knows less was put back to an older copy."""
 
 
 class Commit(msgspec.Struct):
@@ -74,6 +76,11 @@ class NewExecution(msgspec.Struct):
     """Stored as PENDING, and not started before `trigger`."""
     key_scope: str = ""
     """Whose idempotency key it is: the API key's id. A key is known for `KEY_SECONDS`."""
+
+    def remember_key(self) -> None:
+        """In the execution's own record too, which is all that the hot store has of this."""
+        if self.idempotency_key is not None:
+            self.record.idempotency = [self.key_scope, self.idempotency_key, self.request_hash]
 
 
 class Kept(msgspec.Struct, array_like=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import NamedTuple
 
 from msgspec import structs
@@ -9,8 +10,8 @@ from msgspec import structs
 from penstock.config import Settings, hide_password
 from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
-from penstock.errors import SchemaMismatch, SettingsError, StoreUnavailable
-from penstock.stores.base import BlobStore, Stored, Wish, check_steerable
+from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
+from penstock.stores.base import BlobStore, Stored, Wish, check_steerable, partition_of
 from penstock.stores.object_blobs import ObjectBlobs, is_object_store
 from penstock.stores.partial import history_of, record_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
@@ -23,6 +24,9 @@ from penstock.stores.redis.hot import RedisHotStore, stored_of
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.sides import RedisSide
+from penstock.stores.split import Copy, summary_from
+
+log = logging.getLogger("penstock.stores")
 
 WIDE = 500
 """Rows in a page that some may have to be left out of."""
@@ -61,7 +65,12 @@ class ScaledColdStore(PostgresColdStore):
         newest = next((record for record in records if record is not None), None)
         if newest is not None and newest.state in EXECUTION_ENDS:
             check_steerable(execution_id, newest.state, wish, waits=False)
-        await super().steer(execution_id, wish)
+        try:
+            await super().steer(execution_id, wish)
+        except NotFound:
+            if not await self._write_again(execution_id):
+                raise
+            await super().steer(execution_id, wish)
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         try:
@@ -73,6 +82,17 @@ class ScaledColdStore(PostgresColdStore):
             return await super().history(execution_id, after)
         lines = [line for change in found[execution_id] for line in history_of(change)]
         return [line for line in lines if line.seq > after]
+
+    async def _write_again(self, execution_id: str) -> bool:
+        """A PostgreSQL that was put back to an older copy may not know what runs; its owner's next copy comes later."""
+        changes = (await self.hot.changes([execution_id])).get(execution_id, [])
+        summary = summary_from(changes)
+        if summary is None:
+            return False
+        log.error("PostgreSQL has lost execution %s; its row is written again from Redis", execution_id)
+        partition = partition_of(execution_id, self.partitions)
+        written = await self.write_again(partition, [Copy(execution_id, summary, changes)])
+        return bool(written.rewritten)
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         """What has begun and was never copied is PENDING in PostgreSQL; Redis knows better."""

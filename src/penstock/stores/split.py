@@ -9,20 +9,26 @@ of this happens.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord
 from penstock.engine.events import TaskError
-from penstock.engine.states import EXECUTION_ENDS
-from penstock.stores.base import Lease
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.errors import Fenced, SchemaMismatch, StoreError
+from penstock.stores.base import Lease, NewExecution, WorkflowVersion
+from penstock.stores.partial import history_of, record_of
 
 REBUILD_JUMP = 1_000_000
 """How far commit numbers jump when a hot store is built again: beyond whatever was committed and never heard of.
 
 So copies that a former owner made of the store before are known by their numbers.
 """
+
+
+class ColdStoreWentBack(StoreError):
+    """The cold store knows less than it has acknowledged: it was put back to an older copy."""
 
 
 class Summary(msgspec.Struct, array_like=True):
@@ -65,6 +71,15 @@ class Copy(msgspec.Struct, array_like=True):
     letters: list[DeadLetter] = []
 
 
+class Written(NamedTuple):
+    """What became of copies whose execution had no row in the cold store."""
+
+    rewritten: Sequence[str] = ()
+    """Execution ids: the row was written again from the copy's changes."""
+    missing: Sequence[str] = ()
+    """Execution ids: the copy has no changes, so there was nothing to write a row from. Nothing was stored."""
+
+
 class Unfinished(msgspec.Struct, array_like=True):
     """An unfinished execution as the cold store knows it."""
 
@@ -79,6 +94,51 @@ def summary_of(record: ExecutionRecord, revision: int) -> Summary:
         str(record.state), record.started_at, record.finished_at, record.error, record.error_node, record.generation,
         revision,
     )  # fmt: skip
+
+
+def summary_from(changes: Sequence[bytes]) -> Summary | None:
+    """Of an execution's changes, the oldest first; None if there is no record among them, or they can't be read."""
+    try:
+        record = last_record(changes)
+        lines = next((lines for change in reversed(changes) if (lines := history_of(change))), [])
+    except SchemaMismatch:  # its owner complains
+        return None
+    return None if record is None else summary_of(record, lines[-1].seq if lines else 0)
+
+
+def last_record(changes: Sequence[bytes]) -> ExecutionRecord | None:
+    """Of an execution's changes, the oldest first. Raises `SchemaMismatch`."""
+    return next((found for change in reversed(changes) if (found := record_of(change)) is not None), None)
+
+
+def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
+    """What was asked for, as far as an execution's own changes tell; None if there is no record among them."""
+    record = next((found for change in changes if (found := record_of(change)) is not None), None)
+    if record is None:
+        return None
+    asked = ExecutionRecord(
+        record.execution_id, record.workflow, record.version, ExecutionState.PENDING, record.input, record.created_at,
+        first_execution_id=record.first_execution_id, labels=record.labels, overrides=record.overrides,
+        priority=record.priority, trace=record.trace, kept=record.kept, retry_of=record.retry_of,
+    )  # fmt: skip
+    intent = NewExecution(asked, retry_of=record.retry_of)
+    if record.idempotency:
+        intent.key_scope, intent.idempotency_key, intent.request_hash = record.idempotency
+    return intent
+
+
+def check_numbers(partition: int, commit_number: int, cold_number: int, found: int) -> None:
+    """Whether copies with this commit number may be stored by a cold store that has seen `found`.
+
+    Raises `Fenced` or `ColdStoreWentBack`, as `ColdSide.put_copies` says.
+    """
+    if found >= commit_number + REBUILD_JUMP // 2:
+        raise Fenced(f"partition {partition} has been built again since commit {commit_number}")
+    if found < cold_number:
+        raise ColdStoreWentBack(
+            f"the cold store knows partition {partition} up to commit {found} and has acknowledged {cold_number}: it "
+            "was put back to an older copy"
+        )
 
 
 def outgoing_of(commands: Commands) -> Outgoing | None:
@@ -107,6 +167,9 @@ class HotSide(Protocol):
     async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
         """The first `count` entries of the outbox are in the cold store; executions that are `gone` may leave."""
 
+    async def acknowledge(self, lease: Lease, commit_number: int) -> None:
+        """The cold store has this commit number. `Lease.cold_number` of later leases is the last of these."""
+
     async def wipe(self, lease: Lease) -> None:
         """Everything of the partition but its inbox and its lease."""
 
@@ -121,12 +184,15 @@ class ColdSide(Protocol):
     @property
     def store_id(self) -> str: ...
 
-    async def put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
+    async def put_copies(
+        self, partition: int, commit_number: int, copies: Sequence[Copy], *, cold_number: int = 0
+    ) -> Written:
         """All of it in one transaction, with the partition's commit number, which never goes down.
 
         Raises `Fenced`, and stores nothing, if that is half a `REBUILD_JUMP` ahead: the hot store is another since.
+        Raises `ColdStoreWentBack`, and stores nothing, if that is below `cold_number`, which it has acknowledged.
         Rows and changes are replaced by a greater (generation, revision); a letter is known by its execution, node
-        and time, and stored once.
+        and time, and stored once. An execution without a row gets one, made from its changes.
         """
 
     async def commit_number(self, partition: int) -> int:
@@ -134,6 +200,9 @@ class ColdSide(Protocol):
 
     async def raise_generation(self, partition: int) -> int:
         """A new generation for the partition, greater than all before; the first answer is 2."""
+
+    async def put_version_back(self, version: WorkflowVersion) -> bool:
+        """A version that executions run and that may be missing. False if its number has another content now."""
 
     async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
         """Executions that should run and haven't ended, by id."""

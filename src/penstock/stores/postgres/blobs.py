@@ -7,7 +7,7 @@ import hashlib
 from penstock.engine.events import Blob
 from penstock.errors import StoreError
 from penstock.stores.object_blobs import ObjectBlobs
-from penstock.stores.postgres.database import Database
+from penstock.stores.postgres.database import SLOW_SECONDS, Database
 
 NO_DATA = b""
 """What stands in the row of a value that is in an object store."""
@@ -29,12 +29,12 @@ class PostgresBlobs:
 
     async def put(self, data: bytes) -> Blob:
         key = hashlib.sha256(data).hexdigest()
-        async with self._database.connection() as connection:
+        async with self._database.connection(SLOW_SECONDS) as connection:
             await connection.execute(PUT, (key, data))
         return Blob(key, len(data))
 
     async def get(self, blob: Blob) -> bytes:
-        rows = await self._database.rows("SELECT data FROM blobs WHERE key = %s", (blob.key,))
+        rows = await self._database.rows("SELECT data FROM blobs WHERE key = %s", (blob.key,), seconds=SLOW_SECONDS)
         if not rows:
             raise StoreError(f"the blob {blob.key} is gone from {self._database.where}")
         data = bytes(rows[0][0])

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.stores.postgres.database import Connection, Database, Row, copy_in
+from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row, copy_in
 from penstock.stores.postgres.texts import escaped, unescaped
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Scope
 
@@ -62,6 +62,7 @@ class PostgresBooks:
             f"SELECT {AUDIT_COLUMNS}, id FROM audit WHERE {where} ORDER BY id DESC LIMIT %s",  # noqa: S608 -- our own words
             (*values, search.limit),
             prepare=False,
+            seconds=SLOW_SECONDS,
         )
         return [_line(row) for row in rows]
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psycopg import errors
+from psycopg import AsyncCursor
 
 from penstock.engine.commands import DeadLetter
 from penstock.engine.states import ExecutionState
-from penstock.errors import Fenced, StoreError
 from penstock.stores import codec
-from penstock.stores.postgres.creating import INSERT_USES
-from penstock.stores.postgres.database import Connection, Database
+from penstock.stores.postgres.creating import INSERT_USES, create_again
+from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
-from penstock.stores.split import REBUILD_JUMP, Copy, Summary, Unfinished
+from penstock.stores.split import Copy, Summary, Unfinished, Written, check_numbers, intent_from
 
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 
-# First of all: whoever else copies for this partition waits here, and not in the middle. Copies of a store that was
-# built again since are refused: numbers jump then, and this would be none, which ends the transaction at once.
+# First of all: whoever else copies for this partition waits here, and not in the middle.
+LOCK_PARTITION = "SELECT commit_number FROM partitions WHERE number = %s FOR UPDATE"
+# Generations too: after an older copy of this database was put back, the hot store has later ones than it knows.
 RAISE_NUMBER = """
-    UPDATE partitions SET commit_number =
-      CASE WHEN commit_number < %(number)s::bigint + %(jump)s THEN greatest(commit_number, %(number)s) END
+    UPDATE partitions SET commit_number = greatest(commit_number, %(number)s),
+      generation = greatest(generation, %(generation)s)
     WHERE number = %(partition)s
 """
 # By what it is not: where nearly everything has ended, the planner would rather read all that has not, for each batch
@@ -60,6 +60,10 @@ PUT_LETTERS = """
     WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)
     ORDER BY place ON CONFLICT DO NOTHING
 """
+SELECT_WITHOUT_ROW = """
+    SELECT given.id FROM unnest(%b::text[]) AS given (id)
+    WHERE NOT EXISTS (SELECT 1 FROM executions WHERE executions.id = given.id)
+"""
 SELECT_UNFINISHED = f"""
     SELECT id, greatest(executions.generation, 1), changes FROM executions LEFT JOIN archives USING (n)
     WHERE partition = %s AND {SHOULD_RUN} AND id > %s ORDER BY id LIMIT %s
@@ -70,25 +74,27 @@ class PostgresCopies:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
-        try:
-            await self._put_copies(partition, commit_number, copies)
-        except StoreError as error:
-            if isinstance(error.__cause__, errors.NotNullViolation):
-                raise Fenced(f"partition {partition} has been built again since commit {commit_number}") from error
-            raise
+    async def put_copies(
+        self, partition: int, commit_number: int, copies: Sequence[Copy], *, cold_number: int = 0
+    ) -> Written:
+        newest = max((copy.summary.generation for copy in copies if copy.summary is not None), default=0)
+        raised = {"partition": partition, "number": commit_number, "generation": newest}
+        async with self._database.transaction(SLOW_SECONDS) as connection:
+            cursor = await connection.execute(LOCK_PARTITION, (partition,), binary=True)
+            (found,) = await cursor.fetchone() or (0,)
+            check_numbers(partition, commit_number, cold_number, found)
+            async with connection.pipeline():
+                await connection.execute(RAISE_NUMBER, raised)
+                update = await _write(connection, copies)
+            if update is not None and update.rowcount == len(copies):
+                return Written()
+            # the others are there in a newer state, or only their letters came, or they have no row
+            return await _write_again(connection, partition, copies)
 
-    async def _put_copies(self, partition: int, commit_number: int, copies: Sequence[Copy]) -> None:
-        told = _merged(copies)
-        raised = {"partition": partition, "number": commit_number, "jump": REBUILD_JUMP // 2}
-        async with self._database.connection() as connection, connection.pipeline(), connection.transaction():
-            await connection.execute(RAISE_NUMBER, raised)
-            if told:
-                await connection.execute(UPDATE_ROWS, _row_columns(told), prepare=True)
-            await _put_changes(connection, {name: copy for name, copy in told.items() if copy[1]})
-            letters = [letter for copy in copies for letter in copy.letters]
-            if letters:
-                await connection.execute(PUT_LETTERS, _letter_columns(letters))
+    async def write_again(self, partition: int, copies: Sequence[Copy]) -> Written:
+        """Rows that are missing, from the hot store's copies of executions. What there is stays as it is."""
+        async with self._database.transaction(SLOW_SECONDS) as connection:
+            return await _write_again(connection, partition, copies)
 
     async def commit_number(self, partition: int) -> int:
         rows = await self._database.rows("SELECT commit_number FROM partitions WHERE number = %s", (partition,))
@@ -99,11 +105,41 @@ class PostgresCopies:
         return int((await self._database.rows(statement, (partition,)))[0][0])
 
     async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
-        rows = await self._database.rows(SELECT_UNFINISHED, (partition, after, limit))
+        rows = await self._database.rows(SELECT_UNFINISHED, (partition, after, limit), seconds=SLOW_SECONDS)
         return [Unfinished(name, generation, decode_changes(changes)) for name, generation, changes in rows]
 
 
 Told = tuple[Summary, list[bytes]]
+
+
+async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[Row] | None:
+    """What executions went through, and their letters. Answers the update of the rows, if there was one.
+
+    Its row count is known when the pipeline has ended, if this is in one.
+    """
+    told, update = _merged(copies), None
+    if told:
+        update = await connection.execute(UPDATE_ROWS, _row_columns(told), prepare=True)
+        await _put_changes(connection, {name: copy for name, copy in told.items() if copy[1]})
+    letters = [letter for copy in copies for letter in copy.letters]
+    if letters:
+        await connection.execute(PUT_LETTERS, _letter_columns(letters))
+    return update
+
+
+async def _write_again(connection: Connection, partition: int, copies: Sequence[Copy]) -> Written:
+    ids = list({copy.execution_id for copy in copies})
+    if not ids:
+        return Written()
+    cursor = await connection.execute(SELECT_WITHOUT_ROW, (ids,), binary=True)
+    without = {row[0] for row in await cursor.fetchall()}
+    if not without:
+        return Written()
+    intents = {copy.execution_id: intent_from(copy.changes) for copy in copies if copy.execution_id in without}
+    found = {name: intent for name, intent in intents.items() if intent is not None}
+    await create_again(connection, partition, list(found.values()))
+    await _write(connection, [copy for copy in copies if copy.execution_id in found])
+    return Written(sorted(found), sorted(without - found.keys()))
 
 
 def _merged(copies: Sequence[Copy]) -> dict[str, Told]:

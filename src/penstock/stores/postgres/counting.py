@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from penstock.engine.states import ExecutionState
-from penstock.stores.postgres.database import Database, Row
+from penstock.stores.postgres.database import SLOW_SECONDS, Database, Row
 from penstock.stores.records import CountRow, Counts, Window
 
 PENDING, RUNNING, PAUSED = str(ExecutionState.PENDING), str(ExecutionState.RUNNING), str(ExecutionState.PAUSED)
@@ -60,31 +60,31 @@ class PostgresCounts:
         values = {
             "since": window.since, "width": window.bucket_seconds, "buckets": window.buckets, "after": after,
         }  # fmt: skip
-        rows = await self._database.rows(SELECT_CREATED, values)
-        before = await self._database.rows(SELECT_BEFORE, (after,))
+        rows = await self._database.rows(SELECT_CREATED, values, seconds=SLOW_SECONDS)
+        before = await self._database.rows(SELECT_BEFORE, (after,), seconds=SLOW_SECONDS)
         return Counts([CountRow(*row) for row in rows], truncated=bool(before) and before[0][0] >= window.since)
 
     async def _after(self, since: float, most: int) -> int:
         """A number behind which are at most `most` executions, and all of the window's if they are so few."""
         steps = list(takewhile(lambda step: step < most, (FIRST_STEP << number for number in range(63))))
         values = {"steps": steps, "before": since - SKEW_SECONDS, "most": most}
-        return int((await self._database.rows(SELECT_AFTER, values))[0][0])
+        return int((await self._database.rows(SELECT_AFTER, values, seconds=SLOW_SECONDS))[0][0])
 
     async def count_active(self, most: int) -> dict[str, int]:
         return {state: min(count, most) for state, count in (await self.heard_of(most)).items()}
 
     async def heard_of(self, most: int) -> dict[str, int]:
         """As `count_active`, without its limit: PENDING and RUNNING together are up to three times as many."""
-        found: dict[str, int] = dict(await self._database.rows(SELECT_ACTIVE, {"most": most}))
+        found: dict[str, int] = dict(await self._database.rows(SELECT_ACTIVE, {"most": most}, seconds=SLOW_SECONDS))
         return {state: found.get(state, 0) for state in (PENDING, RUNNING, PAUSED)}
 
     async def unheard(self, most: int) -> list[Row]:
         """Of the newest that should run, id, workflow and `created_at` of those that no copy came of."""
-        return await self._database.rows(SELECT_UNHEARD, (most,))
+        return await self._database.rows(SELECT_UNHEARD, (most,), seconds=SLOW_SECONDS)
 
     async def count_unfinished(self) -> dict[str, int]:
         return dict(await self._database.rows(COUNT_UNFINISHED))
 
     async def count_letters(self, most: int) -> int:
-        rows = await self._database.rows(COUNT_LETTERS, (most,))
+        rows = await self._database.rows(COUNT_LETTERS, (most,), seconds=SLOW_SECONDS)
         return int(rows[0][0])

@@ -12,11 +12,12 @@ from penstock.stores import codec, idempotency
 from penstock.stores.base import Kept, NewExecution, partition_of
 from penstock.stores.idempotency import Key, Made
 from penstock.stores.postgres.books import write_lines
-from penstock.stores.postgres.database import Connection, Database, Row, copy_in
+from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row, copy_in
 from penstock.stores.postgres.searching import label_digest
 from penstock.stores.postgres.texts import digest
 from penstock.stores.records import AuditLine
 
+MANY = 500
 WAITS, SHOULD_START = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 COLUMNS = "id, partition, workflow, version, state, created_at, retry_of, labels, intent, rest, generation, revision"
 TYPES = ("text", "int4", "text", "int4", "text", "float8", "text", "text", "bytea", "bytea", "int4", "int8")
@@ -60,12 +61,13 @@ async def create(
     database: Database, partitions: int, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine]
 ) -> list[str]:
     """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
-    rows = [_row(new, partitions) for new in executions]
+    rows = [_row(new, partition_of(new.record.execution_id, partitions)) for new in executions]
+    seconds = SLOW_SECONDS if len(executions) > MANY else None
     if not audit and all(_is_plain(new) for new in executions):
-        async with database.connection() as connection:  # a COPY by itself is a transaction
+        async with database.connection(seconds) as connection:  # a COPY by itself is a transaction
             await copy_in(connection, "executions", COLUMNS, TYPES, rows)
         return [row[0] for row in rows]
-    async with database.transaction() as connection:
+    async with database.transaction(seconds) as connection:
         ids = await _settle(connection, executions)
         new = [made for made, name in zip(executions, ids, strict=True) if made.record.execution_id == name]
         names = {made.record.execution_id for made in new}
@@ -77,6 +79,22 @@ async def create(
     return ids
 
 
+async def create_again(connection: Connection, partition: int, executions: Sequence[NewExecution]) -> None:
+    """Rows that this database has lost. Their keys are theirs, unless somebody has used them again since."""
+    if not executions:
+        return
+    rows = [_row(new, partition) for new in executions]
+    await copy_in(connection, "executions", COLUMNS, TYPES, rows)
+    await _write_more(connection, executions)
+    keys = [
+        (key_digest(new.key_scope, new.idempotency_key), *_made(new))
+        for new in executions
+        if new.idempotency_key is not None
+    ]
+    if keys:
+        await connection.execute(CLAIM_KEYS, _columns(keys))
+
+
 def key_digest(scope: str, key: str) -> bytes:
     return digest(scope, key)
 
@@ -85,14 +103,14 @@ def _is_plain(new: NewExecution) -> bool:
     return new.idempotency_key is None and not new.record.labels and not new.kept
 
 
-def _row(new: NewExecution, partitions: int) -> Row:
+def _row(new: NewExecution, partition: int) -> Row:
     record = new.record
     labels = msgspec.json.encode(record.labels).decode() if record.labels else None
     rest = None
     if new.idempotency_key is not None or new.kept or new.request_hash or new.key_scope:
         rest = codec.encode(Rest(new.idempotency_key, new.request_hash, new.key_scope, new.kept))
     return (
-        record.execution_id, partition_of(record.execution_id, partitions), record.workflow, record.version,
+        record.execution_id, partition, record.workflow, record.version,
         WAITS if new.waits else SHOULD_START, record.created_at, new.retry_of, labels, codec.encode(record), rest, 0, 0,
     )  # fmt: skip
 

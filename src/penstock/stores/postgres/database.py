@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+import os
 import select
+import socket
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -18,8 +22,10 @@ from penstock.config import hide_password
 from penstock.errors import SettingsError, StoreUnavailable
 from penstock.stores.postgres.failures import Broken, Unknowable, explained
 
-Connection = AsyncConnection[tuple[Any, ...]]
+log = logging.getLogger("penstock.stores")
+
 Row = tuple[Any, ...]
+Connection = AsyncConnection[Row]
 Values = Sequence[Any] | Mapping[str, Any]
 
 CONNECTIONS = 8
@@ -27,11 +33,21 @@ IDLE_SECONDS = 30.0
 """How long a connection that nobody uses is kept: the server has few, and workers rarely use theirs."""
 TRIES = 3
 """For what may be made again, on connections that break: one that breaks so often is none."""
-CALL_SECONDS = 30.0
-"""For the whole of a call, also for one whose server says nothing any more."""
+CALL_SECONDS = 4.0
+"""For the whole of a call, with the wait for a free connection: whoever calls can say so while others still wait.
+
+A server that says nothing any more, behind a connection that stays open, is noticed by nothing else.
+"""
+SLOW_SECONDS = 30.0
+"""For calls that move or look through much, and that nobody waits for in a hurry."""
+CONNECT_SECONDS = 3.0
+CANCEL_SECONDS = 1.0
+"""How long a call that was given up waits for the server to hear of it. Then the connection is cut."""
+PROBE_SECONDS = 1.0
+"""While the server is silent, how often it is asked whether it is back. Nobody else waits for it meanwhile."""
 DEFAULTS = {
-    "application_name": "penstock", "connect_timeout": "10", "keepalives_idle": "10", "keepalives_interval": "5",
-    "keepalives_count": "3", "tcp_user_timeout": "20000",
+    "application_name": "penstock", "connect_timeout": "3", "keepalives_idle": "5", "keepalives_interval": "2",
+    "keepalives_count": "3", "tcp_user_timeout": "5000",
 }  # fmt: skip
 # A process that is stopped in mid-transaction holds its locks no longer than 30 s. Sequential scans are never what is
 # wanted here, and a plan that was made while a table was empty would keep one; with the default price of a random page
@@ -57,6 +73,22 @@ def conninfo(database_url: str) -> str:
         ) from None
 
 
+class HastyConnection(AsyncConnection[Row]):
+    """A call on it that is given up ends within a second or so, also if the server says nothing any more."""
+
+    async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109 -- psycopg's own
+        """Asked by psycopg when a call is cancelled. Without this it waits ten seconds for a silent server."""
+        asyncio.get_running_loop().call_later(CANCEL_SECONDS, _hang_up, self)
+        await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
+
+
+def _hang_up(connection: Connection) -> None:
+    """Whoever waits for an answer on it is told at once that the connection is gone."""
+    if not connection.closed:
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+            shared.shutdown(socket.SHUT_RDWR)
+
+
 class Database:
     def __init__(self, database_url: str) -> None:
         self._conninfo = conninfo(database_url)
@@ -66,21 +98,34 @@ class Database:
         self._pruning: asyncio.TimerHandle | None = None
         self._room = asyncio.Semaphore(CONNECTIONS)
         self._closed = False
+        self._is_silent = False
+        """The last call wasn't answered in time, nor was a new connection since."""
+        self._probing: asyncio.Task[None] | None = None
+        self._in_use: set[Connection] = set()
 
     async def close(self) -> None:
         self._closed = True
+        if self._probing is not None:
+            self._probing.cancel()
+            await asyncio.wait((self._probing,))
         if self._pruning is not None:
             self._pruning.cancel()
         while self._idle:
             await self._idle.pop()[0].close()
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
-        """In autocommit mode. What psycopg raises inside becomes a `StoreError`."""
+    async def connection(self, seconds: float | None = None) -> AsyncIterator[Connection]:
+        """In autocommit mode, for so long at most. What psycopg raises inside becomes a `StoreError`."""
+        if self._is_silent:
+            raise StoreUnavailable(f"{self.where} doesn't answer")
+        most = CALL_SECONDS if seconds is None else seconds
         cancelled, broken = _times_cancelled(), False
+        limit = asyncio.timeout(most)
+        doubt = asyncio.get_running_loop().call_later(CALL_SECONDS, self._doubt)
         try:
-            async with asyncio.timeout(CALL_SECONDS), self._room:
+            async with limit, self._room:
                 connection = await self._take()
+                self._in_use.add(connection)
                 try:
                     yield connection
                 except Exception:
@@ -90,27 +135,61 @@ class Database:
                 except BaseException:  # cancelled: what the server still sends would answer the next call
                     await connection.close()
                     raise
+                finally:
+                    self._in_use.discard(connection)
                 await self._give_back(connection)
         except TimeoutError as error:
-            raise StoreUnavailable(f"{self.where} hasn't answered for {CALL_SECONDS:g} s") from error
+            raise StoreUnavailable(f"{self.where} hasn't answered for {most:g} s") from error
         except (psycopg.Error, UnicodeEncodeError) as error:
             if _times_cancelled() > cancelled:  # its connection broke while it ended: whoever retries would never end
                 raise asyncio.CancelledError from error
-            raise explained(error, self.where, broken=broken) from error
+            if limit.expired():  # and its connection was cut before the server heard that it was given up
+                raise StoreUnavailable(f"{self.where} hasn't answered for {most:g} s") from error
+            raise explained(error, self.where, broken=broken and not self._is_silent) from error
+        finally:
+            doubt.cancel()
+
+    def _doubt(self) -> None:
+        """A call takes long: it is a slow one, or the server is silent."""
+        if self._probing is None and not self._closed:
+            self._probing = asyncio.create_task(self._probe())
+
+    async def _probe(self) -> None:
+        """Until the server answers to somebody new. The others needn't wait until then, each for itself."""
+        while not await self._answers():
+            if not self._is_silent:
+                log.warning("%s doesn't answer; calls are refused until it does", self.where)
+            self._is_silent = True
+            for connection in self._in_use:
+                _hang_up(connection)
+            await asyncio.sleep(PROBE_SECONDS)
+        if self._is_silent:
+            log.warning("%s answers again", self.where)
+        self._is_silent, self._probing = False, None
+
+    async def _answers(self) -> bool:
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await (await self._connect()).close()
+        except (TimeoutError, psycopg.Error):
+            return False
+        return True
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
-        async with self.connection() as connection, connection.transaction():
+    async def transaction(self, seconds: float | None = None) -> AsyncIterator[Connection]:
+        async with self.connection(seconds) as connection, connection.transaction():
             yield connection
 
-    async def rows(self, statement: str, values: Values = (), *, prepare: bool | None = None) -> list[Row]:
+    async def rows(
+        self, statement: str, values: Values = (), *, prepare: bool | None = None, seconds: float | None = None
+    ) -> list[Row]:
         """What a statement that may be made again answers: it is, if its connection broke before the answer came.
 
         Nothing if one of the values can't be in a database: then no row has it.
         """
         for left in reversed(range(TRIES)):
             try:
-                async with self.connection() as connection:
+                async with self.connection(seconds) as connection:
                     cursor = await connection.execute(statement, values, prepare=prepare, binary=True)
                     return await cursor.fetchall()
             except Unknowable:
@@ -120,10 +199,10 @@ class Database:
                     raise
         return []
 
-    async def change(self, statement: str, values: Values = ()) -> int:
+    async def change(self, statement: str, values: Values = (), *, seconds: float | None = None) -> int:
         """How many rows it changed; none if one of the values can't be in a database."""
         try:
-            async with self.connection() as connection:
+            async with self.connection(seconds) as connection:
                 return (await connection.execute(statement, values)).rowcount
         except Unknowable:
             return 0
@@ -136,7 +215,10 @@ class Database:
             await connection.close()
         if self._closed:
             raise StoreUnavailable(f"{self.where} has been closed")
-        connection = await AsyncConnection.connect(self._conninfo, autocommit=True)
+        return await self._connect()
+
+    async def _connect(self) -> Connection:
+        connection = await HastyConnection.connect(self._conninfo, autocommit=True)
         try:
             await connection.execute(PREPARE)
         except BaseException:

@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import NotFound
-from penstock.stores.base import WorkflowVersion, inline_hash
+from penstock.stores.base import INLINE, WorkflowVersion, inline_hash
 from penstock.stores.handlers import decoded, encoded
 from penstock.stores.postgres.database import Connection, Database
 from penstock.stores.records import Weights, WorkflowRow
@@ -31,6 +31,10 @@ LOCK_NAME = "SELECT pg_advisory_xact_lock(70511, hashtext(%s))"
 INSERT_VERSION = """
     INSERT INTO workflows (name, version, content_hash, created_at, deleted, document)
     SELECT %s, coalesce(max(version), 0) + 1, %s, %s, %s, %s FROM workflows WHERE name = %s
+"""
+PUT_VERSION_BACK = """
+    INSERT INTO workflows (name, version, content_hash, created_at, deleted, document)
+    VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING
 """
 SELECT_MISSING = """
     SELECT wanted FROM unnest(%s::numeric[]) AS wanted
@@ -68,6 +72,18 @@ class PostgresDefinitions:
             return WorkflowVersion(*known[0])
         async with self._database.transaction() as connection:
             return await _put_inline(connection, name, content_hash, document, now)
+
+    async def put_version_back(self, version: WorkflowVersion) -> bool:
+        # one of an inline document is known to its executions only
+        is_hidden = version.content_hash.startswith(INLINE)
+        values = (
+            version.name, version.version, version.content_hash, version.created_at, is_hidden, version.document,
+        )  # fmt: skip
+        async with self._database.transaction() as connection:
+            await connection.execute(LOCK_NAME, (version.name,))
+            await connection.execute(PUT_VERSION_BACK, values)
+        found = await self.get_workflow(version.name, version.version)
+        return found is not None and found.content_hash == version.content_hash
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
         which, values = ("NOT deleted", (name,)) if version is None else ("version = %s", (name, version))

@@ -17,7 +17,7 @@ from penstock.stores.idempotency import Made
 from penstock.stores.partial import history_of
 from penstock.stores.postgres import creating, searching
 from penstock.stores.postgres.creating import SHOULD_START, WAITS, Rest
-from penstock.stores.postgres.database import Connection, Database, Row
+from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
 
@@ -76,12 +76,12 @@ class PostgresExecutions:
             await connection.execute("UPDATE executions SET wish = %s, state = %s WHERE n = %s", (wish, begun, n))
 
     async def wishes(self, partition: int) -> dict[str, Wish]:
-        return dict(await self._database.rows(SELECT_WISHES, (partition,)))
+        return dict(await self._database.rows(SELECT_WISHES, (partition,), seconds=SLOW_SECONDS))
 
     async def started(self, partition: int) -> list[str]:
         """Without those that a copy came of: a hot store that doesn't have them any more is built again as a whole."""
         statement = f"SELECT id FROM executions WHERE partition = %s AND {SHOULD_RUN} AND generation = 0 ORDER BY n"  # noqa: S608
-        return [row[0] for row in await self._database.rows(statement, (partition,))]
+        return [row[0] for row in await self._database.rows(statement, (partition,), seconds=SLOW_SECONDS)]
 
     async def execution(self, execution_id: str) -> Stored | None:
         rows = await self._database.rows(SELECT_EXECUTION, (execution_id,))
@@ -112,7 +112,8 @@ class PostgresExecutions:
             statement, values = searching.statement_of(search)
         except UnicodeEncodeError:  # in a label
             return []
-        return [searching.row_of(row) for row in await self._database.rows(statement, values, prepare=False)]
+        rows = await self._database.rows(statement, values, prepare=False, seconds=SLOW_SECONDS)
+        return [searching.row_of(row) for row in rows]
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         statement = "SELECT changes FROM executions LEFT JOIN archives USING (n) WHERE id = %s"

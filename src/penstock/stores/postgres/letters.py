@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.stores import codec
 from penstock.stores.postgres.books import MOST
-from penstock.stores.postgres.database import Database
+from penstock.stores.postgres.database import SLOW_SECONDS, Database
 from penstock.stores.postgres.texts import escaped
 from penstock.stores.records import Closed, LetterRow, LetterSearch
 
@@ -26,7 +26,7 @@ class PostgresLetters:
         where = " AND ".join(text for text, _ in conditions) or "true"
         values = [value for _, some in conditions for value in some]
         statement = f"{SELECT_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT %s"
-        rows = await self._database.rows(statement, (*values, search.limit), prepare=False)
+        rows = await self._database.rows(statement, (*values, search.limit), prepare=False, seconds=SLOW_SECONDS)
         return [_letter(*row) for row in rows]
 
     async def letter(self, letter_id: int) -> LetterRow | None:

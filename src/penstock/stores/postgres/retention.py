@@ -10,7 +10,7 @@ import msgspec
 from penstock.stores.base import KEY_SECONDS
 from penstock.stores.postgres.blobs import TOUCH_SECONDS
 from penstock.stores.postgres.cold import PostgresColdStore
-from penstock.stores.postgres.database import Connection, Database, Row
+from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.searching import label_digest
 
 BATCH = 1000
@@ -64,7 +64,7 @@ async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> 
     database, gone = store.database, Counter[str]()
     after = 0
     while True:
-        rows = await database.rows(SELECT_OLD, {"before": before, "after": after, "batch": batch})
+        rows = await database.rows(SELECT_OLD, {"before": before, "after": after, "batch": batch}, seconds=SLOW_SECONDS)
         # the oldest come first: behind a batch that is younger there is nothing to look for
         if not any(created_at < before for _, _, created_at, _ in rows):
             break
@@ -78,8 +78,8 @@ async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> 
 async def would_go(store: PostgresColdStore, before: float) -> Purged:
     """Executions and blobs that `purge` would delete."""
     limits = {"before": before, "limit": before - TOUCH_SECONDS, "strays": await _strays_before(store.database, before)}
-    executions = await store.database.rows(COUNT_OLD, limits)
-    blobs = await store.database.rows(COUNT_BLOBS, limits)
+    executions = await store.database.rows(COUNT_OLD, limits, seconds=SLOW_SECONDS)
+    blobs = await store.database.rows(COUNT_BLOBS, limits, seconds=SLOW_SECONDS)
     return Purged(executions[0][0], *blobs[0])
 
 
@@ -88,7 +88,7 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
     if not rows:
         return gone
     numbers = [n for n, _ in rows]
-    async with store.database.transaction() as connection:
+    async with store.database.transaction(SLOW_SECONDS) as connection:
         await _delete_labels(connection, rows)
         await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
         letters = await connection.execute("DELETE FROM letters WHERE n = ANY(%b)", (numbers,))
@@ -127,8 +127,8 @@ async def _delete_blobs(
 async def _delete_strays(store: PostgresColdStore, before: float, batch: int) -> Counter[str]:
     database, gone = store.database, Counter[str]()
     limit = await _strays_before(database, before)
-    while rows := await database.rows(SELECT_STRAYS, (limit, batch)):
-        async with database.transaction() as connection:
+    while rows := await database.rows(SELECT_STRAYS, (limit, batch), seconds=SLOW_SECONDS):
+        async with database.transaction(SLOW_SECONDS) as connection:
             gone.update(await _delete_blobs(store, connection, [key for (key,) in rows], limit))
         if len(rows) < batch:
             break
@@ -140,12 +140,12 @@ async def _strays_before(database: Database, before: float) -> float:
 
     A task that waits or runs may have one of them, so those stay that are younger than the oldest execution that runs.
     """
-    oldest = (await database.rows(OLDEST_RUNNING))[0][0]
+    oldest = (await database.rows(OLDEST_RUNNING, seconds=SLOW_SECONDS))[0][0]
     return float((before if oldest is None else min(before, oldest)) - TOUCH_SECONDS)
 
 
 async def _repeat(database: Database, statement: str, values: tuple[Any, ...]) -> int:
     total = 0
-    while done := await database.change(statement, values):
+    while done := await database.change(statement, values, seconds=SLOW_SECONDS):
         total += done
     return total

@@ -64,7 +64,7 @@ class RedisHotStore:
         self._ahead.pop(partition, None)
         self._next_due.pop(partition, None)
         self._handled[partition] = position = int(found[1])
-        return Lease(partition, owner, token, int(found[0]), position)
+        return Lease(partition, owner, token, int(found[0]), position, cold_number=int(found[3]))
 
     async def renew(self, lease: Lease, seconds: float) -> bool:
         return bool(await self._run("lease", lease.partition, lease.token, "renew", _milliseconds(seconds)))

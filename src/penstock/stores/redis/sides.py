@@ -41,6 +41,9 @@ class RedisSide:
             link = self._server.of(lease.partition)
             await script("lease").ask(link, keys.lease(lease.partition), lease.token, "taken", 0)
 
+    async def acknowledge(self, lease: Lease, commit_number: int) -> None:
+        await self._run(lease, "acknowledge", commit_number)
+
     async def wipe(self, lease: Lease) -> None:
         link, prefix = self._server.of(lease.partition), keys.prefix(lease.partition)
         pattern = prefix.replace("[", "\\[") + "*"

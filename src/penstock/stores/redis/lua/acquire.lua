@@ -3,7 +3,8 @@
 --
 -- KEYS 1  penstock:{p}:lease
 -- ARGV    owner, new token, milliseconds
--- Answers commit number, position, store that it was built for ('' if none); nothing if somebody else has it
+-- Answers commit number, position, store that it was built for ('' if none), commit number that the cold store has
+-- acknowledged; nothing if somebody else has it
 -- Refuses with WRONGTYPE if a key of the partition belongs to something else
 local base = string.sub(KEYS[1], 1, -6)
 local types = {inbox = 'stream', wake = 'stream', events = 'stream', queues = 'set', ranks = 'set', held = 'set',
@@ -16,11 +17,11 @@ for name, wanted in pairs(types) do
 end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-local lease = redis.call('HMGET', KEYS[1], 'owner', 'token', 'expires', 'n', 'position', 'built', 'term')
+local lease = redis.call('HMGET', KEYS[1], 'owner', 'token', 'expires', 'n', 'position', 'built', 'term', 'cold')
 -- one that would run longer than its term was given before the clock went back
 local left = tonumber(lease[3] or '0') - now
 if lease[2] and lease[1] ~= ARGV[1] and left > 0 and left <= tonumber(lease[7] or '0') then
   return false
 end
 redis.call('HSET', KEYS[1], 'owner', ARGV[1], 'token', ARGV[2], 'expires', now + ARGV[3], 'term', ARGV[3])
-return {lease[4] or '0', lease[5] or '0', lease[6] or ''}
+return {lease[4] or '0', lease[5] or '0', lease[6] or '', lease[8] or '0'}

@@ -6,6 +6,7 @@
 --         renew, milliseconds
 --         release
 --         taken, entries to take off the outbox, execution ids that may leave…
+--         acknowledge, commit number that the cold store has
 --         wipe, keys to remove…
 --         restore, then execution id, change…
 --         built, store id, commit number
@@ -29,6 +30,8 @@ elseif what == 'taken' then
   for i = 4, #ARGV do
     redis.call('UNLINK', base .. 'execution:' .. ARGV[i])
   end
+elseif what == 'acknowledge' then
+  redis.call('HSET', lease, 'cold', ARGV[3])
 elseif what == 'wipe' then
   for i = 3, #ARGV do
     redis.call('UNLINK', ARGV[i])

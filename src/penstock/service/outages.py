@@ -1,0 +1,30 @@
+"""What a stranger is told of a store that is away, and what the log is told.
+
+The text of a `StoreUnavailable` names servers, ports, databases and accounts: operators need them, and whoever can send
+a request must not see them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+log = logging.getLogger("penstock.service")
+
+AWAY = "a store of this service is away: it doesn't answer, or takes no writes now; the service's log has the reason"
+AGAIN_SECONDS = 30.0
+TEXTS_MAX = 100
+
+_logged: dict[str, float] = {}
+"""By text, when it was logged: requests may come by the thousand meanwhile."""
+
+
+def shown_outage(error: Exception) -> str:
+    """What may be shown of it to anybody. All of it is in the log, once in a while."""
+    text, now = f"{type(error).__name__}: {error}", time.monotonic()
+    if now - _logged.get(text, -AGAIN_SECONDS) >= AGAIN_SECONDS:
+        if len(_logged) >= TEXTS_MAX:
+            _logged.clear()
+        _logged[text] = now
+        log.warning("a store is away, and requests are refused: %s", text)
+    return AWAY
