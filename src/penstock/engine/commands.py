@@ -36,6 +36,10 @@ class NodeRun(msgspec.Struct, array_like=True, gc=False):
     reason: str | None = None
     worker_id: str | None = None
     failures: list[AttemptFailure] = []
+    losses: int = 0
+    """How many workers have died while they had its task."""
+    uncounted: int = 0
+    """Attempts that don't count towards `max_attempts`; see `engine.losses`."""
 
 
 class ExecutionRecord(msgspec.Struct, array_like=True):

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from penstock.definition.plan import Plan, PlanNode
-from penstock.engine import deadlines, derived, ending, keeping
+from penstock.engine import deadlines, derived, ending, keeping, losses
 from penstock.engine import events as ev
 from penstock.engine.commands import (
     RETURNED,
@@ -154,9 +154,8 @@ class Execution:
     def _on_task_lost(self, event: ev.TaskLost) -> None:
         run = self._current(event)
         if run is not None:
-            run.worker_id = event.worker_id
-            message = f"the worker {event.worker_id} died while it held the task"
-            self.attempt_failed(run, TaskError("lost", message), retryable=True, asked=0.0)
+            error = losses.record_loss(run, event, self.node_of(run).retry.max_attempts)
+            self.attempt_failed(run, error, retryable=True, asked=0.0)
 
     def _on_task_returned(self, event: ev.TaskReturned) -> None:
         run = self._current(event)
@@ -277,7 +276,7 @@ class Execution:
         number = self.numbers[run.address]
         retry = self.nodes[number].retry
         run.failures = [*run.failures, AttemptFailure(run.attempt, self.now, error, run.worker_id)]
-        if not retryable or run.attempt >= retry.max_attempts:
+        if not retryable or losses.attempts_used(run) >= retry.max_attempts:
             self.fail(number, run, error)
             return
         seed = f"{self.record.execution_id}:{run.address}"
