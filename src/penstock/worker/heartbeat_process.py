@@ -41,8 +41,8 @@ DUMPED_SECONDS = 0.5
 CALL_SECONDS = 4.0
 AGAIN_SECONDS = 1.0
 """Between two attempts to reach a store that can't be reached."""
-DUMP_SIGNAL = signal.SIGURG
-"""Ignored by whoever doesn't expect it, and used by nobody else."""
+DUMP_SIGNAL: int = getattr(signal, "SIGURG", 0)
+"""Ignored by whoever doesn't expect it, and used by nobody else. Windows has none, and no process beside a worker."""
 STOPPED_STATES = ("T", "t")
 
 

@@ -41,9 +41,12 @@ SHARED = ("redis", "rediss", "unix")
 def heartbeats_for(
     settings: Settings, store: str, worker_id: str, handlers: Iterable[Handler], heartbeat_seconds: float
 ) -> Heartbeats | None:
-    """None for a store that lives in the worker's own process: who blocks the loop there blocks the reaper too."""
+    """None for a store that lives in the worker's own process: who blocks the loop there blocks the reaper too.
+
+    None on Windows too, where nobody can wait for a pipe and for the time at once: there the loop has to do it alone.
+    """
     scheme = store.partition("://")[0].partition("+")[0]
-    if scheme not in SHARED:
+    if scheme not in SHARED or sys.platform == "win32":
         return None
     order = {
         "store": store,
