@@ -61,15 +61,22 @@ class Worker:
         return self._state().startswith(STOPPED_STATES)
 
     def _state(self) -> str:
+        """As `ps` writes it; empty if it can't be known."""
         try:
             with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 -- see above
                 # the name of the program stands in brackets before the state, and may contain brackets
                 return file.read().rpartition(")")[2].strip()
         except OSError:
-            import subprocess  # noqa: PLC0415 -- only where there is no /proc
+            return self._ask_ps()
 
-            command = ["ps", "-o", "stat=", "-p", str(self.pid)]
+    def _ask_ps(self) -> str:
+        import subprocess  # noqa: PLC0415 -- only where there is no /proc
+
+        command = ["ps", "-o", "stat=", "-p", str(self.pid)]
+        try:
             return subprocess.run(command, capture_output=True, check=False, text=True).stdout.strip()  # noqa: S603
+        except OSError:
+            return ""
 
     def ask_for_stacks(self) -> None:
         os.kill(self.pid, DUMP_SIGNAL)
