@@ -37,8 +37,18 @@ GUARDS = [
     ),
     Guard(
         "no attempt after the last", "engine/execution.py",
-        "if not retryable or run.attempt >= retry.max_attempts:", "if not retryable:",
+        "if not retryable or losses.attempts_used(run) >= retry.max_attempts:", "if not retryable:",
         "tests/engine/test_retry.py tests/engine/test_against_model.py",
+    ),
+    Guard(
+        "a task that kills its workers isn't spared twice", "engine/losses.py",
+        "if was_last and run.losses == 1:", "if was_last:",
+        "tests/engine/test_retry.py tests/engine/test_against_model.py",
+    ),
+    Guard(
+        "a handler that stops its own worker isn't spared for ever", "engine/losses.py",
+        "if run.uncounted < UNCOUNTED_MAX:", "if True:",
+        "tests/engine/test_retry.py",
     ),
     Guard(
         "a node that ran in a lost generation goes back by the table", "engine/rebuilding.py",

@@ -219,7 +219,12 @@ GUARDS = [
     ),
     Guard(
         "a worker is dead only after its time", "orchestrator/reaper.py",
-        "if self._silent_seconds[worker_id] >= DEAD_SECONDS:", "if True:",
+        "if seconds - self._reaped_at.get(worker_id, 0.0) >= DEAD_SECONDS:", "if True:",
+        "tests/orchestrator/test_reaper.py",
+    ),
+    Guard(
+        "a worker that comes back and dies again has as long as before", "orchestrator/reaper.py",
+        "if silent.get(worker_id, 0.0) >= at", "if True",
         "tests/orchestrator/test_reaper.py",
     ),
     Guard(

@@ -7,9 +7,13 @@ a file of its process in the folder `WORKS_FOLDER`.
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import math
 import os
 import random
+import re
 import signal
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -118,6 +122,38 @@ def fail(config: dict[str, Any], ctx: penstock.Context) -> int:
 def poison(_config: Any, ctx: penstock.Context) -> None:
     write("begun", ctx)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@penstock.handler("work_block")
+async def block(config: dict[str, Any], ctx: penstock.Context) -> int:
+    """Blocks the loop for `seconds`, at its first attempt."""
+    write("begun", ctx)
+    if ctx.attempt == 1:
+        threading.Event().wait(config["seconds"])
+    write("done", ctx)
+    return ctx.attempt
+
+
+@penstock.handler("work_hold")
+def hold(config: dict[str, Any], ctx: penstock.Context) -> int:
+    """Holds Python's lock for `seconds` at least: in a C function that doesn't let go of it, or in a `pattern`."""
+    write("begun", ctx)
+    if config.get("pattern"):
+        hold_in_pattern(config["seconds"])
+    else:
+        ctypes.PyDLL(None).sleep(config["seconds"])
+    write("done", ctx)
+    return ctx.attempt
+
+
+def hold_in_pattern(seconds: float) -> None:
+    """A regular expression that takes twice as long for each letter more."""
+    length, took = 18, 0.0
+    while took < seconds:
+        begun = time.perf_counter()
+        assert re.match(r"(a+)+$", "a" * length + "b") is None
+        took = time.perf_counter() - begun
+        length += max(1, math.ceil(math.log2(seconds / took)))
 
 
 def node(name: str, parents: Iterable[str] = (), handler: str = "work_note", **fields: Any) -> dict[str, Any]:

@@ -144,3 +144,13 @@ def test_a_node_that_an_execution_gains_gets_a_row():
     told = Story(nodes({"id": "each", "handler": "noop"}))
     told.runs(0.1, "each[3]")
     assert "⠏ running    each[3]" in picture(told, at=0.9)
+
+
+def test_the_number_of_attempts_counts_those_that_a_lost_or_a_stopped_worker_gave_back() -> None:
+    once = {"handler": "noop", "retry": {"max_attempts": 1}}
+    told = Story(nodes({"id": "lost", **once}, {"id": "stopped", **once}))
+    for name, reason in (("lost", "lost"), ("stopped", "interrupted")):
+        told.happens(1, name, "RETRYING", 1, reason)
+        told.happens(2, name, "RUNNING", 2)
+    drawn = picture(told, 3)
+    assert [line.split()[3] for line in drawn.splitlines() if "running " in line and "/" in line][:2] == ["2/2", "2/2"]

@@ -344,7 +344,7 @@ async def test_what_was_handed_back_by_an_execution_that_is_on_hold_waits_for_it
 async def test_what_a_leaving_worker_stopped_in_the_middle_is_lost_at_once(stores: Stores) -> None:
     owner, (a, b) = await _held(stores, "a", "b")
     await stores.queue.leave("worker-1", [a])
-    assert await owner.inbox() == [TaskLost(*key_of(b), "worker-1")]
+    assert await owner.inbox() == [TaskLost(*key_of(b), "worker-1", interrupted=True)]
     assert "worker-1" not in await stores.queue.workers()
 
 

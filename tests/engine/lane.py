@@ -156,7 +156,7 @@ class Lane:
         assert execution.record.error_node == model.error_node
         attempts = {name: attempt for name, attempt in model.attempt.items() if attempt}
         assert {address: run.attempt for address, run in execution.runs.items() if run.attempt} == attempts
-        assert all(attempt <= model.nodes[name].max_attempts for name, attempt in attempts.items())
+        assert all(attempt <= model.allowed[name] for name, attempt in attempts.items())
         assert {address: self._value(value) for address, value in execution.outputs.items()} == model.outputs
 
     def _compare_dispatches(self, tasks: list[Task]) -> None:
@@ -229,8 +229,8 @@ def _tell_of_task(model: Model, event: ev.TaskEvent, blobs: dict[str, bytes]) ->
             model.task_succeeded(node, msgspec.json.decode(text))
         case ev.TaskFailed(node=node, retryable=retryable, retry_after=asked):
             model.task_failed(node, retryable=retryable, asked=asked)
-        case ev.TaskLost(node=node):
-            model.task_lost(node)
+        case ev.TaskLost(node=node, interrupted=interrupted):
+            model.task_lost(node, interrupted=interrupted)
 
 
 def _alike(like: Node, added: ev.AddedNode) -> Node:

@@ -39,6 +39,10 @@ class Condition:
     wanted: bool
 
 
+MORE_ATTEMPTS_MAX = 20
+"""That a node may have besides its `max_attempts`, for those that were no fault of its own."""
+
+
 @dataclass(frozen=True)
 class Node:
     name: str
@@ -87,6 +91,9 @@ class Model:
         """Whose failure is the execution's error."""
         self.state = dict.fromkeys(self.nodes, "PENDING")
         self.attempt = dict.fromkeys(self.nodes, 0)
+        self.allowed = {name: node.max_attempts for name, node in self.nodes.items()}
+        """Attempts that each node may have by now."""
+        self.losses = dict.fromkeys(self.nodes, 0)
         self.because_of_a_failure: set[str] = set()
         """Nodes skipped because something before them failed."""
         self.outputs: dict[str, Any] = {}
@@ -118,7 +125,7 @@ class Model:
 
     def task_failed(self, name: str, *, retryable: bool = True, asked: float | None = None) -> None:
         node, attempt = self.nodes[name], self.attempt[name]
-        if not retryable or attempt >= node.max_attempts:
+        if not retryable or attempt >= self.allowed[name]:
             self._fail(name)
             return
         backoff = min(node.initial_delay * node.multiplier ** (attempt - 1), node.max_delay)
@@ -127,7 +134,15 @@ class Model:
         if wait == 0:
             self.waited.add(name)
 
-    def task_lost(self, name: str) -> None:
+    def task_lost(self, name: str, *, interrupted: bool) -> None:
+        """The first death of a worker never takes a node's last attempt; being stopped with it costs nothing."""
+        if interrupted:
+            if self.allowed[name] < self.nodes[name].max_attempts + MORE_ATTEMPTS_MAX:
+                self.allowed[name] += 1
+        else:
+            self.losses[name] += 1
+            if self.losses[name] == 1 and self.attempt[name] == self.allowed[name]:
+                self.allowed[name] += 1
         self.task_failed(name, asked=0.0)
 
     def is_current(self, name: str, generation: int, attempt: int) -> bool:
@@ -155,6 +170,7 @@ class Model:
     def add(self, node: Node) -> None:
         if node.name not in self.nodes:
             self.nodes[node.name], self.state[node.name], self.attempt[node.name] = node, "PENDING", 0
+            self.allowed[node.name], self.losses[node.name] = node.max_attempts, 0
 
     def situation(self) -> tuple[object, ...]:
         return self.state.copy(), self.attempt.copy(), self.because_of_a_failure.copy()

@@ -15,7 +15,7 @@ from tests.engine.choices import Choices
 from tests.engine.lane import EXECUTION_ID, Lane
 from tests.engine.workflows import TASK_OUTPUTS, Workflow
 
-TASK_KINDS = ("started", "succeeded", "failed", "lost")
+TASK_KINDS = ("started", "succeeded", "failed", "lost", "interrupted")
 SIMPLE: dict[str, Callable[[str], ev.AnyEvent]] = {
     "start": ev.ExecutionStarted,
     "pause": ev.PauseRequested,
@@ -76,7 +76,7 @@ class Story:
         held = [name for name in out if not any(name in lane.model.again for lane in self.lanes)]
         kinds = ["timer"] * 4 + ["again"] * 2 + ["stale", "start", *(set(self.extras) - {"blobs", "kept", "losses"})]
         if held:
-            kinds += ["succeeded"] * 8 + ["failed"] * 6 + ["lost"] * 2 + ["started"] * 4
+            kinds += ["succeeded"] * 8 + ["failed"] * 6 + ["lost"] * 2 + ["interrupted"] + ["started"] * 4
         if model.execution == "PAUSED":
             kinds += ["resume"] * 4
         self.now += self.choose.any_of(0.0, 0.0, 0.5, 1.0, 4.0)
@@ -97,7 +97,7 @@ class Story:
         if kind == "failed":
             about |= {"retryable": not self.choose.one_in(3), "retry_after": self.choose.any_of(None, None, 0.0, 7.0)}
             return ev.TaskFailed(**about, started_at=self.now, error=TaskError("handler", "no luck"))
-        return ev.TaskLost(**about)
+        return ev.TaskLost(**about, interrupted=kind == "interrupted")
 
     def other_event(self, kind: str) -> ev.AnyEvent:
         if kind == "timer":

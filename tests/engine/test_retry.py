@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.definition.model import Retry
+from penstock.engine.losses import UNCOUNTED_MAX
 from penstock.engine.retry import delay_seconds
 from tests.engine.trial import Trial, node
 
@@ -145,6 +146,54 @@ def test_a_task_that_kills_its_workers_ends_in_the_dead_letters():
     assert trial.states == {"a": "FAILED"}
     assert [failure.error.category for failure in trial.dead_letters[0].attempts] == ["lost"] * 3
     assert trial.dispatches == [("a", 1), ("a", 2), ("a", 3)]
+
+
+def test_the_first_loss_of_a_worker_never_takes_the_last_attempt():
+    trial = Trial(node("a", retry={"max_attempts": 1}))
+    trial.lose("a", at=1.0)
+    assert trial.states == {"a": "QUEUED"}
+    assert trial.dispatches == [("a", 1), ("a", 2)]
+    trial.succeed("a", at=2.0)
+    assert trial.state == "COMPLETED"
+
+
+def test_a_task_with_one_attempt_that_kills_its_workers_ends_in_the_dead_letters_too():
+    trial = Trial(node("a", retry={"max_attempts": 1}))
+    trial.lose("a", at=1.0)
+    trial.lose("a", at=2.0)
+    assert trial.states == {"a": "FAILED"}
+    assert [failure.attempt for failure in trial.dead_letters[0].attempts] == [1, 2]
+
+
+def test_after_a_loss_that_was_not_counted_the_next_failure_is_the_last():
+    trial = Trial(node("a", retry={"max_attempts": 2, "jitter": 0}))
+    trial.fail("a", at=1.0, retryable=True)
+    trial.timer(at=2.0)
+    trial.lose("a", at=3.0)
+    assert trial.dispatches == [("a", 1), ("a", 2), ("a", 3)]
+    trial.fail("a", at=4.0, retryable=True)
+    assert trial.states == {"a": "FAILED"}
+
+
+def test_an_attempt_that_a_stopping_worker_hands_back_is_not_counted():
+    trial = Trial(node("a", retry={"max_attempts": 1}))
+    for attempt in range(1, 6):
+        trial.lose("a", at=float(attempt), interrupted=True)
+    assert trial.states == {"a": "QUEUED"}
+    trial.lose("a", at=6.0)
+    assert trial.states == {"a": "QUEUED"}, "the first worker that died"
+    trial.fail("a", at=7.0, retryable=True)
+    assert [failure.error.category for failure in trial.dead_letters[0].attempts] == [
+        *["interrupted"] * 5, "lost", "handler",
+    ]  # fmt: skip
+
+
+def test_a_handler_that_stops_its_own_worker_again_and_again_ends_in_the_dead_letters():
+    trial = Trial(node("a", retry={"max_attempts": 2}))
+    for attempt in range(1, 3 + UNCOUNTED_MAX):
+        trial.lose("a", at=float(attempt), interrupted=True)
+    assert trial.states == {"a": "FAILED"}
+    assert len(trial.dispatches) == 2 + UNCOUNTED_MAX
 
 
 def test_every_attempt_of_a_node_has_the_same_idempotency_key():

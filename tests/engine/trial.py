@@ -88,8 +88,8 @@ class Trial:
         )  # fmt: skip
         return self.send(event, at)
 
-    def lose(self, name: str, at: float | None = None, **about: int) -> Commands:
-        return self.send(ev.TaskLost(**self._about(name, **about)), at)
+    def lose(self, name: str, at: float | None = None, *, interrupted: bool = False, **about: int) -> Commands:
+        return self.send(ev.TaskLost(**self._about(name, **about), interrupted=interrupted), at)
 
     def hand_back(self, name: str, at: float | None = None, **about: int) -> Commands:
         return self.send(ev.TaskReturned(**self._about(name, **about)), at)

@@ -25,12 +25,21 @@ def check_commit(world: World, commit: Commit) -> None:
     for key in commit.tasks:
         if key in world.ledger.dispatched:
             raise Violation(f"G2 {key} is dispatched twice")
-        if key[2] > MOST_ATTEMPTS:
-            raise Violation(f"{key} is attempt {key[2]} of {MOST_ATTEMPTS}")
+        _check_attempt(key, commit.after)
         if key[0] == JOIN:
             _check_parents(commit.after)
     if commit.change:
         _check_change(world, commit)
+
+
+def _check_attempt(key: Key, execution: bytes) -> None:
+    """One more than the most only if the last one was lost with its worker, and none before it."""
+    name, _, attempt = key
+    run = thawed_once(execution).runs.get(name)
+    lost = [failure.attempt for failure in run.failures if failure.error.category == "lost"] if run else []
+    most = MOST_ATTEMPTS + (lost == [MOST_ATTEMPTS])
+    if attempt > most:
+        raise Violation(f"{key} is attempt {attempt} of {most}")
 
 
 def _check_parents(execution: bytes) -> None:

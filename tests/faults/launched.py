@@ -3,13 +3,15 @@
 ORDER is JSON. `die_at` names a point (`HotStore.commit:before:3`): on its third way there the process kills itself
 with SIGKILL, before the call or after it was answered. `clock_seconds` is how far its clock is off, from the
 moment on when there is a file `clock_file`; the system's own can't be set here, so everything that Python asks for the
-time of day is moved instead, before anything of Penstock is imported.
+time of day is moved instead, before anything of Penstock is imported. `constants` gives constants of modules other
+values (`{"penstock.orchestrator.reaper.DEAD_SECONDS": 7}`), for tests that can't wait as long as people can.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import functools
+import importlib
 import json
 import os
 import signal
@@ -25,6 +27,10 @@ def main() -> None:
         move_clock(order["clock_seconds"], order.get("clock_file", ""))
     if "die_at" in order:
         arm(order["die_at"])
+    for name, value in order.get("constants", {}).items():
+        module, _, constant = name.rpartition(".")
+        assert hasattr(importlib.import_module(module), constant), name
+        setattr(importlib.import_module(module), constant, value)
     sys.argv = ["penstock", *sys.argv[2:]]
     from penstock.cli import main as penstock  # noqa: PLC0415 -- what it imports must see the moved clock
 

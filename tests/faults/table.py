@@ -16,6 +16,12 @@ BEGIN, END = "<!-- the table -->", "<!-- the end of the table -->"
 HEAD = "| family | done | held | seconds | seed | figures |\n|---|---|---|--:|--:|---|"
 
 Figure = int | float | str
+REDELIVERY_SECONDS = 20.0
+"""G5: a dead worker's task is running again by then."""
+TAKEOVER_SECONDS = 6.0
+"""G5: a dead orchestrator's work goes on by then."""
+SWEEP_SECONDS = 5.0
+"""What nobody was woken for is found by then."""
 
 
 @dataclass
@@ -39,6 +45,12 @@ class Fault:
     def shows(self, **figures: Figure) -> None:
         """Counts of faults and of what came of them: `kills=20, fenced=3`."""
         self.figures.update(figures)
+
+    def promises(self, limit_seconds: float, **seconds: float) -> None:
+        """Shows figures that have a promise; at full size a figure over it fails the row, in `make test` none does."""
+        self.figures.update(seconds)
+        over = {name: value for name, value in seconds.items() if value > limit_seconds}
+        assert not (self.is_full and over), f"promised are {limit_seconds:g} s: {over}"
 
     def shows_also(self, family: str, done: str, **figures: Figure) -> None:
         """A row more: of another fault that the same plant has been through."""

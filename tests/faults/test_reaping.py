@@ -13,6 +13,7 @@ from penstock.orchestrator.reaper import DEAD_SECONDS, LOOK_SECONDS, Reaper
 from penstock.stores.task_queue import key_of
 from tests.contract.facts import queued, started, stop, task
 from tests.faults.table import Fault
+from tests.orchestrator.desk import look
 from tests.redis.place import NAME, Place, place
 
 ECHO = {"echo"}
@@ -49,11 +50,11 @@ def test_of_ten_thousand_tasks_in_live_hands_and_one_in_dead_ones_only_that_one_
             reaper = Reaper(it.queue, it.lease)
             for _ in range(int(DEAD_SECONDS / LOOK_SECONDS)):
                 await _beat(it, held)
-                await reaper.look(LOOK_SECONDS)
+                await look(reaper, LOOK_SECONDS)
             assert await it.inbox() == [], "it has been silent for less than it may be"
             assert await _beat(it, held) == 0
             begun = time.perf_counter()
-            await reaper.look(LOOK_SECONDS)
+            await look(reaper, LOOK_SECONDS)
             milliseconds = 1000 * (time.perf_counter() - begun)
             assert await it.inbox() == [TaskLost(*key_of(tasks[-1]), "dead")]
             assert await _beat(it, held) == 0, "one that lives has lost a task"

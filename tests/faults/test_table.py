@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.faults.table import BEGIN, END, FAMILIES, Fault, Row, missing, page, table
 
 
@@ -39,3 +41,12 @@ def test_a_page_keeps_what_stands_around_its_table_and_the_rows_of_families_that
 def test_a_size_is_the_whole_only_in_a_full_run() -> None:
     sizes = [Fault("soak", "", 1, is_full).size(short=2, full=50) for is_full in (False, True)]
     assert sizes == [2, 50]
+
+
+def test_a_figure_over_its_promise_fails_its_row_and_is_shown_all_the_same() -> None:
+    full, short = (Fault("processes", "", 1, is_full) for is_full in (True, False))
+    full.promises(20.0, redelivery_seconds=19.9)
+    short.promises(20.0, redelivery_seconds=22.4)  # a small run on a busy machine
+    with pytest.raises(AssertionError, match="promised are 20 s"):
+        full.promises(20.0, redelivery_seconds=22.4)
+    assert full.figures == short.figures == {"redelivery_seconds": 22.4}

@@ -17,6 +17,7 @@ from penstock.orchestrator.archiver import Archiver
 from penstock.orchestrator.checkpointer import Checkpointer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.transfer import Carrier
 from penstock.sandbox import InlineSandbox, Sandbox
 from penstock.stores.base import NewExecution, Stored
@@ -35,6 +36,12 @@ def node(name: str, *parents: str, **fields: Any) -> dict[str, Any]:
 
 def diamond() -> list[dict[str, Any]]:
     return [node("a"), node("b", "a"), node("c", "a"), node("d", "b", "c")]
+
+
+async def look(reaper: Reaper, seconds: float) -> None:
+    """As an orchestrator does: see who is silent, then take back what the dead had."""
+    await reaper._watch.look(seconds)
+    await reaper.reap_dead()
 
 
 class Desk:

@@ -1,17 +1,18 @@
 """Dead workers lose their tasks; live ones and outages don't."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from penstock.engine.events import TaskLost
-from penstock.errors import Fenced
+from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator import reaper as reaping
-from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper
+from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper, WorkerWatch
 from penstock.stores.task_queue import key_of
 from tests.contract.facts import Owner, hand_out, stop
-from tests.orchestrator.desk import Desk
-from tests.waiting import until
+from tests.orchestrator.desk import Desk, look
+from tests.waiting import let_others_run, until
 
 ECHO = {"echo"}
 LOOK = 2.5
@@ -24,15 +25,15 @@ def test_a_worker_is_dead_after_enough_silence_and_loses_its_tasks_once() -> Non
         owner, tasks = await hand_out(stores, "a", "b")
         await stores.queue.fetch("worker-1", ECHO, 10)
         reaper = Reaper(stores.queue, owner.lease)
-        await reaper.look(LOOK)
+        await look(reaper, LOOK)
         for _ in range(ENOUGH - 1):
-            await reaper.look(LOOK)
+            await look(reaper, LOOK)
         assert await owner.inbox() == []
-        await reaper.look(LOOK)
+        await look(reaper, LOOK)
         assert await owner.inbox() == [TaskLost(*key_of(each), "worker-1") for each in tasks]
         assert reaper.reaped == 2
         for _ in range(2 * ENOUGH):
-            await reaper.look(LOOK)
+            await look(reaper, LOOK)
         assert reaper.reaped == len(await owner.inbox()) == 2
 
     asyncio.run(scenario())
@@ -46,7 +47,7 @@ def test_a_heartbeat_starts_the_count_again() -> None:
         reaper = Reaper(stores.queue, owner.lease)
         for _ in range(5):
             for _ in range(ENOUGH):
-                await reaper.look(LOOK)
+                await look(reaper, LOOK)
             assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
         assert await owner.inbox() == []
 
@@ -65,7 +66,7 @@ def test_of_ten_thousand_live_tasks_and_one_dead_only_the_dead_one_is_taken() ->
         for _ in range(ENOUGH + 1):
             for worker in live:
                 await stores.queue.heartbeat(worker, ECHO, [])
-            await reaper.look(LOOK)
+            await look(reaper, LOOK)
         assert await owner.inbox() == [TaskLost(*key_of(tasks[-1]), "dead")]
 
     asyncio.run(scenario())
@@ -79,13 +80,13 @@ def test_a_new_owner_starts_counting_from_nothing() -> None:
         for _ in range(3):
             reaper = Reaper(stores.queue, owner.lease)
             for _ in range(ENOUGH):
-                await reaper.look(LOOK)
+                await look(reaper, LOOK)
         assert await owner.inbox() == []
 
     asyncio.run(scenario())
 
 
-def test_time_in_which_the_reaper_could_not_look_counts_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_in_which_the_watch_could_not_look_counts_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process was paused for an hour: the workers' silence in that hour says nothing."""
     looked: list[float] = []
     clock = 0.0
@@ -93,28 +94,79 @@ def test_time_in_which_the_reaper_could_not_look_counts_for_nobody(monkeypatch: 
     async def scenario() -> None:
         nonlocal clock
         stores = Desk().stores
-        owner, _ = await hand_out(stores, "a")
+        await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
-        reaper = Reaper(stores.queue, owner.lease)
-        look = reaper.look
+        watch = WorkerWatch(stores.queue)
+        once = watch.look
 
         async def note(seconds: float) -> None:
             looked.append(seconds)
-            await look(seconds)
+            await once(seconds)
 
-        reaper.look = note  # type: ignore[method-assign]
+        watch.look = note  # type: ignore[method-assign]
         loop = asyncio.get_running_loop()
         time = loop.time
         monkeypatch.setattr(loop, "time", lambda: time() + clock)
         monkeypatch.setattr(reaping, "LOOK_SECONDS", 0.01)
-        running = asyncio.create_task(reaper.run())
+        running = asyncio.create_task(watch.run())
         await until(lambda: looked)
         clock += 3600.0
         seen = len(looked)
         await until(lambda: len(looked) > seen + 1)
         running.cancel()
-        assert await owner.inbox() == []
         assert max(looked) <= 0.02
+        assert watch.silent_seconds["worker-1"] < 1.0
+
+    asyncio.run(scenario())
+
+
+def test_an_outage_of_the_store_declares_nobody_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaping, "LOOK_SECONDS", 0.0)
+
+    async def scenario() -> None:
+        stores = Desk().stores
+        await hand_out(stores, "a")
+        await stores.queue.fetch("worker-1", ECHO, 10)
+        watch = WorkerWatch(stores.queue)
+        await watch.look(LOOK)
+        await watch.look(LOOK)
+        assert watch.silent_seconds["worker-1"] == LOOK
+        workers, failed = stores.queue.workers, 0
+
+        async def away() -> Any:
+            nonlocal failed
+            failed += 1
+            raise (StoreUnavailable("away") if failed % 2 else RuntimeError("broken"))
+
+        monkeypatch.setattr(stores.queue, "workers", away)
+        running = asyncio.create_task(watch.run())
+        await until(lambda: failed > 2)
+        assert watch.silent_seconds == {}
+        monkeypatch.setattr(stores.queue, "workers", workers)
+        await until(lambda: watch.silent_seconds)
+        running.cancel()
+        assert watch.silent_seconds["worker-1"] < LOOK
+
+    asyncio.run(scenario())
+
+
+def test_an_owner_that_takes_a_partition_over_knows_for_how_long_its_workers_have_been_silent() -> None:
+    """Else each death of an orchestrator would keep the tasks of a dead worker waiting for another 15 s."""
+
+    async def scenario() -> None:
+        stores = Desk().stores
+        _, (given,) = await hand_out(stores, "a")
+        await stores.queue.fetch("worker-1", ECHO, 10)
+        watch = WorkerWatch(stores.queue)
+        for _ in range(ENOUGH):
+            await watch.look(LOOK)
+        owner = await Owner.of(stores)
+        reaper = asyncio.create_task(Reaper(stores.queue, owner.lease, None, watch).run())
+        await let_others_run()
+        await watch.look(LOOK)
+        await until(owner.inbox)
+        reaper.cancel()
+        assert await owner.inbox() == [TaskLost(*key_of(given), "worker-1")]
 
     asyncio.run(scenario())
 
@@ -126,10 +178,10 @@ def test_a_reaper_whose_lease_has_moved_on_takes_nothing_and_stops() -> None:
         await stores.queue.fetch("worker-1", ECHO, 10)
         reaper = Reaper(stores.queue, owner.lease)
         for _ in range(ENOUGH):
-            await reaper.look(LOOK)
+            await look(reaper, LOOK)
         current = await Owner.of(stores)
         with pytest.raises(Fenced):
-            await reaper.look(LOOK)
+            await look(reaper, LOOK)
         assert await current.inbox() == []
 
     asyncio.run(scenario())
@@ -141,9 +193,25 @@ def test_a_worker_that_left_is_forgotten() -> None:
         owner, (given,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
         reaper = Reaper(stores.queue, owner.lease)
-        await reaper.look(LOOK)
+        await look(reaper, LOOK)
         await stores.queue.leave("worker-1", [given])
-        await reaper.look(LOOK)
-        assert reaper._beats == reaper._silent_seconds == {}
+        await look(reaper, LOOK)
+        assert reaper._watch.silent_seconds == {}
+
+    asyncio.run(scenario())
+
+
+def test_a_worker_that_comes_back_and_dies_again_loses_its_tasks_again_as_soon() -> None:
+    async def scenario() -> None:
+        stores = Desk().stores
+        owner, _ = await hand_out(stores, "a", "b")
+        reaper = Reaper(stores.queue, owner.lease)
+        for lost in (1, 2):
+            await stores.queue.heartbeat("worker-1", ECHO, [])
+            await stores.queue.fetch("worker-1", ECHO, 1)
+            for _ in range(ENOUGH + 1):
+                await look(reaper, LOOK)
+            assert reaper.reaped == lost
+            await look(reaper, LOOK)  # it isn't known any more
 
     asyncio.run(scenario())

@@ -47,6 +47,9 @@ class Story:
         self._rebuilt: Counter[str] = Counter()
         self._dispatched: Counter[tuple[str, int, int]] = Counter()
         """By node, attempt, and how often it was built again before."""
+        self._losses: Counter[str] = Counter()
+        self._spared: Counter[str] = Counter()
+        """By node: attempts besides its `max_attempts`, because others were no fault of its own."""
 
     def read(self, number: int, line: Any) -> None:
         before = self.states.get(line.node, "PENDING")
@@ -59,11 +62,26 @@ class Story:
         self.states[line.node] = line.after
         if line.after == "RETRYING" and line.reason == REBUILT:
             self._rebuilt[line.node] += 1
+        if line.after == "RETRYING" and line.reason in ("lost", "interrupted"):
+            self._count_loss(line)
         if line.after == "QUEUED":
             self._dispatched[line.node, line.attempt, self._rebuilt[line.node]] += 1
             self._check_parents(line.node)
         if line.after in ENDS:
             self._outcomes[line.node] += 1
+
+    def _count_loss(self, line: Any) -> None:
+        """The first worker that dies never takes a node's last attempt; one that is stopped takes none."""
+        if line.reason == "interrupted":
+            self._spared[line.node] += 1
+            return
+        self._losses[line.node] += 1
+        if self._losses[line.node] == 1 and line.attempt == self._attempts_max(line.node):
+            self._spared[line.node] += 1
+
+    def _attempts_max(self, name: str) -> int:
+        most: int = self._nodes[name].get("retry", {}).get("max_attempts", 4)
+        return most + self._spared[name]
 
     def _check_parents(self, name: str) -> None:
         node = self._nodes[name]
@@ -86,7 +104,7 @@ class Story:
     def too_many_attempts(self) -> list[str]:
         found: list[str] = []
         for node, attempt, _ in self._dispatched:
-            most = self._nodes[node].get("retry", {}).get("max_attempts", 4)
+            most = self._attempts_max(node)
             if attempt > most:
                 found.append(f"{node} had attempt {attempt} of {most}")
         return found

@@ -16,7 +16,7 @@ from penstock.orchestrator.service import Orchestrator
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
 from tests.contract.facts import hand_out
-from tests.orchestrator.desk import Desk, diamond, node
+from tests.orchestrator.desk import Desk, diamond, look, node
 from tests.waiting import until
 
 
@@ -112,8 +112,8 @@ def test_tasks_of_dead_workers_are_counted() -> None:
         owner, _ = await hand_out(stores, "a", "b")
         await stores.queue.fetch("worker-1", {"echo"}, 10)
         reaper = Reaper(stores.queue, owner.lease, metrics)
-        await reaper.look(DEAD_SECONDS)
-        await reaper.look(DEAD_SECONDS)
+        await look(reaper, DEAD_SECONDS)
+        await look(reaper, DEAD_SECONDS)
         return metrics
 
     assert asyncio.run(scenario()).tasks_lost == 2

@@ -21,6 +21,7 @@ HINTS = {
     "timeout": "Give it more timeout_seconds, or find out what it waits for.",
     "queue_timeout": "Give it more queue_timeout_seconds, or let fewer nodes run at once.",
     "lost": "The handler's process ended: look for a crash, or for too little memory.",
+    "interrupted": "Its worker was stopped before it was done: give it more PENSTOCK_SHUTDOWN_GRACE_SECONDS.",
     "llm": "Check the provider's settings (PENSTOCK_LLM_…); --mock runs the workflow without one.",
     "unknown_handler": "Name the module that has the handler: --handlers MODULE or --handlers FILE.py.",
     "not_json": "Return dicts, lists, text, numbers, true, false or None from the handler.",

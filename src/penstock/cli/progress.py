@@ -89,6 +89,8 @@ class Progress:
             row = self.rows[event["node_id"]] = Row(event["node_id"])
         self._move(row, event["to"])
         row.attempt, row.reason, row.changed_at = event["attempt"], event["reason"], at
+        if row.state == NodeState.RETRYING and row.attempts_max:
+            row.attempts_max = _attempts_max(row)
         self._explain(row)
         if row.state == NodeState.RUNNING:
             row.due_at, row.message = None, ""
@@ -138,3 +140,12 @@ def choose_rows(progress: Progress, room: int) -> list[Row]:
 def _newest(progress: Progress, states: Iterable[NodeState], most: int) -> list[Row]:
     rows = [row for state in states for row in islice(reversed(progress.by_state[state].values()), most)]
     return sorted(rows, key=lambda row: row.changed_at or 0.0, reverse=True)[:most]
+
+
+def _attempts_max(row: Row) -> int:
+    """With those that didn't count: an interrupted one, and the last one if it was lost with its worker."""
+    if row.reason == "interrupted":
+        return row.attempts_max + 1
+    if row.reason == "lost":
+        return max(row.attempts_max, row.attempt + 1)
+    return row.attempts_max

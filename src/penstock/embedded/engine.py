@@ -86,6 +86,8 @@ class Engine:
             await self.stores.close()
             raise
         self.orchestrator.start()
+        if isinstance(self._address, str):  # else the store is the caller's, and so may be the clock
+            self.worker.guard_loop(self._address)
         self.worker.start()
         return self
 

@@ -42,6 +42,10 @@ class NodeRun(msgspec.Struct, array_like=True, gc=False):
     """How many there were between these."""
     logs_size: int = 0
     """Characters of logs that are kept of its attempts."""
+    losses: int = 0
+    """How many workers have died while they had its task."""
+    uncounted: int = 0
+    """Attempts that don't count towards `max_attempts`; see `engine.losses`."""
 
 
 class ExecutionRecord(msgspec.Struct, array_like=True):

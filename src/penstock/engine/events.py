@@ -66,7 +66,10 @@ class TaskFailed(TaskEvent):
 
 
 class TaskLost(TaskEvent):
-    """The worker that held the task is dead."""
+    """The worker that had claimed the task is dead; or it was told to stop, and the handler wasn't done in time."""
+
+    interrupted: bool = False
+    """The worker lived to hand it back, so the task can't be what ended it."""
 
 
 class TaskReturned(TaskEvent):

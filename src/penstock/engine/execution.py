@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from penstock.definition.plan import Plan, PlanNode
-from penstock.engine import deadlines, derived, ending, failures, keeping
+from penstock.engine import deadlines, derived, ending, failures, keeping, losses
 from penstock.engine import events as ev
 from penstock.engine.commands import (
     RETURNED,
@@ -180,9 +180,8 @@ class Execution:
     def _on_task_lost(self, event: ev.TaskLost) -> None:
         run = self._current(event)
         if run is not None:
-            run.worker_id = event.worker_id
-            message = f"the worker {event.worker_id} died while it held the task"
-            self.attempt_failed(run, TaskError("lost", message), retryable=True, asked=0.0)
+            error = losses.record_loss(run, event, self.node_of(run).retry.max_attempts)
+            self.attempt_failed(run, error, retryable=True, asked=0.0)
 
     def _on_task_returned(self, event: ev.TaskReturned) -> None:
         run = self._current(event)
@@ -300,7 +299,7 @@ class Execution:
 
     def _is_last(self, run: NodeRun, *, retryable: bool) -> bool:
         """Whether a node whose current attempt fails has no more of them."""
-        return not retryable or run.attempt >= self.node_of(run).retry.max_attempts
+        return not retryable or losses.attempts_used(run) >= self.node_of(run).retry.max_attempts
 
     def attempt_failed(self, run: NodeRun, error: TaskError, *, retryable: bool, asked: float | None) -> None:
         number = self.numbers[run.address]

@@ -1,38 +1,60 @@
 """Takes tasks back from dead workers.
 
-Dead means: its heartbeat counter hasn't moved for `DEAD_SECONDS` of the reaper's own uninterrupted time. Time in which
-the reaper itself couldn't look (a pause, an outage of the store) counts for nobody, so an outage declares nobody dead.
+Dead means: its heartbeat counter hasn't moved for `DEAD_SECONDS` of the watch's own uninterrupted time. Time in which
+it couldn't look (a pause, an outage of the store) counts for nobody, so an outage declares nobody dead.
+
+An orchestrator has one watch, for all workers and for as long as it lives; each partition that it owns has a reaper. So
+a partition that moves to another orchestrator doesn't begin to count the silence of its workers from nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 
+from penstock.errors import StoreError
 from penstock.stores.base import Lease, TaskQueue
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
-LOOK_SECONDS = 2.5
+LOOK_SECONDS = 1.0
 DEAD_SECONDS = 15.0
 
 
-class Reaper:
-    def __init__(self, queue: TaskQueue, lease: Lease, metrics: Metrics | None = None) -> None:
-        self._queue, self._lease, self._metrics = queue, lease, metrics or Metrics()
+class WorkerWatch:
+    """For how long each worker has been silent."""
+
+    def __init__(self, queue: TaskQueue) -> None:
+        self._queue = queue
         self._beats: dict[str, int] = {}
         self._silent_seconds: dict[str, float] = {}
-        self.reaped = 0
+        self._looked = asyncio.Event()
+
+    @property
+    def silent_seconds(self) -> Mapping[str, float]:
+        return self._silent_seconds
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         last = loop.time()
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
             now = loop.time()
-            await self.look(min(now - last, 2 * LOOK_SECONDS))
-            last = loop.time()
+            try:
+                await self.look(min(now - last, 2 * LOOK_SECONDS))
+            except StoreError:
+                self._forget()  # the owners complain of it
+            except Exception:
+                log.exception("the workers' heartbeats can't be read; trying again")
+                self._forget()
+            last = now
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _forget(self) -> None:
+        """Nobody could send heartbeats meanwhile: their silence says nothing."""
+        self._beats.clear()
+        self._silent_seconds.clear()
 
     async def look(self, seconds: float) -> None:
         """`seconds` have passed since the last look."""
@@ -40,17 +62,50 @@ class Reaper:
         for worker_id, beats in workers.items():
             if self._beats.get(worker_id) != beats:
                 self._beats[worker_id], self._silent_seconds[worker_id] = beats, 0.0
-                continue
-            self._silent_seconds[worker_id] += seconds
-            if self._silent_seconds[worker_id] >= DEAD_SECONDS:
-                await self._reap(worker_id)
+            else:
+                self._silent_seconds[worker_id] += seconds
         for gone in self._beats.keys() - workers.keys():
             del self._beats[gone], self._silent_seconds[gone]
+        looked, self._looked = self._looked, asyncio.Event()
+        looked.set()
+
+    async def next_look(self) -> None:
+        """Returns after the next look."""
+        await self._looked.wait()
+
+
+class Reaper:
+    """Of one partition, for as long as its lease holds."""
+
+    def __init__(
+        self, queue: TaskQueue, lease: Lease, metrics: Metrics | None = None, watch: WorkerWatch | None = None
+    ) -> None:
+        self._queue, self._lease, self._metrics = queue, lease, metrics or Metrics()
+        self._watch = watch or WorkerWatch(queue)
+        self._reaped_at: dict[str, float] = {}
+        """Workers whose tasks were taken back, and for how long each had been silent then."""
+        self.reaped = 0
+
+    async def run(self) -> None:
+        while True:
+            await self._watch.next_look()
+            await self.reap_dead()
+
+    async def reap_dead(self) -> None:
+        """Raises `Fenced` if the partition has another owner by now."""
+        silent = dict(self._watch.silent_seconds)
+        for worker_id, seconds in silent.items():
+            # again after as long a time: a call of the dead may have landed late, and claimed a task for it
+            if seconds - self._reaped_at.get(worker_id, 0.0) >= DEAD_SECONDS:
+                await self._reap(worker_id)
+                self._reaped_at[worker_id] = seconds
+        self._reaped_at = {
+            worker_id: at for worker_id, at in self._reaped_at.items() if silent.get(worker_id, 0.0) >= at
+        }  # fmt: skip
 
     async def _reap(self, worker_id: str) -> None:
         lost = await self._queue.reap(self._lease.partition, self._lease.token, worker_id)
         self.reaped += lost
         self._metrics.tasks_lost += lost
-        self._silent_seconds[worker_id] = 0.0
         if lost:
             log.warning("worker %s is dead; %d of its tasks are taken back", worker_id, lost)

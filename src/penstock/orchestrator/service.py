@@ -20,6 +20,7 @@ from penstock.orchestrator import balance
 from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.reaper import WorkerWatch
 from penstock.orchestrator.tenure import Tenure
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
@@ -71,12 +72,13 @@ class Orchestrator:
         self._attend_at = 0.0
         self._warned: dict[int | None, tuple[str, float]] = {}
         self._stopping = False
+        self._watch = WorkerWatch(stores.queue)
         self.recovered = asyncio.Event()
         """Set when the first partition's owner has looked at everything that was unfinished."""
 
     def start(self) -> None:
         self._metrics.levels = lambda: levels(self._stores, self.owned)
-        self._tasks = [asyncio.create_task(self._keep_share())]
+        self._tasks = [asyncio.create_task(self._keep_share()), asyncio.create_task(self._watch.run())]
 
     async def stop(self) -> None:
         """Hand everything over. What has been reported is recorded first, so that it costs nobody an attempt."""
@@ -227,6 +229,7 @@ class Orchestrator:
             known_number=self._numbers.get(lease.partition, 0),
             lease_seconds=LEASE_SECONDS,
             reconcile_seconds=RECONCILE_SECONDS,
+            watch=self._watch,
         )
 
     def _begun(self) -> None:

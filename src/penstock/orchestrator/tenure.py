@@ -12,7 +12,7 @@ from penstock.engine.commands import Commands
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.reaper import Reaper
+from penstock.orchestrator.reaper import Reaper, WorkerWatch
 from penstock.orchestrator.recovery import recover, sweep
 from penstock.sandbox import Sandbox
 from penstock.stores.base import Lease, Stores
@@ -41,10 +41,11 @@ class Tenure:
         known_number: int = 0,
         lease_seconds: float,
         reconcile_seconds: float,
+        watch: WorkerWatch,
     ) -> None:
         self._stores, self.lease, self._metrics, self._observer = stores, lease, metrics, observer
         self._on_begun, self._known_number = on_begun, known_number
-        self._lease_seconds, self._reconcile_seconds = lease_seconds, reconcile_seconds
+        self._lease_seconds, self._reconcile_seconds, self._watch = lease_seconds, reconcile_seconds, watch
         self.owner = PartitionOwner(
             stores, lease, plans, inline_max_bytes=inline_max_bytes, sandbox=sandbox, observer=self._committed
         )
@@ -121,7 +122,7 @@ class Tenure:
                 last = asked
 
     async def _reap(self) -> None:
-        await Reaper(self._stores.queue, self.lease, self._metrics).run()
+        await Reaper(self._stores.queue, self.lease, self._metrics, self._watch).run()
 
     async def _reconcile(self) -> None:
         """Accepted, but its start never reached the inbox: only possible where others write to the store too."""

@@ -87,6 +87,7 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
         worker = Worker(stores.queue, stores.blobs, handlers, settings, queues=served, metrics=metrics, sandbox=sandbox)
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
+        worker.guard_loop(settings.store)
         worker.start()
         on_ready(worker.worker_id)
         await stop.wait()

@@ -153,15 +153,18 @@ class MemoryTaskQueue:
             del self._held[key_of(task)]
             self.on_given_up(key_of(task))
         self.enqueue(back)
-        self.lose(worker_id, lambda _name: True)  # what it stopped in the middle
+        self.lose(worker_id, lambda _name: True, interrupted=True)
 
-    def lose(self, worker_id: str, mine: Callable[[str], bool]) -> int:
-        """A dead worker's tasks (of executions that are `mine`) become `TaskLost`."""
+    def lose(self, worker_id: str, mine: Callable[[str], bool], *, interrupted: bool = False) -> int:
+        """A dead worker's tasks (of executions that are `mine`) become `TaskLost`.
+
+        `interrupted`: what a worker that was told to stop has stopped in the middle.
+        """
         keys = [key for key, (holder, _) in self._held.items() if holder == worker_id and mine(key[0])]
         for key in keys:
             del self._held[key]
             self._logs.pop(key, None)
-        self._append(TaskLost(*key, worker_id) for key in keys)
+        self._append(TaskLost(*key, worker_id, interrupted) for key in keys)
         if not any(holder == worker_id for holder, _ in self._held.values()):
             self._beats.pop(worker_id, None)
         return len(keys)

@@ -65,6 +65,9 @@ class Exposition(Collector):
         yield _counter("retries", "Attempts among them that weren't the first", ("handler",), _single(it.retries))
         yield _counter("dead_letters", "Nodes that failed for good", ("handler",), _single(it.dead_letters))
         yield _total("tasks_lost", "Tasks taken back from dead workers", it.tasks_lost)
+        yield _total(
+            "loop_blocked", "Times that a handler blocked this worker's loop for over a second", it.loop_blocked
+        )
         yield _total("recovered", "Unfinished executions that a new owner has looked at", it.recovered)
         yield _total("swept", "Executions whose start got lost and was found by the sweeper; stays 0", it.swept)
         yield _total("fenced", "Times that an owner was refused because its partition had moved on", it.fenced)

@@ -77,6 +77,7 @@ class Metrics:
         self.retries: Counter[str] = Counter()
         self.dead_letters: Counter[str] = Counter()
         self.tasks_lost = 0
+        self.loop_blocked = 0
         self.recovered = 0
         self.swept = 0
         self.fenced = 0

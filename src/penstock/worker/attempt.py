@@ -44,6 +44,9 @@ REDACT, REDACT_SECONDS = "penstock.worker.attempt:run_redaction", 60.0
 SHORT_SECONDS = 0.2
 """An attempt that may only take this long gets its timer at once; for others the watcher is early enough."""
 
+LATE_SECONDS = 1.0
+"""A timer that fires so much too late has been kept from it by a blocked loop."""
+
 
 class Runners(Protocol):
     settings: Settings
@@ -100,8 +103,15 @@ class Attempt:
         """Stop it when its time is up. Only what runs long, or may only run shortly, gets a timer."""
         if self._timer is not None:
             self._timer.cancel()
-        left = self.began + self.task.timeout_seconds - self._loop.time()
-        self._timer = self._loop.call_later(max(0.0, left), self.stop, "timeout")
+        due = max(self._loop.time(), self.began + self.task.timeout_seconds)
+        self._timer = self._loop.call_at(due, self._time_is_up, due)
+
+    def _time_is_up(self, due: float) -> None:
+        late_seconds = self._loop.time() - due
+        if late_seconds > LATE_SECONDS:  # another handler has blocked the loop: this one couldn't go on meanwhile
+            self._timer = self._loop.call_later(late_seconds, self.stop, "timeout")
+        else:
+            self.stop("timeout")
 
     def end(self) -> None:
         if self._timer is not None:

@@ -14,7 +14,7 @@ import os
 import secrets as random_tokens
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,10 @@ from penstock.stores.task_queue import Key, key_of
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.traces import active_tracer
 from penstock.worker.attempt import Attempt, run_attempt, run_traced, stopped_event
+from penstock.worker.heartbeats import Heartbeats, heartbeats_for
 from penstock.worker.live_logs import LiveLogs
 from penstock.worker.logs import capture_logging
+from penstock.worker.loop_watch import LoopWatch
 from penstock.worker.outcome import outcome_name
 from penstock.worker.processes import ProcessRunner
 from penstock.worker.registry import Registry
@@ -95,6 +97,13 @@ class Worker:
         self.attempts = 0
         self.started_at: float | None = None
         self._live_logs = LiveLogs(queue, self._running)
+        self._heartbeats: Heartbeats | None = None
+        self._watch_loop = False
+
+    def guard_loop(self, store: str) -> None:
+        """Before `start`: log what blocks the loop, and live on meanwhile if heartbeats are what says so in `store`."""
+        self._watch_loop = True
+        self._heartbeats = heartbeats_for(self.settings, store, self.worker_id, self.registry, HEARTBEAT_SECONDS)
 
     def serve(self, queues: Iterable[str]) -> None:
         """Take tasks of these queues too, from now on."""
@@ -123,6 +132,25 @@ class Worker:
             self._fetch(), self._report(), self._watch(), self._heartbeat(), self._live_logs.keep_sharing(),
         )  # fmt: skip
         self._services = [asyncio.create_task(service) for service in services]
+        self._services += [asyncio.create_task(service) for service in self._guards()]
+
+    def _guards(self) -> Iterator[Coroutine[Any, Any, None]]:
+        if not self._watch_loop:
+            return
+        beats = self._heartbeats
+        on_look = (beats.say_here,) if beats is not None else ()
+        yield LoopWatch(self.worker_id, self._running.values, self._metrics, *on_look).run()
+        if beats is not None:
+            yield beats.run(self._longest_seconds)
+
+    def _longest_seconds(self) -> float:
+        """How long the attempts that run now may still take."""
+        now = asyncio.get_running_loop().time()
+        left = [
+            attempt.task.timeout_seconds - max(0.0, now - attempt.began)  # one that waits for a thread has all its time
+            for attempt in self._running.values()
+        ]
+        return max(0.0, *left) if left else 0.0
 
     async def stop(self, grace_seconds: float | None = None) -> None:
         """Fetch no more, let what runs finish within the grace period, hand back the rest."""
@@ -137,6 +165,8 @@ class Worker:
         for task in [reporter, *others, *self._slots]:
             task.cancel()
         await asyncio.wait([fetcher, reporter, *others, *self._slots], timeout=2 * ABANDON_SECONDS)
+        if self._heartbeats is not None:
+            await self._heartbeats.close()  # a heartbeat of a worker that has left would bring it back
         await self._queue.report(self.worker_id, self._reporting + self._outbox)
         await self._queue.leave(self.worker_id, unstarted)
         await self._close()
@@ -238,6 +268,8 @@ class Worker:
         key = key_of(task)
         attempt = Attempt(task, key, slot, loop, self.settings.log_max_bytes, self._clock, self._give_time)
         self._running[key] = attempt
+        if self._heartbeats is not None:
+            self._heartbeats.expect(task.timeout_seconds)
         if self._wake_watcher is not None:
             _wake(self._wake_watcher)
             self._wake_watcher = None

@@ -39,6 +39,15 @@ Held = tuple[ShownTask, float]
 _task = msgspec.msgpack.Decoder(ShownTask)
 
 
+async def keep_alive(server: Server, worker_id: str) -> None:
+    """A heartbeat for a worker that can't send one: it serves what it said last."""
+    data = await server.fleet.ask("HGET", keys.WORKERS, worker_id)
+    now = server.now()
+    said = msgspec.json.decode(data) if data else {"queues": [], "running": 0, "since": now}
+    about = msgspec.json.encode({**said, "at": now})
+    await script("beat").run(server.fleet, keys.BEATS, worker_id, about)
+
+
 async def worker_details(server: Server, partitions: int, most_tasks: int) -> list[dict[str, Any]]:
     beats, about = await server.fleet.pipeline([("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)])
     counts = {name.decode(): int(count) for name, count in zip(beats[::2], beats[1::2], strict=True)}

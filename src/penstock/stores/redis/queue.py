@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from penstock.engine.commands import Stop, Task
-from penstock.engine.events import AnyEvent, TaskError, TaskEvent, TaskFailed, TaskLost
+from penstock.engine.events import TaskError, TaskEvent, TaskFailed, TaskLost
 from penstock.errors import StoreError
 from penstock.stores import codec
 from penstock.stores.redis import keys
@@ -243,7 +243,7 @@ class RedisTaskQueue:
                 await self._run("list", partition, "back", worker_id, *mine)
             for first in range(0, len(others), 3 * PORTION):
                 some = others[first : first + 3 * PORTION]  # what it stopped in the middle
-                await self._run("report", partition, "", worker_id, "over", *_lost(some, worker_id))
+                await self._run("report", partition, "", worker_id, "over", *_lost(some, worker_id, interrupted=True))
             await self._run("list", partition, "forget", worker_id)
         await self._forget(worker_id)
         waker = self._wakers.pop(worker_id, None)
@@ -294,16 +294,11 @@ async def _all(calls: Iterable[Any]) -> list[Any]:
     return results
 
 
-def _lost(found: Sequence[bytes], worker_id: str) -> list[Any]:
+def _lost(found: Sequence[bytes], worker_id: str, *, interrupted: bool = False) -> list[Any]:
     items: list[Any] = []
     for stream, entry_id, data in zip(found[::3], found[1::3], found[2::3], strict=True):
-        items += (stream, entry_id, codec.encode(_about(data, worker_id)))
+        items += (stream, entry_id, codec.encode(TaskLost(*_key(data), worker_id, interrupted)))
     return items
-
-
-def _about(data: bytes, worker_id: str) -> AnyEvent:
-    it = _key(data)
-    return TaskLost(*it, worker_id)
 
 
 def _key(data: bytes) -> Key:

@@ -1,0 +1,197 @@
+"""Keeps a process beside a worker that sends its heartbeats while the worker's loop can't: `heartbeat_process`.
+
+The loop sends them too, all the time, so a process that can't be started or has died leaves the worker as it would be
+without one. It is started again, and both are logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import CodeType
+from typing import Any
+
+from penstock.config import Settings
+from penstock.worker import heartbeat_process
+from penstock.worker.registry import Handler
+
+log = logging.getLogger("penstock.worker")
+
+TELL_SECONDS = 1.0
+"""How often the loop says that it runs."""
+MARGIN_SECONDS = 10.0
+"""A worker may be silent for so much longer than its tasks may run: the owner's backstop comes as late."""
+SLACK_SECONDS = 10.0
+"""A promise is made for so much longer than it need be: not every task that begins has to make a new one."""
+RESTART_SECONDS = 5.0
+END_SECONDS = 1.0
+SHARED = ("redis", "rediss", "unix")
+
+
+def heartbeats_for(
+    settings: Settings, store: str, worker_id: str, handlers: Iterable[Handler], heartbeat_seconds: float
+) -> Heartbeats | None:
+    """None for a store that lives in the worker's own process: who blocks the loop there blocks the reaper too.
+
+    None on Windows too, where nobody can wait for a pipe and for the time at once: there the loop has to do it alone.
+    """
+    scheme = store.partition("://")[0].partition("+")[0]
+    if scheme not in SHARED or sys.platform == "win32":
+        return None
+    order = {
+        "store": store,
+        "worker_id": worker_id,
+        "heartbeat_seconds": heartbeat_seconds,
+        "handlers": [place for handler in handlers for place in _places(handler)],
+        "logging": {"log_level": settings.log_level, "log_format": settings.log_format},
+    }
+    return Heartbeats(order)
+
+
+class Heartbeats:
+    def __init__(self, order: dict[str, Any]) -> None:
+        self._order = order
+        self._process: subprocess.Popen[bytes] | None = None
+        self._starting: asyncio.Future[None] | None = None
+        self._pipe: int | None = None
+        self._dumps: int | None = None
+        self._promised_until = 0.0
+        self._lock = threading.Lock()
+        """Nobody may write to a pipe that is being closed: its number may be another file's by then."""
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process is not None else None
+
+    async def run(self, longest_seconds: Callable[[], float]) -> None:
+        """`longest_seconds` answers how long the tasks that run now may still take."""
+        while True:
+            if self._process is None or self._process.poll() is not None:
+                await self._restart()
+            self._promise(longest_seconds())
+            await asyncio.sleep(TELL_SECONDS)
+
+    def expect(self, seconds: float) -> None:
+        """A handler is about to be called that may block the loop for so long."""
+        if time.monotonic() + seconds > self._promised_until:
+            self._promise(seconds)
+
+    def say_here(self) -> None:
+        """The interpreter runs. Called from any thread."""
+        self._write(b"here\n")
+
+    def _promise(self, seconds: float) -> None:
+        self._promised_until = time.monotonic() + seconds + SLACK_SECONDS
+        self._write(b"loop %.1f\n" % (seconds + SLACK_SECONDS + MARGIN_SECONDS))
+
+    def _write(self, line: bytes) -> None:
+        """Whole or not at all, since it is short. A process that doesn't read misses it; one that died is noticed."""
+        with self._lock:
+            if self._pipe is not None:
+                with suppress(BlockingIOError, BrokenPipeError):
+                    os.write(self._pipe, line)
+
+    async def _restart(self) -> None:
+        worker_id = self._order["worker_id"]
+        if self._process is not None:
+            log.warning("the process beside the worker %s ended with %s; it is started again",
+                        worker_id, self._process.returncode)  # fmt: skip
+            self._forget()
+            await asyncio.sleep(RESTART_SECONDS)
+        try:
+            self._starting = asyncio.ensure_future(asyncio.to_thread(self._start))
+            await asyncio.shield(self._starting)
+        except OSError as error:
+            log.warning("the process beside the worker %s can't be started (%s): it sends its heartbeats alone, and is "
+                        "taken for dead if its loop is blocked", worker_id, error)  # fmt: skip
+            await asyncio.sleep(RESTART_SECONDS)
+
+    def _start(self) -> None:
+        dumps, self._dumps = os.pipe()
+        try:
+            os.set_blocking(self._dumps, False)  # a full pipe must not hold whoever writes its stacks there
+            # -P: modules beside the script must not stand in for the standard library's
+            command = [sys.executable, "-P", heartbeat_process.__file__, str(os.getpid())]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+            process = subprocess.Popen(  # noqa: S603 -- ourselves
+                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment, pass_fds=(dumps,),
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError:
+            os.close(self._dumps)
+            self._dumps = None
+            raise
+        finally:
+            os.close(dumps)
+        assert process.stdin is not None  # noqa: S101 -- for the type checker
+        can_dump = _register_dump(self._dumps)
+        patience = max(0.0, self._promised_until - time.monotonic()) + MARGIN_SECONDS
+        order = {**self._order, "dumps": dumps if can_dump else None, "patience_seconds": patience}
+        with suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(order).encode() + b"\n")
+            process.stdin.flush()
+        os.set_blocking(process.stdin.fileno(), False)
+        self._process, self._pipe = process, process.stdin.fileno()
+
+    def _forget(self) -> None:
+        if self._process is not None and self._process.stdin is not None:
+            with self._lock, suppress(OSError):
+                self._pipe = None
+                self._process.stdin.close()
+        if self._dumps is not None:
+            faulthandler.unregister(heartbeat_process.DUMP_SIGNAL)
+            os.close(self._dumps)
+            self._dumps = None
+
+    async def close(self) -> None:
+        """Returns when it has ended: no heartbeat comes after that."""
+        if self._starting is not None:
+            await asyncio.wait((self._starting,))
+        process = self._process
+        self._forget()
+        self._process = None
+        if process is not None:
+            await asyncio.to_thread(_end, process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _register_dump(descriptor: int) -> bool:
+    """Whether this process writes its stacks there at the signal; not if the signal means something else here."""
+    if signal.getsignal(heartbeat_process.DUMP_SIGNAL) not in (signal.SIG_DFL, signal.SIG_IGN):
+        return False
+    faulthandler.register(heartbeat_process.DUMP_SIGNAL, file=descriptor, all_threads=True, chain=False)
+    return True
+
+
+def _places(handler: Handler) -> list[tuple[str, str, int, int]]:
+    """Where the handler's code is: its name, the file, the first and the last line."""
+    code = code_of(handler.function)
+    if code is None or handler.runs_in == "process":
+        return []
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    return [(handler.name, code.co_filename, code.co_firstlineno, max(lines, default=code.co_firstlineno))]
+
+
+def code_of(function: Any) -> CodeType | None:
+    """Of a function, of what a decorator or `functools.partial` wraps, or of an object that can be called."""
+    while (inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None)) is not None:
+        function = inner
+    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+    return code if isinstance(code, CodeType) else None

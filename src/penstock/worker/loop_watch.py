@@ -1,0 +1,114 @@
+"""Notices a handler that blocks the worker's loop, and says which one: a thread that looks at the loop from outside.
+
+While one async handler computes, sleeps or waits without `await`, no other runs, and nothing is fetched or reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from types import FrameType
+from typing import Any
+
+from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.scope import current_scope
+from penstock.worker import attempt as attempt_module
+from penstock.worker.attempt import Attempt
+
+log = logging.getLogger("penstock.worker")
+
+LOOK_SECONDS = 0.25
+BLOCKED_SECONDS = 1.0
+"""A loop that hasn't turned for so long is blocked."""
+
+
+def _nothing() -> None:
+    pass
+
+
+class LoopWatch:
+    """`on_look` is called from its thread every `LOOK_SECONDS`, whatever the loop does."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        attempts: Callable[[], Iterable[Attempt]],
+        metrics: Metrics | None = None,
+        on_look: Callable[[], None] = _nothing,
+    ) -> None:
+        self._worker_id, self._attempts, self._metrics, self._on_look = worker_id, attempts, metrics, on_look
+        self._stopped = threading.Event()
+        self._turned_at = 0.0
+        self._is_blocked = False
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        self._turned_at = time.monotonic()
+        loop, thread_id = asyncio.get_running_loop(), threading.get_ident()
+        watcher = threading.Thread(target=self._look_on, args=(loop, thread_id), name="penstock-watch", daemon=True)
+        watcher.start()
+        try:
+            while True:
+                self._turned_at = time.monotonic()
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            self._stopped.set()
+
+    def _look_on(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
+        before = time.monotonic()
+        while not self._stopped.wait(LOOK_SECONDS):
+            now = time.monotonic()
+            # who couldn't look either knows nothing of the loop: the process was stopped, or Python's lock was held
+            was_away = now - before > BLOCKED_SECONDS
+            before = now
+            self._on_look()
+            if not was_away:
+                self._look(now, loop, thread_id)
+
+    def _look(self, now: float, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
+        blocked_seconds = now - self._turned_at
+        if blocked_seconds < BLOCKED_SECONDS:
+            self._is_blocked = False
+        elif not self._is_blocked:
+            self._is_blocked = True
+            if self._metrics is not None:
+                self._metrics.loop_blocked += 1
+            self._report(blocked_seconds, loop, thread_id)
+
+    def _report(self, seconds: float, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
+        attempt = self._culprit(asyncio.current_task(loop))
+        if attempt is None:
+            who = "a task that is no handler's own"
+        else:
+            task = attempt.task
+            who = f"the handler {task.handler} (node {task.node} of {task.execution_id})"
+        frame = sys._current_frames().get(thread_id)  # noqa: SLF001 -- the way to see another thread's stack
+        stack = _stack(frame) if frame is not None else ""
+        log.warning(
+            "%s has blocked the loop of the worker %s for %.1f s, and all its other async handlers wait; it should "
+            "await what it waits for, or be a plain function (def, not async def), which runs in a thread",
+            who, self._worker_id, seconds, extra={"stack": stack.rstrip()},
+        )  # fmt: skip
+
+    def _culprit(self, running: asyncio.Task[Any] | None) -> Attempt | None:
+        """Whose task the loop is in: a slot's own, or one that its handler has started."""
+        if running is None:
+            return None
+        for attempt in list(self._attempts()):
+            if attempt.slot is running:
+                return attempt
+        context = running.get_context() if hasattr(running, "get_context") else {}  # Python 3.11 doesn't tell
+        scope = context.get(current_scope)
+        return scope if isinstance(scope, Attempt) else None
+
+
+def _stack(frame: FrameType) -> str:
+    """From the handler's call on; how the loop got there says nothing about the handler."""
+    frames = traceback.extract_stack(frame)
+    ours = [number for number, each in enumerate(frames) if each.filename == attempt_module.__file__]
+    return "".join(traceback.format_list(frames[ours[-1] + 1 :] if ours else frames))

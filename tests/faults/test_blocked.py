@@ -1,0 +1,136 @@
+"""Handlers that keep their worker from saying that it lives: a blocked loop, a held lock of Python's (G2, G5).
+
+In `make test` the time after which a worker counts as dead is shorter; in `make faults` everything is as it is shipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from penstock.orchestrator.reaper import DEAD_SECONDS
+from tests.acceptance import works
+from tests.acceptance.plant import Client, Plant, Role, plant
+from tests.acceptance.plant_judge import judge
+from tests.faults.launching import launch
+from tests.faults.table import Fault
+from tests.waiting import until
+
+SHORT_SECONDS = 7
+"""After which a worker counts as dead in `make test`."""
+LONGER = 1.5
+"""So much longer than that the loop is blocked, or the lock is held."""
+ORCHESTRATOR = {
+    "penstock.orchestrator.reaper.DEAD_SECONDS": float(SHORT_SECONDS),
+    "penstock.orchestrator.reaper.LOOK_SECONDS": 0.5,
+}
+WORKER = {"penstock.worker.runtime.HEARTBEAT_SECONDS": 1.0}
+IMPATIENT = {
+    **WORKER, "penstock.worker.heartbeats.MARGIN_SECONDS": 1.0, "penstock.worker.heartbeats.SLACK_SECONDS": 1.0,
+}  # fmt: skip
+"""A worker that is taken for stuck soon after its tasks' time is up."""
+ONCE = {**works.STEADY, "max_attempts": 1}
+NEIGHBOURS = 7
+
+
+def _constants(fault: Fault, constants: dict[str, float]) -> dict[str, Any]:
+    return {} if fault.is_full else {"constants": constants}
+
+
+async def _until_begun(it: Plant, *ids: str) -> None:
+    def have_begun() -> bool:
+        begun = {call.execution_id for call in it.calls() if call.event == "begun"}
+        return begun.issuperset(ids)
+
+    await until(have_begun, "they begin", seconds=60)
+
+
+async def _crowd(it: Plant, client: Client, queue: str, culprit: dict[str, Any]) -> str:
+    """Neighbours that may be tried once, in the hands of a worker, and then the one that they have to fear."""
+    waiting = works.single(f"{queue}-neighbour", "work_pause", queue=queue, retry=ONCE, config={"until": "go"})
+    await _until_begun(it, *await client.submit(waiting, NEIGHBOURS))
+    (execution_id,) = await client.submit(culprit)
+    await _until_begun(it, execution_id)
+    return execution_id
+
+
+def _seconds(it: Plant, execution_id: str) -> float:
+    """From the beginning to the end of its only call."""
+    begun, done = (call.at for call in it.calls() if call.execution_id == execution_id)
+    return done - begun
+
+
+async def _get_stuck(it: Plant, client: Client, worker: Role) -> None:
+    """One that blocks its worker's loop for ever: its node survives, though it may be tried only once."""
+    document = works.single(
+        "stuck", "work_block", queue="stuck", retry=ONCE, timeout_seconds=1, config={"seconds": 3600}
+    )  # fmt: skip
+    (execution_id,) = await client.submit(document)
+    await _until_begun(it, execution_id)
+    it.start("worker", "--queues", "stuck")
+    await client.until_ended(execution_id, seconds=90)
+    assert "longer than any of its tasks may run" in worker.said()
+    worker.kill()
+
+
+async def _outlast(it: Plant, client: Client, documents: list[dict[str, Any]], workers: list[Role]) -> list[str]:
+    culprits = await asyncio.gather(
+        _crowd(it, client, "blocked", documents[0]), _crowd(it, client, "held", documents[1])
+    )
+    it.start("worker", "--queues", "blocked,held")  # whatever is lost, this one gets
+    await until(lambda: "work_block" in workers[0].said(), "the log names it while it blocks")
+    await until(lambda: "work_hold" in workers[1].said(), "the log names it while it holds the lock")
+    await client.until_ended(*culprits)
+    it.release("go")
+    return list(culprits)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.fault("blocked", "an async handler blocks the loop, a thread holds Python's lock, for longer than 15 s")
+def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names_the_handler(fault: Fault) -> None:
+    limit = fault.size(short=SHORT_SECONDS, full=int(DEAD_SECONDS))
+    config = {"seconds": int(limit * LONGER)}
+    blocking = works.single("blocking", "work_block", queue="blocked", retry=ONCE, config=config)
+    holding = works.single(
+        "holding", "work_hold", queue="held", retry=ONCE, config={**config, "pattern": fault.is_full}
+    )
+
+    async def main(it: Plant, workers: list[Role]) -> tuple[dict[str, Any], list[str]]:
+        async with it.client() as client:
+            culprits, _ = await asyncio.gather(
+                _outlast(it, client, [blocking, holding], workers), _get_stuck(it, client, workers[2])
+            )
+            await client.until_ended()
+            counts = await it.one("orchestrator").metrics()
+            assert counts["tasks_lost_total"] == 1, "of the worker that is stuck"
+            assert (await workers[0].metrics())["loop_blocked_total"] == 1
+            return client.accepted, culprits
+
+    with plant() as it:
+        roles = [launch(it, "orchestrator", _constants(fault, ORCHESTRATOR))]
+        for queue, constants in (("blocked", WORKER), ("held", WORKER), ("stuck", IMPATIENT)):
+            roles.append(launch(it, "worker", _constants(fault, constants), "--queues", queue))
+        for role in roles:
+            role.ready()
+        accepted, culprits = asyncio.run(main(it, roles[1:]))
+        verdict = judge(it, accepted).assert_kept()
+        assert verdict.states() == {"COMPLETED": 2 * (NEIGHBOURS + 1) + 1}
+        lost = [name for name, stored in verdict.executions.items() if stored.runs["a"].attempt > 1]
+        assert [accepted[name]["name"] for name in lost] == ["stuck"]
+        runs = Counter(call.execution_id for call in it.calls() if call.event == "begun")
+        assert {count for name, count in runs.items() if name not in lost} == {1}
+        seconds = [_seconds(it, execution_id) for execution_id in culprits]
+        assert min(seconds) > limit, "the worker wasn't silent for long enough"
+        for role, function in zip(roles[1:3], ("block", "hold"), strict=True):
+            assert f"in {function}" in role.said(), "its stack isn't there"
+        fault.shows(
+            blocked_seconds=seconds[0], held_seconds=seconds[1], limit_seconds=limit, lost=0,
+            neighbours_completed=2 * NEIGHBOURS,
+        )  # fmt: skip
+        fault.shows_also(
+            "blocked", "an async handler blocks the loop for longer than any task of its worker may run",
+            lost=len(lost), completed=1,
+        )  # fmt: skip
