@@ -204,6 +204,7 @@ class Settings:
     output_max_bytes: int = _setting(64 * MIB, _size)
     inline_max_bytes: int = _setting(256 * KIB, _size)
     log_max_bytes: int = _setting(64 * KIB, _size)
+    no_handler_seconds: float = _setting(300.0, _number("seconds"))
     shutdown_grace_seconds: float = _setting(10.0, _number("seconds"))
     document_max_bytes: int = _setting(10 * MIB, _size)
     document_max_nodes: int = _setting(100_000, _whole(1))

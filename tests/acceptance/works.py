@@ -120,6 +120,19 @@ def poison(_config: Any, ctx: penstock.Context) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+if "PENSTOCK_NEW_WORKS" in os.environ:  # a later deployment of the same module
+
+    @penstock.handler("work_new")
+    async def new(_config: Any, ctx: penstock.Context) -> int:
+        write("begun", ctx)
+        return ctx.attempt
+
+    @penstock.handler("work_moved", queue=os.environ.get("PENSTOCK_MOVED_QUEUE"))
+    async def moved(_config: Any, ctx: penstock.Context) -> int:
+        write("begun", ctx)
+        return ctx.attempt
+
+
 def node(name: str, parents: Iterable[str] = (), handler: str = "work_note", **fields: Any) -> dict[str, Any]:
     return {"id": name, "handler": handler, "dependencies": list(parents), "retry": STEADY, **fields}
 

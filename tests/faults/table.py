@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 FAMILIES = (
     "processes", "failpoints", "zombies", "replies", "messages", "fan-in", "Redis", "PostgreSQL", "SQLite", "time",
-    "poison", "reaping", "cancel, pause", "size", "documents", "templates", "soak", "security",
+    "poison", "reaping", "cancel, pause", "size", "documents", "templates", "deployment", "soak", "security",
 )  # fmt: skip
 BEGIN, END = "<!-- the table -->", "<!-- the end of the table -->"
 """What `make faults` writes is between these lines of the page."""

@@ -57,6 +57,8 @@ class PlanNode(msgspec.Struct, gc=False):
     """The config as JSON when nothing in it has to be looked up."""
     needs: frozenset[str]
     """Nodes whose outputs starting this one takes, beside those of its parents."""
+    names_queue: bool = False
+    """The document says which queue; else workers do, and may have said something else since this was compiled."""
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -202,6 +204,7 @@ class _Compiler:
             queue_timeout_seconds=node.queue_timeout_seconds, optional=node.optional,
             fails_with_dependency=node.on_dependency_failure == "fail", is_data=is_data,
             fixed_config=None if config.slots else msgspec.json.encode(node.config), needs=needs,
+            names_queue=node.queue is not None,
         )  # fmt: skip
 
     def _condition(self, node: Node) -> Condition | None:

@@ -68,6 +68,7 @@ class Engine:
             observer=self._committed,
             on_new_owner=self._look_again,
             metrics=self.metrics,
+            no_handler_seconds=self.settings.no_handler_seconds,
         )
         try:
             await tell_handlers(self.stores.cold, self._defaults())

@@ -15,6 +15,7 @@ from penstock.errors import StoreUnavailable
 from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import Loader
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.routing import Routing
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, Stores
 
@@ -53,12 +54,20 @@ class Wreck(NamedTuple):
 
 
 class PartitionOwner:
-    def __init__(
-        self, stores: Stores, lease: Lease, plans: Plans, *, inline_max_bytes: int, observer: Observer | None = None
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        stores: Stores,
+        lease: Lease,
+        plans: Plans,
+        *,
+        inline_max_bytes: int,
+        observer: Observer | None = None,
+        routing: Routing | None = None,
     ) -> None:
         self._hot, self._blobs = stores.hot, stores.blobs
         self.lease, self._observer = lease, observer
         self._inline_max_bytes = inline_max_bytes
+        self._routing = routing or Routing(stores.queue)
         self._loader = Loader(stores, plans)
         self._position = lease.position
         self._cache: dict[str, Execution] = {}
@@ -268,6 +277,7 @@ class PartitionOwner:
         self._postponed = []
         self._batch.clear()
         self._weight = 0
+        self._route(changes)
         await self._spill(changes)
         await self._committer.settle()
         if len(changes) > 1:
@@ -292,6 +302,15 @@ class PartitionOwner:
                 self._continue.add(name)
         if self._observer is not None:
             self._observer(changes, ended)
+
+    def _route(self, changes: Iterable[Commands]) -> None:
+        """To the queues that live workers serve now: a plan may be older than they are."""
+        queues = self._routing.queues
+        for commands in changes:
+            for task in commands.tasks:
+                queue = queues.get(task.handler)
+                if queue is not None and queue != task.queue and not task.names_queue:
+                    task.queue = queue
 
     async def _spill(self, changes: Iterable[Commands]) -> None:
         """Large configs travel as blobs, and so do inputs that are large together."""

@@ -19,6 +19,7 @@ from penstock.orchestrator import balance
 from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.routing import Routing
 from penstock.orchestrator.tenure import Tenure
 from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
@@ -28,6 +29,7 @@ log = logging.getLogger("penstock.orchestrator")
 LEASE_SECONDS = 5.0
 RETRY_SECONDS = 0.2
 RECONCILE_SECONDS = 10.0
+NO_HANDLER_SECONDS = 300.0
 WARN_SECONDS = 30.0
 DRAIN_SECONDS = 3.0
 DRAIN_STEP_SECONDS = 0.002
@@ -49,9 +51,11 @@ class Orchestrator:
         on_new_owner: Callable[[], None] | None = None,
         name: str = "",
         metrics: Metrics | None = None,
+        no_handler_seconds: float = NO_HANDLER_SECONDS,
     ) -> None:
         self._stores, self._plans, self._observer, self._on_new_owner = stores, plans, observer, on_new_owner
-        self._inline_max_bytes = inline_max_bytes
+        self._inline_max_bytes, self._no_handler_seconds = inline_max_bytes, no_handler_seconds
+        self.routing = Routing(stores.queue)
         self._metrics = metrics or Metrics()
         self._meter = Meter(metrics, stores.hot.now) if metrics is not None else None
         self.name = name or f"orchestrator-{os.getpid()}-{secrets.token_hex(3)}"
@@ -72,7 +76,8 @@ class Orchestrator:
 
     def start(self) -> None:
         self._metrics.levels = lambda: levels(self._stores, self.owned)
-        self._tasks = [asyncio.create_task(self._keep_share())]
+        self._plans.live = self.routing.defaults
+        self._tasks = [asyncio.create_task(self._keep_share()), asyncio.create_task(self.routing.run())]
 
     async def stop(self) -> None:
         """Hand everything over. What has been reported is recorded first, so that it costs nobody an attempt."""
@@ -221,6 +226,8 @@ class Orchestrator:
             known_number=self._numbers.get(lease.partition, 0),
             lease_seconds=LEASE_SECONDS,
             reconcile_seconds=RECONCILE_SECONDS,
+            routing=self.routing,
+            no_handler_seconds=self._no_handler_seconds,
         )
 
     def _begun(self) -> None:

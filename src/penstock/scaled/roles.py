@@ -46,7 +46,10 @@ async def run_orchestrator(
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         plans = Plans(stores.cold, handlers_of(settings, registry))
-        orchestrator = Orchestrator(stores, plans, inline_max_bytes=settings.inline_max_bytes, metrics=metrics)
+        orchestrator = Orchestrator(
+            stores, plans, inline_max_bytes=settings.inline_max_bytes, metrics=metrics,
+            no_handler_seconds=settings.no_handler_seconds,
+        )  # fmt: skip
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         orchestrator.start()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from penstock.definition.model import HandlerDefaults
 from penstock.errors import StoreError
+from penstock.stores.base import Offer
 from penstock.stores.redis import keys
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
@@ -37,6 +40,37 @@ class ShownTask(msgspec.Struct, array_like=True):
 Held = tuple[ShownTask, float]
 """And for how many seconds its worker has had it."""
 _task = msgspec.msgpack.Decoder(ShownTask)
+
+
+class _About(msgspec.Struct):
+    """What a worker says of itself; the rest of it is only shown."""
+
+    queues: list[str]
+    at: float
+    handlers: dict[str, HandlerDefaults] | None = None
+    since: float | None = None
+
+
+_about = msgspec.json.Decoder(_About)
+
+
+def about_worker(
+    queues: Collection[str], handlers: Mapping[str, HandlerDefaults] | None, **more: Any
+) -> dict[str, Any]:
+    return {"queues": sorted(queues), "handlers": handlers, **more}
+
+
+async def worker_offers(server: Server) -> list[Offer]:
+    beats, about = await server.fleet.pipeline([("HKEYS", keys.BEATS), ("HGETALL", keys.WORKERS)])
+    now, offers = server.now(), []
+    for name, data in zip(about[::2], about[1::2], strict=True):
+        if name not in beats:
+            continue
+        with suppress(msgspec.DecodeError):  # of a version that says it otherwise
+            it = _about.decode(data)
+            silent = max(0.0, now - it.at)
+            offers.append(Offer(name.decode(), set(it.queues), it.handlers, it.since or 0.0, silent))
+    return offers
 
 
 async def worker_details(server: Server, partitions: int, most_tasks: int) -> list[dict[str, Any]]:
