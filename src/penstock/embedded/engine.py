@@ -142,7 +142,8 @@ class Engine:
     async def _result(self, found: Ended) -> Result:
         executions = self.service.executions
         outputs, plan = await executions.outputs(found.outputs), await executions.plan(found.record)
-        return Result(found.record, found.runs, outputs, plan)
+        waits = await executions.waiting.of_nodes(found.record, found.runs, plan)
+        return Result(found.record, found.runs, outputs, plan, waits)
 
     async def events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
         async for lines in self.service.feed.execution(execution_id):

@@ -66,13 +66,16 @@ class BacklogWatch:
         limit = self._no_handler_seconds
         gives_up = why == NO_HANDLER and untaken_seconds >= limit
         routes = self._routing.queues
+        failed = 0
         may_move = backlog.handler is None or routes.get(backlog.handler, backlog.queue) != backlog.queue
 
         def decide(waiting: WaitingTask) -> TaskEvent | None:
+            nonlocal failed
             task = waiting.task
             if not task.names_queue and routes.get(task.handler, backlog.queue) != backlog.queue:
                 return TaskReturned(*key_of(task), waiting.place)
             if gives_up and waiting.waiting_seconds >= limit:
+                failed += 1
                 text = f"{explain(why, backlog.queue, task.handler)} (waited {limit:g} s)"
                 return TaskFailed(*key_of(task), "", 0.0, TaskError(NO_HANDLER, text), retryable=False)
             return None
@@ -81,7 +84,13 @@ class BacklogWatch:
         if may_move or gives_up:
             recalled = await self._queue.recall(self._lease.partition, self._lease.token, backlog, decide)
             self.recalled += recalled
-            if recalled:
-                log.warning("%d tasks in the queue %r, which nobody took, are taken back", recalled, backlog.queue)
+            if failed:
+                log.warning("%d tasks fail: %s", failed, explain(why, backlog.queue, backlog.handler or ""))
+            if recalled > failed:
+                log.warning(
+                    "%d tasks that nobody took from the queue %r go where live workers serve their handlers now",
+                    recalled - failed,
+                    backlog.queue,
+                )
         if recalled < backlog.waiting:
             self._routing.warn(backlog.queue, backlog.handler, backlog.waiting - recalled)

@@ -62,14 +62,18 @@ def about_worker(
 
 async def worker_offers(server: Server) -> list[Offer]:
     beats, about = await server.fleet.pipeline([("HKEYS", keys.BEATS), ("HGETALL", keys.WORKERS)])
-    now, offers = server.now(), []
-    for name, data in zip(about[::2], about[1::2], strict=True):
-        if name not in beats:
-            continue
+    said = dict(zip(about[::2], about[1::2], strict=True))
+    return offers_of({name.decode(): said[name] for name in beats if name in said}, server.now())
+
+
+def offers_of(said: Mapping[str, bytes | str], now: float) -> list[Offer]:
+    """From what workers wrote about themselves, by name."""
+    offers: list[Offer] = []
+    for name, data in said.items():
         with suppress(msgspec.DecodeError):  # of a version that says it otherwise
             it = _about.decode(data)
             silent = max(0.0, now - it.at)
-            offers.append(Offer(name.decode(), set(it.queues), it.handlers, it.since or 0.0, silent))
+            offers.append(Offer(name, set(it.queues), it.handlers, it.since or 0.0, silent))
     return offers
 
 
@@ -82,10 +86,17 @@ async def worker_details(server: Server, partitions: int, most_tasks: int) -> li
         if worker_id in counts:
             tasks = sorted(held.get(worker_id, ()), key=lambda each: each[1], reverse=True)
             shown.append(
-                {"worker_id": worker_id, "queues": it["queues"], "running": it["running"],
-                 "heartbeats": counts[worker_id], "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3)),
-                 "started_at": it.get("since"), "tasks": tasks[:most_tasks]}
-            )  # fmt: skip
+                {
+                    "worker_id": worker_id,
+                    "queues": it["queues"],
+                    "handlers": it.get("handlers"),
+                    "running": it["running"],
+                    "heartbeats": counts[worker_id],
+                    "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3)),
+                    "started_at": it.get("since"),
+                    "tasks": tasks[:most_tasks],
+                }
+            )
     return sorted(shown, key=lambda worker: str(worker["worker_id"]))
 
 
