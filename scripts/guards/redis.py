@@ -62,12 +62,82 @@ GUARDS = [
     ),
     Guard(
         "tasks of a paused execution are set aside", "stores/redis/lua/fetch.lua",
-        "if not (some_held and set_aside(key, stream, entry)) then", "if true then",
+        "if not (some_held and set_aside(key, stream, entry)) and", "if",
         "tests/contract/test_task_queue.py -k redis",
     ),
     Guard(
+        "a worker gets no task of a handler that it doesn't have", "stores/redis/lua/fetch.lua",
+        " and not (has and divert(key, stream, entry)) then", " then",
+        'tests/contract/test_handlers.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "a worker gets the tasks of the handlers that it has", "stores/redis/lua/fetch.lua",
+        "if not fine or has[handler] then", "if not fine then",
+        'tests/contract/test_handlers.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "a task whose handler can't be read is not passed over", "stores/redis/lua/fetch.lua",
+        "if not fine or has[handler] then", "if has[handler] then",
+        "tests/redis/test_passing.py",
+    ),
+    Guard(
+        "what was passed over goes by priority", "stores/redis/lua/fetch.lua",
+        "if a[1] ~= b[1] then", "if false then",
+        'tests/contract/test_handlers.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "nobody is woken when nothing was passed over", "stores/redis/lua/fetch.lua",
+        "if diverted > 0 then", "if true then",
+        "tests/redis/test_passing.py",
+    ),
+    Guard(
+        "a task that was passed over is found after a pause", "stores/redis/lua/commit.lua",
+        " or string.find(stream, '\\31', 1, true) then", " then",
+        'tests/contract/test_handlers.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "nothing is written where nothing is taken back", "stores/redis/lua/recall.lua",
+        "if #ids > 0 then", "if true then",
+        "tests/redis/test_passing.py",
+    ),
+    Guard(
+        "a stream of one handler is read only by workers that have it", "stores/redis/lua/fetch.lua",
+        "if handler == '' or not has or has[handler] then", "if true then",
+        "tests/redis/test_passing.py",
+    ),
+    Guard(
+        "a stream of one handler that has tasks stays", "stores/redis/lua/fetch.lua",
+        " and redis.call('XLEN', base .. 'tasks:' .. stream) == 0 then", " then",
+        'tests/contract/test_handlers.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "one fetch passes over a bounded number of tasks", "stores/redis/lua/fetch.lua",
+        " and diverted < divertible do", " do",
+        "tests/redis/test_passing.py",
+    ),
+    Guard(
+        "a stop follows a task that was passed over", "stores/redis/lua/commit.lua",
+        "    if diverted then\n", "    if false then\n",
+        'tests/contract/test_handlers.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "an owner whose lease has moved on takes no waiting task back", "stores/redis/lua/recall.lua",
+        "if redis.call('HGET', lease, 'token') ~= ARGV[1] then", "if false then",
+        'tests/contract/test_handlers.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "what a worker has in Redis is not taken back as waiting", "stores/redis/lua/recall.lua",
+        "#pending == 0 and ", "",
+        'tests/contract/test_handlers.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "what is gone is not taken back as waiting", "stores/redis/lua/recall.lua",
+        " and #redis.call('XRANGE', key, id, id) == 1", "",
+        "tests/redis/test_passing.py",
+    ),
+    Guard(
         "a stop follows a task that was handed back", "stores/redis/lua/commit.lua",
-        " and redis.call('GET', base .. 'moved:' .. ARGV[at] .. ':' .. id)", " and nil",
+        "id = is_gone and redis.call('GET', base .. 'moved:' .. name)", "id = nil",
         "tests/redis/test_tasks.py",
     ),
     Guard(
@@ -152,7 +222,7 @@ GUARDS = [
     ),
     Guard(
         "a fetch takes no more than was asked for", "stores/redis/lua/fetch.lua",
-        "while left > 0 do", "while true do",
+        "while left > 0 and ", "while ",
         'tests/contract/test_task_queue.py -k "redis and not cluster"',
     ),
     Guard(

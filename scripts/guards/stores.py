@@ -349,10 +349,30 @@ GUARDS = [
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(
+        "reaping in memory asks who owns the partition", "stores/memory.py",
+        "        self.check_owner(partition, token)\n        return self.lose(", "        return self.lose(",
+        "tests/contract/test_task_queue.py -k memory",
+    ),
+    Guard(
+        "reaping on SQLite asks who owns the store", "stores/sqlite/hot.py",
+        "        self.check_owner(partition, token)\n        return self.lose(", "        return self.lose(",
+        "tests/contract/test_task_queue.py -k sqlite",
+    ),
+    Guard(
+        "only the owner takes waiting tasks back", "stores/task_queue.py",
+        "        self.check_owner(partition, token)\n        mine, now", "        mine, now",
+        'tests/contract/test_handlers.py -k "memory or sqlite"',
+    ),
+    Guard(
+        "a worker gets no task in memory of a handler that it doesn't have", "stores/task_queue.py",
+        "if handlers is not None and task.handler not in handlers:", "if False:",
+        'tests/contract/test_handlers.py -k "memory or sqlite"',
+    ),
+    Guard(
         "a worker that leaves hands back only what it holds", "stores/task_queue.py",
-        "        back = [task for task in unstarted if self._is_held(worker_id, task)]\n"
+        "        back = [task for task in tasks if self._is_held(worker_id, task)]\n"
         "        for task in back:\n            del self._held[key_of(task)]",
-        "        back = list(unstarted)\n        for task in back:\n            self._held.pop(key_of(task), None)",
+        "        back = list(tasks)\n        for task in back:\n            self._held.pop(key_of(task), None)",
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(

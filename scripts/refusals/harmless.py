@@ -20,6 +20,8 @@ HARMLESS: dict[tuple[str, str], str] = {
     (LUA + "commit.lua", "some_held"): SAVES,
     (LUA + "commit.lua", "execution"): "saves work: a task that isn't set aside here is so when it is fetched",
     (LUA + "commit.lua", "id"): "ends when there is no further place to look in",
+    (LUA + "commit.lua", "is_gone and not id and redis.call('GET', base .. 'diverted:' .. name)"):
+        "saves a look: what is there, or was handed back, has no other place",
     (LUA + "commit.lua", "old ~= ''"): "one that never had an entry has no place to be looked for from",
     (LUA + "commit.lua", "ended > 0"): SAVES,
     (LUA + "commit.lua", "redis.call('SCARD', base .. 'held') > 0"): SAVES,
@@ -30,8 +32,11 @@ HARMLESS: dict[tuple[str, str], str] = {
     (LUA + "fetch.lua", "not got"): "ends the loop when nothing is left",
     (LUA + "fetch.lua", "got.err"): "as the part before it: nothing was ever handed out there",
     (LUA + "fetch.lua", "not got[1]"): "as the part before it",
-    (LUA + "fetch.lua", "priorities"): "chooses in which order queues are read",
-    (LUA + "fetch.lua", "exist[i - 2] == 1"): SAVES,
+    (LUA + "fetch.lua", "streams"): "chooses in which order queues are read",
+    (LUA + "fetch.lua", "exist[i - 3] == 1"): SAVES,
+    (LUA + "fetch.lua", "redis.call('SADD', base .. 'queues', side) == 1"):
+        "a group is made once: Redis refuses it twice",
+    (LUA + "fetch.lua", "string.find(stream, '\\31', 1, true)"): "an empty stream that goes is made again when needed",
     (LUA + "lease.lua", "what == 'renew'"): CHOOSES,
     (LUA + "lease.lua", "what == 'release'"): CHOOSES,
     (LUA + "lease.lua", "what == 'taken'"): CHOOSES,
@@ -47,6 +52,7 @@ HARMLESS: dict[tuple[str, str], str] = {
     (LUA + "list.lua", "found.err and {} or found"): "an error has no length and no parts: the same comes of it",
     (LUA + "list.lua", "count > 0"): "a worker that is woken for nothing waits again",
     (LUA + "read.lua", "left <= 0"): "ends an answer that is long enough; the rest is asked for again",
+    (LUA + "recall.lua", "not pending.err"): "a stream that is gone has no entry either",
     (LUA + "task.part.lua", "kind >= 0xa0"): READS,
     (LUA + "task.part.lua", "kind <= 0xbf"): READS,
     (LUA + "task.part.lua", "kind == 0xd9"): READS,
@@ -63,6 +69,9 @@ HARMLESS: dict[tuple[str, str], str] = {
     ("stores/redis/queue.py", "held[0] != worker_id"): "frees memory; what isn't on its list, the script refuses",
     ("stores/redis/queue.py", "worker_id not in self._wakers"): "makes a waker once",
     ("stores/sqlite/hot.py", "stored.record.state not in EXECUTION_ENDS"): "what has ended needs no number in memory",
+    ("stores/task_queue.py", "worker_id in self._offers"): "keeps since when a worker is there",
+    ("stores/task_queue.py", "key in self._stopped"):
+        "saves work: what was stopped is dropped when it is met again",
     ("stores/task_queue.py", "key in self._held"): "a log of what is over is only to look at, and is dropped",
     ("orchestrator/archiver.py", "summary.has_ended"):
         "saves a look: what was said last of what has ended is all there is",

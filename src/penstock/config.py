@@ -230,6 +230,7 @@ class Settings:
     expression_seconds: float = _setting(2.0, _seconds_above_zero)
     expression_memory_bytes: int = _setting(384 * MIB, _size)
     expression_processes: int = _setting(2, _whole(1))
+    no_handler_seconds: float = _setting(300.0, _number("seconds"))
     shutdown_grace_seconds: float = _setting(10.0, _number("seconds"))
     document_max_bytes: int = _setting(10 * MIB, _size)
     document_max_nodes: int = _setting(100_000, _whole(1))

@@ -154,6 +154,17 @@ def hold_in_pattern(seconds: float) -> None:
         assert re.match(r"(a+)+$", "a" * length + "b") is None
         took = time.perf_counter() - begun
         length += max(1, math.ceil(math.log2(seconds / took)))
+if "PENSTOCK_NEW_WORKS" in os.environ:  # a later deployment of the same module
+
+    @penstock.handler("work_new")
+    async def new(_config: Any, ctx: penstock.Context) -> int:
+        write("begun", ctx)
+        return ctx.attempt
+
+    @penstock.handler("work_moved", queue=os.environ.get("PENSTOCK_MOVED_QUEUE"))
+    async def moved(_config: Any, ctx: penstock.Context) -> int:
+        write("begun", ctx)
+        return ctx.attempt
 
 
 def node(name: str, parents: Iterable[str] = (), handler: str = "work_note", **fields: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def test_everything_that_is_well_is_said_to_be(tmp_path):
             "Redis clock", "lag"}  # fmt: skip
     assert {name for name in fine if found[name][0] != "ok"} == set()
     assert found["partitions"][1].startswith("2,")
-    assert found["fleet"] == ("note", "0 orchestrators, 0 workers; start one with 'penstock orchestrator'")
+    assert found["fleet"] == ("note", "0 orchestrators, 0 live workers; start one with 'penstock orchestrator'")
 
 
 def test_lag_is_shown(tmp_path):
@@ -37,6 +38,28 @@ def test_lag_is_shown(tmp_path):
         client.rpush("penstock:{0}:outbox", "a", "b")
     _, found = checks(tmp_path, url, database)
     assert found["lag"] == ("ok", "1 entries in the inboxes, 2 in the outboxes")
+
+
+def test_a_queue_that_no_live_worker_serves_is_found(tmp_path):
+    url, database = redis_url(), database_url(partitions=2)
+    with redis.Redis.from_url(url) as client:
+        for queue in ("gpu", "cpu", "cpu\x1fpaint"):
+            client.sadd("penstock:{1}:queues", f"0:{queue}")
+            client.xgroup_create(f"penstock:{{1}}:tasks:0:{queue}", "workers", "0", mkstream=True)
+            client.xadd(f"penstock:{{1}}:tasks:0:{queue}", {"1": "a task"})
+        about = {"running": 0, "handlers": {"draw": {}}, "since": 0}
+        alive = json.dumps({**about, "queues": ["cpu"], "at": time.time()})
+        dead = json.dumps({**about, "queues": ["gpu"], "at": time.time() - 60})
+        client.hset("penstock:{fleet}:workers", mapping={"alive": alive, "dead": dead})
+    done = penstock("doctor", "--json", "--store", url, "--database", database, cwd=tmp_path)
+    found = [(it["outcome"], it["text"]) for it in json.loads(done.stdout)["checks"] if it["check"] == "queue"]
+    assert done.returncode == 1
+    (no_handler, no_worker) = found
+    assert no_handler[0] == no_worker[0] == "failed"
+    assert no_handler[1].startswith(
+        "1 tasks wait: no live worker of the queue 'cpu' has the handler 'paint'; start one"
+    )
+    assert no_worker[1] == "1 tasks wait: no live worker serves the queue 'gpu'; start one that does"
 
 
 def test_settings_that_lose_data_are_found(tmp_path):

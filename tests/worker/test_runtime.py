@@ -156,13 +156,29 @@ def test_the_handlers_verdict_is_reported() -> None:
     assert not outcome_of(gives_up).retryable
 
 
-def test_a_task_for_a_handler_that_the_worker_does_not_have_fails_for_good() -> None:
+def test_a_task_for_a_handler_that_the_worker_does_not_have_is_left_for_others() -> None:
     async def scenario() -> None:
-        async with Workplace(idle) as place:
-            event = await place.run("unheard_of")
-            assert error_of(event).category == "unknown_handler"
-            assert "'unheard_of'" in event.error.message
-            assert not event.retryable
+        async with Workplace(idle, worker_concurrency=1) as place:
+            foreign, own = await place.give_all(["unheard_of", "idle"])
+            assert output_of(await place.outcome(own)) == "went on"
+            assert await place.events(foreign) == []
+            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10, {"unheard_of"}) == [foreign]
+
+    asyncio.run(scenario())
+
+
+def test_a_task_whose_handler_is_unregistered_after_it_was_fetched_is_given_back() -> None:
+    async def scenario() -> None:
+        async def unregisters() -> str:
+            place.registry._handlers.pop("idle", None)
+            return "done"
+
+        async with Workplace(unregisters, idle, worker_concurrency=2) as place:
+            first, second = await place.give_all(["unregisters", "idle"])
+            assert output_of(await place.outcome(first)) == "done"
+            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10, {"idle"}) == [second]
+            assert await place.events(second) == []
+            assert output_of(await place.run("unregisters")) == "done"
 
     asyncio.run(scenario())
 

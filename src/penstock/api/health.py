@@ -16,13 +16,18 @@ from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.fleet import Fleet
 from penstock.service.outages import shown_outage
+from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
 
 READY_SECONDS = 2.0
 NOBODY = "-"
 """No workflow has this name with a version 0: looking for it costs as little as a read can."""
 
+QUEUES_MAX = 20
+"""That are shown."""
+
 Check = dict[str, Any]
+Checks = dict[str, Callable[[], Awaitable[Check]]]
 
 
 def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
@@ -37,43 +42,68 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
     async def ready() -> Response:
         # who runs in other processes isn't needed for that: what is accepted now is run when they are there
         alone = service.stores.split is None
-        checks = await (_checks(service.stores, fleet) if alone else store_checks(service.stores))
+        checks = await (_all(_needed(service.stores, fleet)) if alone else store_checks(service.stores))
         fine = all(check["ok"] for check in checks.values())
         return answer({"status": "ok" if fine else "unavailable"}, 200 if fine else 503)
 
     @router.get("/health", **operation("health", "How each part is", {200: None}))
     async def health() -> Response:
-        checks = await _checks(service.stores, fleet)
-        fine = all(check["ok"] for check in checks.values())
+        """`degraded`: it answers and accepts, but something waits that nobody will run as things are."""
+        needed = _needed(service.stores, fleet)
+        checks = await _all({**needed, **_working(fleet, service.executions.waiting)})
+        status = "ok" if all(check["ok"] for check in checks.values()) else "degraded"
+        if not all(checks[name]["ok"] for name in needed):
+            status = "unavailable"
+        reasons = [check["detail"] for check in checks.values() if not check["ok"]]
         now = time_text(service.stores.hot.now())
-        shown = {"status": "ok" if fine else "unavailable", "version": version, "time": now, "checks": checks}
-        return answer(shown, 200 if fine else 503)
+        shown = {"status": status, "version": version, "time": now, "reasons": reasons, "checks": checks}
+        return answer(shown, 503 if status == "unavailable" else 200)
 
     return router
 
 
-async def _checks(stores: Stores, fleet: Fleet) -> dict[str, Check]:
-    """All at once, each within its time."""
+def _needed(stores: Stores, fleet: Fleet) -> Checks:
+    """Without these nothing goes on."""
 
     async def orchestrator() -> Check:
-        return {"ok": any(each["partitions"] for each in await fleet.orchestrators())}
+        if any(each["partitions"] for each in await fleet.orchestrators()):
+            return {"ok": True}
+        return {"ok": False, "detail": "no orchestrator owns a partition; start one with 'penstock orchestrator'"}
+
+    return {**_store_checks(stores), "orchestrator": orchestrator}
+
+
+def _working(fleet: Fleet, waiting: Waiting) -> Checks:
+    """Whether what is accepted is run."""
 
     async def workers() -> Check:
-        return {"ok": True, "count": len(await fleet.workers())}
+        count = len(await fleet.workers())
+        if count:
+            return {"ok": True, "count": count}
+        return {"ok": False, "count": 0, "detail": "no worker is alive: nothing runs until one is ('penstock worker')"}
 
-    return await _all({**_store_checks(stores), "orchestrator": orchestrator, "workers": workers})
+    async def queues() -> Check:
+        untaken = await waiting.untaken()
+        if not untaken:
+            return {"ok": True}
+        shown = [each._asdict() for each in untaken]
+        texts = [f"{each.waiting} tasks wait in the queue {each.queue!r}: {each.text}" for each in untaken[:QUEUES_MAX]]
+        more = [f"and {len(untaken) - QUEUES_MAX} more"] if len(untaken) > QUEUES_MAX else []
+        return {"ok": False, "detail": "; ".join([*texts, *more]), "untaken": shown[:QUEUES_MAX]}
+
+    return {"workers": workers, "queues": queues}
 
 
 async def store_checks(stores: Stores) -> dict[str, Check]:
     return await _all(_store_checks(stores))
 
 
-async def _all(checks: dict[str, Callable[[], Awaitable[Check]]]) -> dict[str, Check]:
+async def _all(checks: Checks) -> dict[str, Check]:
     found = await asyncio.gather(*(_within_time(check) for check in checks.values()))
     return dict(zip(checks, found, strict=True))
 
 
-def _store_checks(stores: Stores) -> dict[str, Callable[[], Awaitable[Check]]]:
+def _store_checks(stores: Stores) -> Checks:
     async def hot() -> Check:
         stores.hot.check_open()
         end = await stores.cold.feed_end()

@@ -43,7 +43,12 @@ class Node(BaseModel):
     attempt: int
     output: Any = None
     error: Error | None = None
-    reason: str | None = None
+    reason: str | None = Field(
+        default=None,
+        description="Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue) or `no_handler`"
+        " (none of those that do has its handler).",
+    )
+    reason_text: str | None = Field(default=None, description="The same in words, where it says what to do.")
     worker_id: str | None = None
     queued_at: str | None = None
     started_at: str | None = None
@@ -248,6 +253,7 @@ class HeldTask(BaseModel):
 class Worker(BaseModel):
     worker_id: str
     queues: list[str]
+    handlers: list[str] | None = Field(description="Null for a worker of an older version, which doesn't say.")
     running: int
     heartbeats: int
     started_at: str | None
@@ -263,6 +269,12 @@ class Queue(BaseModel):
     queue: str
     waiting: int
     running: int
+    workers: int = Field(description="Live workers that serve it.")
+    reason: str | None = Field(
+        description="Why something in it isn't taken: `no_worker`, or `no_handler` if no worker of the queue has the"
+        " handler of some task."
+    )
+    reason_text: str | None = Field(description="The same in words.")
 
 
 class AuditItem(BaseModel):

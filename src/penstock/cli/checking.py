@@ -107,7 +107,7 @@ def _redis(store: str, found: Found | None) -> Iterator[Check]:
             yield Check("Redis store", "failed", "it belongs to another Penstock database; use another number (…/1)")
         elif found is not None:
             yield _lag(client, found.partitions)
-            yield _fleet(client)
+            yield from _fleet(client, found.partitions)
 
 
 def _redis_version(info: Any) -> Check:
@@ -151,12 +151,37 @@ def _lag(client: Any, partitions: int) -> Check:
     return Check("lag", "note" if late else "ok", text + ("; are there enough orchestrators?" if late else ""))
 
 
-def _fleet(client: Any) -> Check:
-    workers, orchestrators = client.hlen("penstock:{fleet}:workers"), client.hlen("penstock:{fleet}:orchestrators")
-    missing = [name for name, count in (("orchestrator", orchestrators), ("worker", workers)) if not count]
-    text = f"{orchestrators} orchestrators, {workers} workers"
-    hint = f"; start one with 'penstock {missing[0]}'" if missing else ""
-    return Check("fleet", "note" if missing else "ok", text + hint)
+def _fleet(client: Any, partitions: int) -> Iterator[Check]:
+    from penstock.orchestrator.routing import explain, live, missing
+    from penstock.stores.redis.fleet import offers_of
+
+    seconds, micros = client.time()
+    offers = live(offers_of(client.hgetall("penstock:{fleet}:workers"), seconds + micros / 1e6))
+    orchestrators = client.hlen("penstock:{fleet}:orchestrators")
+    lacking = [name for name, count in (("orchestrator", orchestrators), ("worker", len(offers))) if not count]
+    text = f"{orchestrators} orchestrators, {len(offers)} live workers"
+    hint = f"; start one with 'penstock {lacking[0]}'" if lacking else ""
+    yield Check("fleet", "note" if lacking else "ok", text + hint)
+    for (queue, handler), waiting in sorted(_waiting(client, partitions).items(), key=str):
+        why = missing(offers, queue, handler)
+        if why is not None:
+            yield Check("queue", "failed", f"{waiting:,} tasks wait: {explain(why, queue, handler or '')}")
+
+
+def _waiting(client: Any, partitions: int) -> dict[tuple[str, str | None], int]:
+    """By queue, and by handler for tasks that workers of their queue passed over."""
+    from penstock.stores.redis import keys
+
+    found: dict[tuple[str, str | None], int] = {}
+    for prefix in map(keys.prefix, range(partitions)):
+        for stream in client.smembers(prefix + "queues"):
+            key = f"{prefix}tasks:{stream}"
+            groups = client.xinfo_groups(key) if client.exists(key) else []
+            waiting = client.xlen(key) - sum(int(group["pending"]) for group in groups)
+            if waiting > 0:
+                where = keys.queue_of(stream)
+                found[where] = found.get(where, 0) + waiting
+    return found
 
 
 def clock_check(name: str, theirs: float, before: float) -> Check:

@@ -103,7 +103,11 @@ async def _server(client: Client, *, named: bool) -> list[Check]:
         return [Check("server", "failed" if named else "note", str(error))]
     except PenstockError as error:
         return [Check("server", "failed", str(error))]
-    bad = [name for name, check in health.get("checks", {}).items() if not check.get("ok")]
+    bad = [
+        f"{name} ({check['detail']})" if "detail" in check else name
+        for name, check in health.get("checks", {}).items()
+        if not check.get("ok")
+    ]
     text = f"{client.url} answers" + (f", but not well: {', '.join(bad)}" if bad else "")
     found = [Check("server", "failed" if bad else "ok", text), _server_version(health), _clock(health, before)]
     return [check for check in found if check is not None]

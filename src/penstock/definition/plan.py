@@ -59,6 +59,8 @@ class PlanNode(msgspec.Struct, gc=False):
     """Nodes whose outputs starting this one takes, beside those of its parents."""
     uses_input: bool = False
     """Whether starting it takes the execution's input."""
+    names_queue: bool = False
+    """The document says which queue; else workers do, and may have said something else since this was compiled."""
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -215,6 +217,7 @@ class _Compiler:
             fails_with_dependency=node.on_dependency_failure == "fail", is_data=is_data,
             fixed_config=None if config.slots else msgspec.json.encode(node.config), needs=needs,
             uses_input=uses_input,
+            names_queue=node.queue is not None,
         )  # fmt: skip
 
     def _condition(self, node: Node) -> Condition | None:

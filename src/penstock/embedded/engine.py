@@ -79,6 +79,7 @@ class Engine:
             observer=self._committed,
             on_new_owner=self._look_again,
             metrics=self.metrics,
+            no_handler_seconds=self.settings.no_handler_seconds,
         )
         try:
             await tell_handlers(self.stores.cold, self._defaults())
@@ -155,7 +156,8 @@ class Engine:
     async def _result(self, found: Ended) -> Result:
         executions = self.service.executions
         outputs, plan = await executions.outputs(found.outputs), await executions.plan(found.record)
-        return Result(found.record, found.runs, outputs, plan)
+        waits = await executions.waiting.of_nodes(found.record, found.runs, plan)
+        return Result(found.record, found.runs, outputs, plan, waits)
 
     async def events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
         async for lines in self.service.feed.execution(execution_id):

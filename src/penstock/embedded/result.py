@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.states import ExecutionState
-from penstock.orchestrator.view import execution_view
+from penstock.orchestrator.view import NOTHING, execution_view
 
 
 class Result:
@@ -19,11 +19,16 @@ class Result:
     """
 
     def __init__(
-        self, record: ExecutionRecord, runs: Mapping[str, NodeRun], outputs: Mapping[str, bytes], plan: Plan
+        self,
+        record: ExecutionRecord,
+        runs: Mapping[str, NodeRun],
+        outputs: Mapping[str, bytes],
+        plan: Plan,
+        waits: Mapping[str, tuple[str, str]] = NOTHING,
     ) -> None:
         self.execution_id, self.workflow, self.version = record.execution_id, record.workflow, record.version
         self.state = str(record.state)
-        self._parts = (record, runs, outputs, plan)
+        self._parts = (record, runs, outputs, plan, waits)
 
     @cached_property
     def view(self) -> dict[str, Any]:

@@ -114,6 +114,8 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     workflow: str
     priority: int = 0
     trace: str = ""
+    names_queue: bool = False
+    """The document says which queue: it isn't moved to the one that workers with its handler serve now."""
 
 
 class DeadLetter(msgspec.Struct, array_like=True):

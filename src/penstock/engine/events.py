@@ -58,6 +58,8 @@ class TaskSucceeded(TaskEvent):
 
 
 class TaskFailed(TaskEvent):
+    """An attempt failed. Without a `worker_id`: nobody ever began it."""
+
     started_at: float
     error: TaskError
     retryable: bool = True

@@ -170,7 +170,7 @@ class Execution:
         run = self._current(event)
         if run is None:
             return
-        if run.state is QUEUED:
+        if run.state is QUEUED and event.worker_id:
             self._mark_running(run, event.started_at, event.worker_id, arm=False)
         if event.logs:
             is_last = self._is_last(run, retryable=event.retryable)

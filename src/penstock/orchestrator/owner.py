@@ -27,6 +27,7 @@ from penstock.orchestrator.loader import Loader, PlanMissing
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.preparer import Preparer
 from penstock.sandbox import Sandbox
+from penstock.orchestrator.routing import Routing
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, Stores
 
@@ -76,10 +77,12 @@ class PartitionOwner:
         inline_max_bytes: int,
         sandbox: Sandbox,
         observer: Observer | None = None,
+        routing: Routing | None = None,
     ) -> None:
         self._hot, self._blobs = stores.hot, stores.blobs
         self.lease, self._observer = lease, observer
         self._inline_max_bytes = inline_max_bytes
+        self._routing = routing or Routing(stores.queue)
         self._loader = Loader(stores, plans)
         self._position = lease.position
         self._cache: dict[str, Execution] = {}
@@ -315,6 +318,7 @@ class PartitionOwner:
         self._postponed = []
         self._batch.clear()
         self._weight = 0
+        self._route(changes)
         await self._spill(changes)
         await self._committer.settle()
         if len(changes) > 1:
@@ -340,6 +344,15 @@ class PartitionOwner:
                 self._continue.add(name)
         if self._observer is not None:
             self._observer(changes, ended)
+
+    def _route(self, changes: Iterable[Commands]) -> None:
+        """To the queues that live workers serve now: a plan may be older than they are."""
+        queues = self._routing.queues
+        for commands in changes:
+            for task in commands.tasks:
+                queue = queues.get(task.handler)
+                if queue is not None and queue != task.queue and not task.names_queue:
+                    task.queue = queue
 
     async def _spill(self, changes: Iterable[Commands]) -> None:
         """Large configs travel as blobs, and so do inputs that are large together."""

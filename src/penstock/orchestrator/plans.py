@@ -46,6 +46,8 @@ class Plans:
         """`handlers` are those that this process knows; of one name the store's word counts, which is the workers'."""
         self._cold, self._handlers, self._on_new = cold, handlers, on_new
         self._plans: dict[tuple[str, int], _Kept] = {}
+        self.live: Callable[[], Mapping[str, HandlerDefaults]] = dict
+        """What live workers ask for. It goes before what is stored, which a worker may have said that is dead."""
 
     def put(self, plan: Plan) -> None:
         self._keep(_Kept(plan, None))
@@ -116,4 +118,4 @@ class Plans:
         return plan
 
     async def _read_handlers(self) -> Mapping[str, HandlerDefaults]:
-        return {**self._handlers(), **await self._cold.known_handlers()}
+        return {**self._handlers(), **await self._cold.known_handlers(), **self.live()}

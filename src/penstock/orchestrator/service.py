@@ -21,6 +21,7 @@ from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import WorkerWatch
+from penstock.orchestrator.routing import Routing
 from penstock.orchestrator.tenure import Tenure
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
@@ -31,6 +32,7 @@ log = logging.getLogger("penstock.orchestrator")
 LEASE_SECONDS = 5.0
 RETRY_SECONDS = 0.2
 RECONCILE_SECONDS = 10.0
+NO_HANDLER_SECONDS = 300.0
 WARN_SECONDS = 30.0
 DRAIN_SECONDS = 3.0
 DRAIN_STEP_SECONDS = 0.002
@@ -53,10 +55,12 @@ class Orchestrator:
         on_new_owner: Callable[[], None] | None = None,
         name: str = "",
         metrics: Metrics | None = None,
+        no_handler_seconds: float = NO_HANDLER_SECONDS,
     ) -> None:
         self._stores, self._plans, self._observer, self._on_new_owner = stores, plans, observer, on_new_owner
-        self._inline_max_bytes = inline_max_bytes
+        self._inline_max_bytes, self._no_handler_seconds = inline_max_bytes, no_handler_seconds
         self._sandbox: Sandbox = sandbox or sandbox_of(Settings())
+        self.routing = Routing(stores.queue)
         self._metrics = metrics or Metrics()
         self._meter = Meter(metrics, stores.hot.now) if metrics is not None else None
         self.name = name or f"orchestrator-{os.getpid()}-{secrets.token_hex(3)}"
@@ -78,7 +82,9 @@ class Orchestrator:
 
     def start(self) -> None:
         self._metrics.levels = lambda: levels(self._stores, self.owned)
-        self._tasks = [asyncio.create_task(self._keep_share()), asyncio.create_task(self._watch.run())]
+        self._plans.live = self.routing.defaults
+        services = (self._keep_share(), self._watch.run(), self.routing.run())
+        self._tasks = [asyncio.create_task(service) for service in services]
 
     async def stop(self) -> None:
         """Hand everything over. What has been reported is recorded first, so that it costs nobody an attempt."""
@@ -230,6 +236,8 @@ class Orchestrator:
             lease_seconds=LEASE_SECONDS,
             reconcile_seconds=RECONCILE_SECONDS,
             watch=self._watch,
+            routing=self.routing,
+            no_handler_seconds=self._no_handler_seconds,
         )
 
     def _begun(self) -> None:

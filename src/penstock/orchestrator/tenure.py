@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from penstock.engine.commands import Commands
 from penstock.errors import StoreError, StoreUnavailable
+from penstock.orchestrator.backlog import BacklogWatch
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import Reaper, WorkerWatch
 from penstock.orchestrator.recovery import recover, sweep
 from penstock.sandbox import Sandbox
+from penstock.orchestrator.routing import Routing
 from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
 
@@ -42,13 +44,22 @@ class Tenure:
         lease_seconds: float,
         reconcile_seconds: float,
         watch: WorkerWatch,
+        routing: Routing,
+        no_handler_seconds: float,
     ) -> None:
         self._stores, self.lease, self._metrics, self._observer = stores, lease, metrics, observer
         self._on_begun, self._known_number = on_begun, known_number
         self._lease_seconds, self._reconcile_seconds, self._watch = lease_seconds, reconcile_seconds, watch
         self.owner = PartitionOwner(
-            stores, lease, plans, inline_max_bytes=inline_max_bytes, sandbox=sandbox, observer=self._committed
+            stores,
+            lease,
+            plans,
+            inline_max_bytes=inline_max_bytes,
+            sandbox=sandbox,
+            observer=self._committed,
+            routing=routing,
         )
+        self._backlog = BacklogWatch(stores.queue, lease, routing, no_handler_seconds)
         self._leaving = asyncio.Event()
         self._ferry: Ferry | None = None
         if stores.split is not None:
@@ -58,7 +69,7 @@ class Tenure:
 
     async def run(self) -> None:
         """Until one of its parts ends or fails; raises what that raised. The lease is released in any case."""
-        works = [self._work(), self._renew(), self._reap(), self._retire()]
+        works = [self._work(), self._renew(), self._reap(), self._backlog.run(), self._retire()]
         if self._stores.hot.keeps_tasks:
             works.append(self._reconcile())
         if self._ferry is not None:

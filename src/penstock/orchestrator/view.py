@@ -14,6 +14,8 @@ from penstock.engine.events import Blob, TaskError, Value
 from penstock.engine.states import NodeState
 from penstock.stores.base import BlobStore
 
+NOTHING: Mapping[str, Any] = {}
+
 
 def time_text(at: float | None) -> str | None:
     if at is None:
@@ -27,11 +29,16 @@ async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[
 
 
 def execution_view(
-    record: ExecutionRecord, runs: Mapping[str, NodeRun], outputs: Mapping[str, bytes], plan: Plan
+    record: ExecutionRecord,
+    runs: Mapping[str, NodeRun],
+    outputs: Mapping[str, bytes],
+    plan: Plan,
+    waits: Mapping[str, tuple[str, str]] = NOTHING,
 ) -> dict[str, Any]:
+    """`waits`: by node, why nobody takes its task, as a word and as a text."""
     values = {name: msgspec.json.decode(data) for name, data in outputs.items()}
     addresses = [node.address for node in plan.nodes] + [node.address for node in record.added]
-    nodes = {name: node_view(runs.get(name), values.get(name)) for name in addresses}
+    nodes = {name: node_view(runs.get(name), values.get(name), waits.get(name)) for name in addresses}
     return {**bare_view(record, values, plan), "nodes": nodes}
 
 
@@ -52,14 +59,16 @@ def bare_view(record: ExecutionRecord, values: Mapping[str, Any], plan: Plan) ->
     }
 
 
-def node_view(run: NodeRun | None, output: Any) -> dict[str, Any]:
+def node_view(run: NodeRun | None, output: Any, wait: tuple[str, str] | None = None) -> dict[str, Any]:
     run = run or NodeRun("", NodeState.PENDING)
+    reason, reason_text = wait or (run.reason, None)
     return {
         "state": str(run.state),
         "attempt": run.attempt,
         "output": output,
         "error": error_view(last_error(run)),
-        "reason": run.reason,
+        "reason": reason,
+        "reason_text": reason_text,
         "worker_id": run.worker_id,
         "queued_at": time_text(run.queued_at),
         "started_at": time_text(run.started_at),

@@ -50,7 +50,12 @@ async def run_orchestrator(
         sandbox = sandbox_of(settings)
         stack.push_async_callback(sandbox.close)
         orchestrator = Orchestrator(
-            stores, plans, inline_max_bytes=settings.inline_max_bytes, sandbox=sandbox, metrics=metrics
+            stores,
+            plans,
+            inline_max_bytes=settings.inline_max_bytes,
+            sandbox=sandbox,
+            metrics=metrics,
+            no_handler_seconds=settings.no_handler_seconds,
         )
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))

@@ -21,6 +21,7 @@ from penstock.orchestrator.recovery import EVENTS
 from penstock.orchestrator.view import bare_view, error_view, execution_view, fetch_outputs, time_text
 from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
+from penstock.service.waiting import Waiting
 from penstock.stores.base import Stored, Stores, Wish
 from penstock.stores.records import ExecutionRow, FeedPart, Search
 
@@ -44,6 +45,7 @@ class Executions:
         self, stores: Stores, plans: Plans, listening: Callable[[], AbstractContextManager[None]] = nullcontext
     ) -> None:
         """Somebody tells of ends while a `listening` is entered; by default always."""
+        self.waiting = Waiting(stores)
         self._stores, self._plans, self._listening = stores, plans, listening
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
         self._reading = asyncio.Semaphore(MOST_READS)
@@ -66,7 +68,8 @@ class Executions:
         """`newest`: of its chain, as one that was started by this very call is; then no retry is looked for."""
         stored = ended or await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        shown = execution_view(stored.record, stored.runs, await self.outputs(stored.outputs), plan)
+        waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
+        shown = execution_view(stored.record, stored.runs, await self.outputs(stored.outputs), plan, waits)
         return {**shown, **await self._chain(stored.record, newest=newest)}
 
     async def bare(self, execution_id: str) -> dict[str, Any]:
@@ -127,7 +130,8 @@ class Executions:
 
     async def graph(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
-        return execution_graph(stored, await self.plan(stored.record))
+        plan = await self.plan(stored.record)
+        return execution_graph(stored, plan, await self.waiting.of_nodes(stored.record, stored.runs, plan))
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         return await self._stores.cold.search(search)

@@ -10,6 +10,7 @@ from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.view import time_text
+from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
 from penstock.worker.runtime import Worker
 
@@ -35,7 +36,8 @@ class EmbeddedFleet:
     async def workers(self) -> list[dict[str, Any]]:
         beats: Mapping[str, int] = await self._stores.queue.workers()
         me = self._worker
-        about = {"worker_id": me.worker_id, "queues": sorted(me.queues), "running": me.running}
+        about: dict[str, Any] = {"worker_id": me.worker_id, "queues": sorted(me.queues), "running": me.running}
+        about["handlers"] = sorted(me.registry.names)
         about["heartbeats"] = beats.get(me.worker_id, 0)
         return [{**about, "started_at": time_text(me.started_at), "tasks": _tasks(me.held())}]
 
@@ -69,7 +71,12 @@ class ScaledFleet:
         """Without those that have been silent for so long that the reaper takes their tasks."""
         found = await cast("_Workers", self._stores.queue).worker_details(MOST_TASKS)
         return [
-            {**each, "started_at": time_text(each["started_at"]), "tasks": _tasks(each["tasks"])}
+            {
+                **each,
+                "handlers": _sorted(each.get("handlers")),
+                "started_at": time_text(each["started_at"]),
+                "tasks": _tasks(each["tasks"]),
+            }
             for each in found
             if each["seconds_since_heartbeat"] < DEAD_SECONDS
         ]
@@ -86,10 +93,27 @@ class ScaledFleet:
 
 
 async def _queues(stores: Stores) -> list[dict[str, Any]]:
-    depths = await stores.queue.depths()
-    return [
-        {"queue": name, "waiting": waiting, "running": running} for name, (waiting, running) in sorted(depths.items())
-    ]
+    depths, waits = await stores.queue.depths(), Waiting(stores)
+    offers = await waits.offers()
+    untaken = {each.queue: each for each in reversed(await waits.untaken())}
+    queues: list[dict[str, Any]] = []
+    for name, (waiting, running) in sorted(depths.items()):
+        wait = untaken.get(name)
+        queues.append(
+            {
+                "queue": name,
+                "waiting": waiting,
+                "running": running,
+                "workers": sum(name in offer.queues for offer in offers),
+                "reason": wait.reason if wait else None,
+                "reason_text": wait.text if wait else None,
+            }
+        )
+    return queues
+
+
+def _sorted(handlers: Iterable[str] | None) -> list[str] | None:
+    return None if handlers is None else sorted(handlers)
 
 
 def _tasks(held: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:

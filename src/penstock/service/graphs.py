@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.definition.plan import Plan, PlanNode
@@ -29,8 +29,11 @@ def workflow_graph(plan: Plan) -> dict[str, Any]:
     return {"name": plan.name, "version": plan.version, "nodes": nodes, "edges": edges(plan.nodes)}
 
 
-def execution_graph(stored: Stored, plan: Plan) -> dict[str, Any]:
-    """`seq` is of the last change that it shows: events after that one carry on from here."""
+def execution_graph(stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    """`seq` is of the last change that it shows: events after that one carry on from here.
+
+    `waits`: by node, why nobody takes its task, as a word and as a text.
+    """
     record = stored.record
     nodes, order = plan.nodes, plan.order
     if record.added:
@@ -40,6 +43,9 @@ def execution_graph(stored: Stored, plan: Plan) -> dict[str, Any]:
         _node_view(node, stored.runs.get(node.address) or NodeRun(node.address, NodeState.PENDING), depth)
         for node, depth in zip(nodes, levels(nodes, order), strict=True)
     ]
+    for view in shown:
+        if view["id"] in waits:
+            view["reason"], _ = waits[view["id"]]
     return {
         "execution_id": record.execution_id, "state": str(record.state), "seq": stored.last_seq, "nodes": shown,
         "edges": edges(nodes),

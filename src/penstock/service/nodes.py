@@ -27,11 +27,12 @@ class Nodes:
         plan = await self._executions.plan(stored.record)
         node, parents = find_node(plan, stored.record, node_id)
         run = stored.runs.get(node_id)
+        waits = await self._executions.waiting.of_nodes(stored.record, stored.runs, plan)
         resolved = await resolved_config(stored, plan, node, self._stores.blobs)
         lines = [line for line in stored.history if line.node == node_id]
         return {
             "node_id": node_id,
-            **node_view(run, await self._output(stored, node_id)),
+            **node_view(run, await self._output(stored, node_id), waits.get(node_id)),
             "dependencies": parents,
             **_rules(node),
             **await self._notes(stored.record, node_id),

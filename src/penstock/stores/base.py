@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from zlib import crc32
 
 import msgspec
 
+from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Stop, Task, Transition
 from penstock.engine.events import AnyEvent, Blob, TaskEvent, Value
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
@@ -195,9 +196,50 @@ class HotStore(Protocol):
         """It doesn't any more."""
 
 
+class Offer(msgspec.Struct):
+    """What a worker says that it does."""
+
+    worker_id: str
+    queues: Collection[str]
+    """Whose tasks it takes."""
+    handlers: Mapping[str, HandlerDefaults] | None
+    """Those it has, and what each asks for. None: it doesn't say (a worker of an older version), so it may have any."""
+    started_at: float = 0.0
+    silent_seconds: float = 0.0
+    """Since its last heartbeat."""
+
+    def has(self, handler: str) -> bool:
+        return self.handlers is None or handler in self.handlers
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """Tasks of a queue that wait in one partition."""
+
+    queue: str
+    handler: str | None
+    """Set for tasks that a worker of the queue passed over because it doesn't have their handler."""
+    waiting: int
+
+
+class WaitingTask(msgspec.Struct):
+    task: Task
+    place: str
+    """Where it waits. A task that is handed out again waits in another place."""
+    waiting_seconds: float
+
+
 class TaskQueue(Protocol):
-    async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
-        """Up to `limit` tasks, now this worker's. Waits for the first."""
+    async def fetch(
+        self, worker_id: str, queues: Collection[str], limit: int, handlers: Collection[str] | None = None
+    ) -> list[Task]:
+        """Up to `limit` tasks, now this worker's. Waits for the first.
+
+        Only tasks of these `handlers`; None means of any. Others in these queues stay for workers that have theirs, and
+        are not in the way of what comes behind them.
+        """
+
+    async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
+        """These were fetched and never ran: they wait again, and it costs them no attempt."""
 
     def begin(self, key: tuple[str, str, int, int]) -> None:
         """Its handler is about to be called, perhaps in another thread: from here on a crash may be its fault."""
@@ -211,8 +253,17 @@ class TaskQueue(Protocol):
     async def started(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
         """Long tasks have begun; they stay on the worker's list."""
 
-    async def heartbeat(self, worker_id: str, queues: Collection[str], held: Collection[Stop]) -> list[Stop]:
-        """I live. Answers which of the held tasks aren't this worker's any more."""
+    async def heartbeat(
+        self,
+        worker_id: str,
+        queues: Collection[str],
+        held: Collection[Stop],
+        handlers: Mapping[str, HandlerDefaults] | None = None,
+    ) -> list[Stop]:
+        """I live, and this is what I do. Answers which of the held tasks aren't this worker's any more."""
+
+    async def offers(self) -> list[Offer]:
+        """What each worker said of itself with its last heartbeat."""
 
     async def share_logs(self, texts: Mapping[tuple[str, str, int, int], str]) -> None:
         """What running tasks have logged so far, in place of what was shared before; an empty text takes it away.
@@ -234,6 +285,18 @@ class TaskQueue(Protocol):
 
     async def depths(self) -> Mapping[str, tuple[int, int]]:
         """For each queue, how many tasks wait and how many are in workers' hands."""
+
+    async def backlog(self, partition: int) -> list[Backlog]:
+        """What waits in a partition, by queue, and by handler for tasks that workers of their queue passed over."""
+
+    async def recall(
+        self, partition: int, token: str, backlog: Backlog, decide: Callable[[WaitingTask], TaskEvent | None]
+    ) -> int:
+        """Take tasks back that wait: those for which `decide` answers an event. Raises `Fenced`.
+
+        The event goes into the inbox and the task off its queue in one step; a task that a worker takes meanwhile is
+        the worker's. Looks at a portion of the backlog, the next call at the next. Answers how many it took back.
+        """
 
     def knows(self, key: tuple[str, str, int, int]) -> bool:
         """Whether the task waits here or is in a worker's hands (asked only where tasks don't outlive the process)."""

@@ -157,12 +157,18 @@ class MemoryHotStore:
 
 class _LeasedQueue(MemoryTaskQueue):
     def __init__(self, store: MemoryHotStore) -> None:
-        super().__init__(store.append_now)
+        super().__init__(store.append_now, store.now)
         self._store = store
 
-    async def reap(self, partition: int, token: str, worker_id: str) -> int:
+    def is_mine(self, partition: int) -> Callable[[str], bool]:
+        return lambda execution_id: partition_of(execution_id, self._store.partitions) == partition
+
+    def check_owner(self, partition: int, token: str) -> None:
         self._store.check(partition, token)
-        return self.lose(worker_id, lambda name: partition_of(name, self._store.partitions) == partition)
+
+    async def reap(self, partition: int, token: str, worker_id: str) -> int:
+        self.check_owner(partition, token)
+        return self.lose(worker_id, self.is_mine(partition))
 
 
 class MemoryStores:

@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import count
 
+from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Commands, Stop, Task
 from penstock.engine.events import AnyEvent, TaskEvent, TaskLost
+from penstock.stores.base import Backlog, Offer, WaitingTask
 
 Key = tuple[str, str, int, int]
+Line = deque[tuple[Key, Task]]
+"""Tasks in the order in which they came."""
 
 
 def key_of(task: Task | TaskEvent | Stop) -> Key:
@@ -21,11 +26,16 @@ def key_of(task: Task | TaskEvent | Stop) -> Key:
 
 
 class MemoryTaskQueue:
-    def __init__(self, append: Callable[[Iterable[AnyEvent]], None]) -> None:
-        self._append = append
+    def __init__(self, append: Callable[[Iterable[AnyEvent]], None], now: Callable[[], float]) -> None:
+        self._append, self._now = append, now
         self._waiting: dict[str, deque[tuple[Key, Task]]] = {}
         self._ranked: dict[str, dict[int, deque[tuple[Key, Task]]]] = {}
         """By queue and priority: the few tasks whose priority isn't 0."""
+        self._passed: dict[str, dict[tuple[int, str], Line]] = {}
+        """By queue, priority and handler: tasks that a worker of the queue met and whose handler it doesn't have."""
+        self._passed_at: dict[Key, float] = {}
+        self._places = count(1)
+        self._offers: dict[str, Offer] = {}
         self._held: dict[Key, tuple[str, Task]] = {}
         self._logs: dict[Key, str] = {}
         self._beats: dict[str, int] = {}
@@ -95,10 +105,12 @@ class MemoryTaskQueue:
             self._queued.discard(key_of(task))
             self._stopped.discard(key_of(task))
 
-    async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
+    async def fetch(
+        self, worker_id: str, queues: Collection[str], limit: int, handlers: Collection[str] | None = None
+    ) -> list[Task]:
         self._beats.setdefault(worker_id, 0)
         while True:
-            tasks = self._take(worker_id, queues, limit)
+            tasks = self._take(worker_id, queues, limit, handlers)
             if tasks:
                 # again: while it waited here it may have been declared dead, and what nobody counts nobody takes back
                 self._beats.setdefault(worker_id, 0)
@@ -132,9 +144,27 @@ class MemoryTaskQueue:
         if current:
             self._append(current)  # type: ignore[arg-type]
 
-    async def heartbeat(self, worker_id: str, queues: Collection[str], held: Collection[Stop]) -> list[Stop]:  # noqa: ARG002
+    async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
+        back = [task for task in tasks if self._is_held(worker_id, task)]
+        for task in back:
+            del self._held[key_of(task)]
+            self.on_given_up(key_of(task))
+        self.enqueue(back)
+
+    async def heartbeat(
+        self,
+        worker_id: str,
+        queues: Collection[str],
+        held: Collection[Stop],
+        handlers: Mapping[str, HandlerDefaults] | None = None,
+    ) -> list[Stop]:
+        since = self._offers[worker_id].started_at if worker_id in self._offers else self._now()
+        self._offers[worker_id] = Offer(worker_id, queues, handlers, since)
         self._beats[worker_id] = self._beats.get(worker_id, 0) + 1
         return [stop for stop in held if not self._is_held(worker_id, stop)]
+
+    async def offers(self) -> list[Offer]:
+        return list(self._offers.values())
 
     async def share_logs(self, texts: Mapping[Key, str]) -> None:
         """Also forgets what is over: a worker that was declared dead takes nothing away."""
@@ -148,11 +178,7 @@ class MemoryTaskQueue:
         return dict(self._beats)
 
     async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
-        back = [task for task in unstarted if self._is_held(worker_id, task)]
-        for task in back:
-            del self._held[key_of(task)]
-            self.on_given_up(key_of(task))
-        self.enqueue(back)
+        await self.give_back(worker_id, unstarted)
         self.lose(worker_id, lambda _name: True, interrupted=True)
 
     def lose(self, worker_id: str, mine: Callable[[str], bool], *, interrupted: bool = False) -> int:
@@ -167,6 +193,7 @@ class MemoryTaskQueue:
         self._append(TaskLost(*key, worker_id, interrupted) for key in keys)
         if not any(holder == worker_id for holder, _ in self._held.values()):
             self._beats.pop(worker_id, None)
+            self._offers.pop(worker_id, None)
         return len(keys)
 
     def knows(self, key: Key) -> bool:
@@ -182,37 +209,132 @@ class MemoryTaskQueue:
         return len(self._queued) + len(self._held)
 
     async def depths(self) -> dict[str, tuple[int, int]]:
-        names = {*self._waiting, *self._ranked}
-        depths = {name: [sum(map(len, self._in_order(name))), 0] for name in names}
+        names = {*self._waiting, *self._ranked, *self._passed}
+        depths = {name: [sum(map(len, self._in_order(name, None))), 0] for name in names}
         for _, task in self._held.values():
             depths.setdefault(task.queue, [0, 0])[1] += 1
         return {name: (waiting, running) for name, (waiting, running) in depths.items()}
+
+    def is_mine(self, partition: int) -> Callable[[str], bool]:  # noqa: ARG002 -- of a store with several
+        """Which executions belong to the partition."""
+        return lambda _execution_id: True
+
+    async def backlog(self, partition: int) -> list[Backlog]:
+        mine = self.is_mine(partition)
+        counts: dict[tuple[str, str | None], int] = {}
+        for queue, handler, line in self._lines():
+            self._drop_stopped(line)
+            waiting = sum(mine(key[0]) for key, _ in line)
+            counts[queue, handler] = counts.get((queue, handler), 0) + waiting
+        return [Backlog(queue, handler, waiting) for (queue, handler), waiting in counts.items() if waiting]
+
+    def _drop_stopped(self, line: Line) -> None:
+        """Tasks that nobody waits for, and that perhaps no worker ever meets."""
+        gone = self._stopped.intersection([key for key, _ in line]) if self._stopped else ()
+        if not gone:
+            return
+        kept = [(key, task) for key, task in line if key not in gone]
+        line.clear()
+        line.extend(kept)
+        self._stopped.difference_update(gone)
+        self._queued.difference_update(gone)
+        for key in gone:
+            self._passed_at.pop(key, None)
+
+    def check_owner(self, partition: int, token: str) -> None:
+        """Raises `Fenced`."""
+        raise NotImplementedError
+
+    async def recall(
+        self, partition: int, token: str, backlog: Backlog, decide: Callable[[WaitingTask], TaskEvent | None]
+    ) -> int:
+        self.check_owner(partition, token)
+        mine, now = self.is_mine(partition), self._now()
+        events: list[AnyEvent] = []
+        for queue, handler, line in list(self._lines()):
+            if (queue, handler) != (backlog.queue, backlog.handler):
+                continue
+            self._drop_stopped(line)
+            kept: list[tuple[Key, Task]] = []
+            for key, task in line:
+                event = None
+                if mine(task.execution_id):
+                    seconds = now - self._passed_at.get(key, now)
+                    event = decide(WaitingTask(task, f"{queue}/{next(self._places)}", seconds))
+                if event is None:
+                    kept.append((key, task))
+                else:
+                    events.append(event)  # type: ignore[arg-type]  # every TaskEvent is one
+                    self._queued.discard(key)
+                    self._passed_at.pop(key, None)
+            line.clear()
+            line.extend(kept)
+        self._append(events)
+        return len(events)
+
+    def _lines(self) -> Iterator[tuple[str, str | None, Line]]:
+        """Everything that waits, by queue, and by handler where a worker has passed it over."""
+        for queue, line in self._waiting.items():
+            yield queue, None, line
+        for queue, ranked in self._ranked.items():
+            for line in ranked.values():
+                yield queue, None, line
+        for queue, passed in self._passed.items():
+            for (_, handler), line in passed.items():
+                yield queue, handler, line
 
     def _is_held(self, worker_id: str, item: Task | TaskEvent | Stop) -> bool:
         holder = self._held.get(key_of(item))
         return holder is not None and holder[0] == worker_id
 
-    def _take(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
+    def _take(
+        self, worker_id: str, queues: Collection[str], limit: int, handlers: Collection[str] | None
+    ) -> list[Task]:
         taken: list[Task] = []
         for name in queues:
-            for waiting in self._in_order(name):
+            for waiting in self._in_order(name, handlers):
                 while waiting and len(taken) < limit:
                     key, task = waiting.popleft()
-                    if self._may_run(key, task):
+                    if handlers is not None and task.handler not in handlers:
+                        self._pass_over(key, task)
+                    elif self._may_run(key, task):
                         self._held[key] = (worker_id, task)
                         taken.append(task)
         return taken
 
-    def _in_order(self, name: str) -> list[deque[tuple[Key, Task]]]:
-        """What waits in a queue, the highest priority first."""
+    def _pass_over(self, key: Key, task: Task) -> None:
+        """It waits where only workers look that have its handler."""
+        if key in self._stopped:
+            self._stopped.discard(key)
+            self._queued.discard(key)
+            return
+        passed = self._passed.setdefault(task.queue, {})
+        passed.setdefault((task.priority, task.handler), deque()).append((key, task))
+        self._passed_at[key] = self._now()
+        self._wake({task.queue})
+
+    def _in_order(self, name: str, handlers: Collection[str] | None) -> list[Line]:
+        """What waits in a queue for a worker with these handlers, the highest priority first."""
         plain = self._waiting.get(name)
-        if not self._ranked or name not in self._ranked:
+        if name not in self._ranked and name not in self._passed:
             return [plain] if plain else []
-        ranked = self._ranked[name] = {rank: tasks for rank, tasks in self._ranked[name].items() if tasks}
-        if not ranked:
-            del self._ranked[name]
-        lines = {**ranked, 0: plain} if plain else ranked
-        return [lines[rank] for rank in sorted(lines, reverse=True)]
+        ranked = {priority: line for priority, line in self._ranked.pop(name, {}).items() if line}
+        if ranked:
+            self._ranked[name] = ranked
+        passed = {key: line for key, line in self._passed.pop(name, {}).items() if line}
+        if passed:
+            self._passed[name] = passed
+        lines = [(priority, 0, line) for priority, line in ranked.items()]
+        if plain:
+            lines.append((0, 0, plain))
+        # of one priority what was passed over comes first: it has waited longer
+        lines += [
+            (priority, 1, line)
+            for (priority, handler), line in passed.items()
+            if handlers is None or handler in handlers
+        ]
+        lines.sort(key=lambda each: each[:2], reverse=True)
+        return [line for _, _, line in lines]
 
     def on_given_up(self, key: Key) -> None:
         """A worker no longer has the task, and no event will say so: it was stopped, or handed back."""
@@ -222,6 +344,8 @@ class MemoryTaskQueue:
             self._on_hold[task.execution_id].append(task)
             return False
         self._queued.discard(key)
+        if self._passed_at:
+            self._passed_at.pop(key, None)
         if key in self._stopped:
             self._stopped.discard(key)
             return False

@@ -160,7 +160,7 @@ class Attempt:
         self.began = float("inf")
 
 
-async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runners) -> TaskSucceeded | TaskFailed | None:
+async def run_attempt(attempt: Attempt, handler: Handler, runners: Runners) -> TaskSucceeded | TaskFailed | None:
     """What to report; None if nobody waits for it. Lets a cancellation through that isn't this attempt's own."""
     current_log.set(attempt.log)
     current_scope.set(attempt)
@@ -189,7 +189,7 @@ async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runner
 
 
 async def run_traced(
-    attempt: Attempt, handler: Handler | None, runners: Runners, tracer: Tracer
+    attempt: Attempt, handler: Handler, runners: Runners, tracer: Tracer
 ) -> TaskSucceeded | TaskFailed | None:
     """As `run_attempt`, inside a span."""
     with attempt_span(tracer, attempt.task.handler, attempt) as span:
@@ -200,10 +200,8 @@ async def run_traced(
         return event
 
 
-async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> Any:
+async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
     task = attempt.task
-    if handler is None:
-        raise Terminal(f"this worker has no handler {task.handler!r}", category="unknown_handler")
     if isinstance(task.config, Blob) or _has_blob(task.inputs):
         task = await _fetched(task, runners.blobs)
     config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched

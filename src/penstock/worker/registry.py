@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, KeysView
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -100,6 +100,11 @@ class Registry:
 
     def __iter__(self) -> Iterator[Handler]:
         return iter(self._handlers.values())
+
+    @property
+    def names(self) -> KeysView[str]:
+        """Also of what is added later."""
+        return self._handlers.keys()
 
     def defaults(self) -> dict[str, HandlerDefaults]:
         return {handler.name: handler.defaults for handler in self}

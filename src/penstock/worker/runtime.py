@@ -35,7 +35,7 @@ from penstock.worker.logs import capture_logging
 from penstock.worker.loop_watch import LoopWatch
 from penstock.worker.outcome import outcome_name
 from penstock.worker.processes import ProcessRunner
-from penstock.worker.registry import Registry
+from penstock.worker.registry import Handler, Registry
 from penstock.worker.secrets import Secrets
 from penstock.worker.threads import ThreadRunner
 
@@ -211,7 +211,8 @@ class Worker:
                     self._pending.extend(await self._overlooked())
                     self._is_unsure = False
                 else:
-                    self._pending.extend(await self._queue.fetch(self.worker_id, self.queues, free))
+                    handlers = self.registry.names
+                    self._pending.extend(await self._queue.fetch(self.worker_id, self.queues, free, handlers))
                 self._is_cut_off = False
             except StoreError as error:
                 self._complain("it can't fetch tasks", error)
@@ -259,12 +260,27 @@ class Worker:
             task = self._pending.popleft()
             if self._pending:
                 self._wake_slot()  # it runs only if this attempt waits for something
-            await self._serve(task, me, loop)
+            handler = self.registry.get(task.handler)
+            if handler is None:  # it was taken from the registry after the task had been fetched
+                await self._give_back(task)
+                continue
+            await self._serve(task, handler, me, loop)
             served += 1
             if served % BREATHER == 0:
                 await asyncio.sleep(0)
 
-    async def _serve(self, task: Task, slot: asyncio.Task[Any] | None, loop: asyncio.AbstractEventLoop) -> None:
+    async def _give_back(self, task: Task) -> None:
+        try:
+            await self._queue.give_back(self.worker_id, [task])
+        except StoreError as error:  # then it is still on our list, and is found there again
+            self._complain(f"it can't give back a task of the handler {task.handler!r}, which it doesn't have", error)
+        if self._wake_fetcher is not None:
+            _wake(self._wake_fetcher)
+            self._wake_fetcher = None
+
+    async def _serve(
+        self, task: Task, handler: Handler, slot: asyncio.Task[Any] | None, loop: asyncio.AbstractEventLoop
+    ) -> None:
         key = key_of(task)
         attempt = Attempt(task, key, slot, loop, self.settings.log_max_bytes, self._clock, self._give_time)
         self._running[key] = attempt
@@ -275,7 +291,6 @@ class Worker:
             self._wake_watcher = None
         self.attempts += 1
         try:
-            handler = self.registry.get(task.handler)
             if self._tracer is None:
                 event = await run_attempt(attempt, handler, self)
             else:
@@ -368,7 +383,8 @@ class Worker:
             held = [attempt.identity for attempt in self._running.values()]
             held += [Stop(*key_of(task)) for task in self._pending]
             try:
-                self.stop_tasks(await self._queue.heartbeat(self.worker_id, self.queues, held))
+                gone = await self._queue.heartbeat(self.worker_id, self.queues, held, self.registry.defaults())
+                self.stop_tasks(gone)
                 if beat % STRAY_BEATS == 0:
                     strays = await self._take_up(strays)
             except StoreError as error:

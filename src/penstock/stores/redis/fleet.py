@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from penstock.definition.model import HandlerDefaults
 from penstock.errors import StoreError
+from penstock.stores.base import Offer
 from penstock.stores.redis import keys
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
@@ -46,6 +49,39 @@ async def keep_alive(server: Server, worker_id: str) -> None:
     said = msgspec.json.decode(data) if data else {"queues": [], "running": 0, "since": now}
     about = msgspec.json.encode({**said, "at": now})
     await script("beat").run(server.fleet, keys.BEATS, worker_id, about)
+class _About(msgspec.Struct):
+    """What a worker says of itself; the rest of it is only shown."""
+
+    queues: list[str]
+    at: float
+    handlers: dict[str, HandlerDefaults] | None = None
+    since: float | None = None
+
+
+_about = msgspec.json.Decoder(_About)
+
+
+def about_worker(
+    queues: Collection[str], handlers: Mapping[str, HandlerDefaults] | None, **more: Any
+) -> dict[str, Any]:
+    return {"queues": sorted(queues), "handlers": handlers, **more}
+
+
+async def worker_offers(server: Server) -> list[Offer]:
+    beats, about = await server.fleet.pipeline([("HKEYS", keys.BEATS), ("HGETALL", keys.WORKERS)])
+    said = dict(zip(about[::2], about[1::2], strict=True))
+    return offers_of({name.decode(): said[name] for name in beats if name in said}, server.now())
+
+
+def offers_of(said: Mapping[str, bytes | str], now: float) -> list[Offer]:
+    """From what workers wrote about themselves, by name."""
+    offers: list[Offer] = []
+    for name, data in said.items():
+        with suppress(msgspec.DecodeError):  # of a version that says it otherwise
+            it = _about.decode(data)
+            silent = max(0.0, now - it.at)
+            offers.append(Offer(name, set(it.queues), it.handlers, it.since or 0.0, silent))
+    return offers
 
 
 async def worker_details(server: Server, partitions: int, most_tasks: int) -> list[dict[str, Any]]:
@@ -57,10 +93,17 @@ async def worker_details(server: Server, partitions: int, most_tasks: int) -> li
         if worker_id in counts:
             tasks = sorted(held.get(worker_id, ()), key=lambda each: each[1], reverse=True)
             shown.append(
-                {"worker_id": worker_id, "queues": it["queues"], "running": it["running"],
-                 "heartbeats": counts[worker_id], "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3)),
-                 "started_at": it.get("since"), "tasks": tasks[:most_tasks]}
-            )  # fmt: skip
+                {
+                    "worker_id": worker_id,
+                    "queues": it["queues"],
+                    "handlers": it.get("handlers"),
+                    "running": it["running"],
+                    "heartbeats": counts[worker_id],
+                    "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3)),
+                    "started_at": it.get("since"),
+                    "tasks": tasks[:most_tasks],
+                }
+            )
     return sorted(shown, key=lambda worker: str(worker["worker_id"]))
 
 

@@ -8,6 +8,8 @@ STORE = "penstock:{fleet}:store"
 BEATS = "penstock:{fleet}:beats"
 WORKERS = "penstock:{fleet}:workers"
 ORCHESTRATORS = "penstock:{fleet}:orchestrators"
+HANDLER_SEPARATOR = "\x1f"
+"""Between queue and handler in the name of a stream: a control character, which no name in a document has."""
 
 
 def mark(store_id: str) -> str:
@@ -46,3 +48,12 @@ def live_log(partition: int, execution_id: str, node: str, generation: int, atte
 def stream(queue: str, priority: int) -> str:
     """What a task stream is called behind `tasks:`."""
     return f"{priority}:{queue}"
+
+
+def queue_of(stream: str) -> tuple[str, str | None]:
+    """The queue of a task stream, and the handler of one that only has tasks of that handler.
+
+    The latter are made by `fetch.lua`, for tasks that a worker of the queue met and whose handler it doesn't have.
+    """
+    queue, separator, handler = stream.partition(":")[2].partition(HANDLER_SEPARATOR)
+    return queue, handler if separator else None

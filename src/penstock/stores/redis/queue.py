@@ -8,18 +8,20 @@ only if the entry is still on this worker's list.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import TaskError, TaskEvent, TaskFailed, TaskLost
 from penstock.errors import StoreError
 from penstock.stores import codec
+from penstock.stores.base import Backlog, Offer, WaitingTask
 from penstock.stores.redis import keys
 from penstock.stores.redis.entries import task_key
-from penstock.stores.redis.fleet import worker_details
+from penstock.stores.redis.fleet import about_worker, worker_details, worker_offers
 from penstock.stores.redis.live_logs import RedisLiveLogs
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
@@ -45,18 +47,24 @@ class RedisTaskQueue:
         self._since: dict[str, float] = {}
         """When each worker here first said that it lives."""
         self._logs = RedisLiveLogs(server, partitions)
+        self._recalled_up_to: dict[tuple[int, str], bytes] = {}
+        """By partition and stream, the entry up to which `recall` has looked."""
 
-    async def fetch(self, worker_id: str, queues: Collection[str], limit: int) -> list[Task]:
+    async def fetch(
+        self, worker_id: str, queues: Collection[str], limit: int, handlers: Collection[str] | None = None
+    ) -> list[Task]:
         if worker_id not in self._wakers:
             self._wakers[worker_id] = Waker(self._server)
         waker = self._wakers[worker_id]
         while True:
+            # made anew each time: a worker may begin to serve more while it waits here
+            wanted = [len(queues), *queues, *(() if handlers is None else handlers or ("",))]
             tasks: list[Task] = []
             try:
                 for partition, news in waker.hopeful():
                     if len(tasks) == limit:
                         break
-                    more, is_empty = await self._take(partition, worker_id, queues, limit - len(tasks))
+                    more, is_empty = await self._take(partition, worker_id, wanted, limit - len(tasks))
                     tasks += more
                     if is_empty:
                         waker.found_empty(partition, news)
@@ -70,18 +78,17 @@ class RedisTaskQueue:
                 return tasks
             await waker.wait()
 
-    async def _take(
-        self, partition: int, worker_id: str, queues: Collection[str], limit: int
-    ) -> tuple[list[Task], bool]:
+    async def _take(self, partition: int, worker_id: str, wanted: Sequence[Any], limit: int) -> tuple[list[Task], bool]:
+        """`wanted`: how many queues, their names, then the names of handlers, as the script takes them."""
         link = self._server.of(partition)
-        taking = script("fetch").begin(link, keys.lease(partition), worker_id, limit, *queues)
+        taking = script("fetch").begin(link, keys.lease(partition), worker_id, limit, *wanted)
         self._keep(taking)
         try:
             found = await asyncio.shield(taking)
         except Refused as error:
             if error.code != "NOSCRIPT":  # it has been restarted, perhaps, and took nothing
                 raise
-            found = await self._run("fetch", partition, worker_id, limit, *queues)
+            found = await self._run("fetch", partition, worker_id, limit, *wanted)
         except asyncio.CancelledError:  # it happens all the same: what was taken must not be lost
             taking.add_done_callback(lambda done: self._give_back(partition, worker_id, done))
             raise
@@ -114,6 +121,12 @@ class RedisTaskQueue:
         for task in tasks:
             partition, stream, entry_id = self._held.pop((worker_id, key_of(task)))
             self._keep(asyncio.ensure_future(self._run("list", partition, "back", worker_id, stream, entry_id)))
+
+    async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
+        for task in tasks:
+            place = self._held.pop((worker_id, key_of(task)), None)
+            if place is not None:
+                await self._run("list", place[0], "back", worker_id, *place[1:])
 
     def _keep(self, task: asyncio.Future[Any]) -> None:
         """Until it is done: a worker that leaves waits for it."""
@@ -166,10 +179,16 @@ class RedisTaskQueue:
     def _place(self, worker_id: str, item: TaskEvent | Stop | Task) -> Place | None:
         return self._held.get((worker_id, key_of(item)))
 
-    async def heartbeat(self, worker_id: str, queues: Collection[str], held: Collection[Stop]) -> list[Stop]:
+    async def heartbeat(
+        self,
+        worker_id: str,
+        queues: Collection[str],
+        held: Collection[Stop],
+        handlers: Mapping[str, HandlerDefaults] | None = None,
+    ) -> list[Stop]:
         now = self._server.now()
         since = self._since.setdefault(worker_id, now)
-        about = {"queues": sorted(queues), "running": len(held), "at": now, "since": since}
+        about = about_worker(queues, handlers, running=len(held), at=now, since=since)
         await script("beat").run(self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about))
         groups: dict[int, list[tuple[Stop, Place]]] = {}
         gone: list[Stop] = []
@@ -219,6 +238,9 @@ class RedisTaskQueue:
     async def worker_details(self, most_tasks: int) -> list[dict[str, Any]]:
         return await worker_details(self._server, self._partitions, most_tasks)
 
+    async def offers(self) -> list[Offer]:
+        return await worker_offers(self._server)
+
     async def reap(self, partition: int, token: str, worker_id: str) -> int:
         lost = 0
         while True:
@@ -259,10 +281,53 @@ class RedisTaskQueue:
         depths: dict[str, tuple[int, int]] = {}
         for found in await _all([self._ask("list", each, "depths") for each in range(self._partitions)]):
             for stream, waiting, running in zip(found[::3], found[1::3], found[2::3], strict=True):
-                queue = stream.decode().partition(":")[2]
+                queue, _ = keys.queue_of(stream.decode())
                 before = depths.get(queue, (0, 0))
                 depths[queue] = (before[0] + waiting, before[1] + running)
         return depths
+
+    async def backlog(self, partition: int) -> list[Backlog]:
+        found = await self._ask("list", partition, "depths")
+        counts: dict[tuple[str, str | None], int] = {}
+        for stream, waiting in zip(found[::3], found[1::3], strict=True):
+            where = keys.queue_of(stream.decode())
+            counts[where] = counts.get(where, 0) + waiting
+        return [Backlog(queue, handler, waiting) for (queue, handler), waiting in counts.items() if waiting > 0]
+
+    async def recall(
+        self, partition: int, token: str, backlog: Backlog, decide: Callable[[WaitingTask], TaskEvent | None]
+    ) -> int:
+        link = self._server.of(partition)
+        names = [name.decode() for name in await link.ask("SMEMBERS", keys.prefix(partition) + "queues")]
+        recalled = 0
+        for stream in names:
+            if keys.queue_of(stream) == (backlog.queue, backlog.handler):
+                recalled += await self._recall(partition, token, stream, decide)
+        return recalled
+
+    async def _recall(
+        self, partition: int, token: str, stream: str, decide: Callable[[WaitingTask], TaskEvent | None]
+    ) -> int:
+        link, key = self._server.of(partition), keys.prefix(partition) + "tasks:" + stream
+        after = self._recalled_up_to.pop((partition, stream), b"0-0")
+        found = await link.ask("XRANGE", key, b"(" + after, "+", "COUNT", PORTION)
+        if len(found) == PORTION:  # else the next look begins at the beginning again
+            self._recalled_up_to[partition, stream] = found[-1][0]
+        now_ms = self._server.now() * 1000
+        items: list[Any] = []
+        for entry_id, fields in found:
+            try:
+                task = _task.decode(fields[1])
+            except msgspec.DecodeError:
+                continue  # of another version; whoever fetches it will say so
+            waiting_seconds = max(0.0, now_ms - int(entry_id.partition(b"-")[0])) / 1000
+            event = decide(WaitingTask(task, f"{stream}/{entry_id.decode()}", waiting_seconds))
+            if event is not None:
+                items += (entry_id, codec.encode(event))
+        if not items:
+            return 0
+        recalled: int = await self._run("recall", partition, token, stream, *items)
+        return recalled
 
     def knows(self, key: Key) -> bool:
         return any(held == key for _, held in self._held)

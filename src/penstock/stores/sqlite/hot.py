@@ -283,7 +283,7 @@ class SqliteTaskQueue(MemoryTaskQueue):
     """The queue in memory, with a note on disk of what is in a worker's hands."""
 
     def __init__(self, store: SqliteHotStore, claims: Claims) -> None:
-        super().__init__(store.append_now)
+        super().__init__(store.append_now, store.now)
         self._store, self._claims = store, claims
 
     def orphans(self) -> set[Key]:
@@ -302,6 +302,9 @@ class SqliteTaskQueue(MemoryTaskQueue):
         """Outcomes that are on disk: only now is a crash no longer the task's fault."""
         self._claims.remove([key_of(event) for event in events if isinstance(event, SETTLING)])
 
-    async def reap(self, partition: int, token: str, worker_id: str) -> int:  # noqa: ARG002
+    def check_owner(self, partition: int, token: str) -> None:  # noqa: ARG002 -- there is one
         self._store.check(token)
+
+    async def reap(self, partition: int, token: str, worker_id: str) -> int:
+        self.check_owner(partition, token)
         return self.lose(worker_id, lambda _name: True)

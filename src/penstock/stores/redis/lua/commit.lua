@@ -19,6 +19,7 @@
 -- Writes  lease, inbox (trimmed), execution:<id>, active, tasks:<stream>, queues, ranks, wake, held, timers, outbox,
 --         events, onhold:<id> (generation:attempt:node -> stream, entry id or '', task; a zero byte between),
 --         moved:<stream>:<entry id> (where a task that was handed back is now; read as well)
+-- Reads   diverted:<stream>:<entry id> (entry id and stream of a task that a worker without its handler passed over)
 -- Answers the time of the next timer or '', then the entry ids of the tasks, in order ('' for one that was set aside)
 -- Refuses with FENCED if the lease has another token or the store is at another commit
 local lease = KEYS[1]
@@ -54,7 +55,7 @@ local function enqueue(stream, task)
   if not known[stream] then
     if redis.call('SADD', base .. 'queues', stream) == 1 then
       redis.call('XGROUP', 'CREATE', base .. 'tasks:' .. stream, 'workers', '0', 'MKSTREAM')
-      if string.sub(stream, 1, 2) ~= '0:' then
+      if string.sub(stream, 1, 2) ~= '0:' or string.find(stream, '\31', 1, true) then
         redis.call('SADD', base .. 'ranks', stream)
       end
     end
@@ -91,11 +92,17 @@ for _ = 1, tasks do
 end
 
 for _ = 1, next_list() do
-  local key, id = base .. 'tasks:' .. ARGV[at], ARGV[at + 1]
+  local stream, id = ARGV[at], ARGV[at + 1]
   while id do
+    local key, name = base .. 'tasks:' .. stream, stream .. ':' .. id
     redis.call('XACK', key, 'workers', id)
-    -- gone: reported already, or handed back and here under another id
-    id = redis.call('XDEL', key, id) == 0 and redis.call('GET', base .. 'moved:' .. ARGV[at] .. ':' .. id)
+    local is_gone = redis.call('XDEL', key, id) == 0
+    -- then it was reported already, or handed back and is here under another id, or passed over and in another stream
+    id = is_gone and redis.call('GET', base .. 'moved:' .. name)
+    local diverted = is_gone and not id and redis.call('GET', base .. 'diverted:' .. name)
+    if diverted then
+      id, stream = string.match(diverted, '^(%S+) (.*)$')
+    end
   end
   at = at + 2
 end

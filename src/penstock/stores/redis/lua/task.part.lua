@@ -1,4 +1,5 @@
--- Reads the beginning of a task: execution id, node, generation, attempt. Redis's own cmsgpack doesn't know byte strings.
+-- Reads the beginning of a task: execution id, node, generation, attempt, handler. Redis's own cmsgpack doesn't know byte
+-- strings.
 local function read_text(data, at)
   local kind = string.byte(data, at)
   if kind >= 0xa0 and kind <= 0xbf then
@@ -26,13 +27,24 @@ local function read_number(data, at)
   return value, at + 1 + sizes[kind]
 end
 
--- execution id, and the name of the task in onhold:<id>
-local function read_task(data)
+-- execution id, node, generation, attempt, and where the rest begins
+local function read_beginning(data)
   local at = string.byte(data, 1) == 0xdc and 4 or 2
   local execution, node, generation, attempt
   execution, at = read_text(data, at)
   node, at = read_text(data, at)
   generation, at = read_number(data, at)
-  attempt = read_number(data, at)
+  attempt, at = read_number(data, at)
+  return execution, node, generation, attempt, at
+end
+
+-- execution id, and the name of the task in onhold:<id>
+local function read_task(data)
+  local execution, node, generation, attempt = read_beginning(data)
   return execution, generation .. ':' .. attempt .. ':' .. node
+end
+
+local function read_handler(data)
+  local _, _, _, _, at = read_beginning(data)
+  return (read_text(data, at))
 end

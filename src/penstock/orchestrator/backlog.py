@@ -1,0 +1,96 @@
+"""Tasks that wait in a queue where nobody takes them.
+
+Three things can be so:
+
+- A live worker has the handler and serves it on another queue (it was moved there, or the worker that served this queue
+  is gone). The task is handed out again, to that queue, unless its document names the queue.
+- Workers serve the queue, and none of them has the handler. Another may come, in the middle of a deployment say; after
+  `no_handler_seconds` without one the task fails, with the category `no_handler`, into the dead letters.
+- Nobody serves the queue. The tasks wait for a worker, however long it takes: a pool that is down, or scaled to zero,
+  is no reason to fail what it will run. `queue_timeout_seconds` is for those who want an end to that.
+
+Nothing of this costs an attempt, and all of it is said in the log, in `/health` and on the node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from penstock.engine.events import TaskError, TaskEvent, TaskFailed, TaskReturned
+from penstock.orchestrator.routing import NO_HANDLER, Routing, explain, missing
+from penstock.stores.base import Backlog, Lease, TaskQueue, WaitingTask
+from penstock.stores.task_queue import key_of
+
+log = logging.getLogger("penstock.orchestrator")
+
+LOOK_SECONDS = 2.0
+SURE_SECONDS = 1.5
+"""A queue must have been without a worker for this long: one that has just been left may be about to get another."""
+
+
+class BacklogWatch:
+    """Of one partition, for its owner."""
+
+    def __init__(self, queue: TaskQueue, lease: Lease, routing: Routing, no_handler_seconds: float) -> None:
+        self._queue, self._lease, self._routing = queue, lease, routing
+        self._no_handler_seconds = no_handler_seconds
+        self._untaken_seconds: dict[tuple[str, str | None], float] = {}
+        """By queue and handler: for how long of this watch's own time nobody could take what waits there."""
+        self.recalled = 0
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = loop.time()
+            # time in which it couldn't look, because of a pause or an outage, says nothing about workers
+            await self.look(min(now - last, 2 * LOOK_SECONDS))
+            last = loop.time()
+
+    async def look(self, seconds: float) -> None:
+        """`seconds` have passed since the last look."""
+        untaken: dict[tuple[str, str | None], float] = {}
+        for backlog in await self._queue.backlog(self._lease.partition):
+            why = missing(self._routing.offers, backlog.queue, backlog.handler)
+            if why is None:
+                continue
+            where = (backlog.queue, backlog.handler)
+            untaken[where] = self._untaken_seconds.get(where, 0.0) + seconds
+            if untaken[where] >= SURE_SECONDS:
+                await self._tend(backlog, why, untaken[where])
+        self._untaken_seconds = untaken
+
+    async def _tend(self, backlog: Backlog, why: str, untaken_seconds: float) -> None:
+        limit = self._no_handler_seconds
+        gives_up = why == NO_HANDLER and untaken_seconds >= limit
+        routes = self._routing.queues
+        failed = 0
+        may_move = backlog.handler is None or routes.get(backlog.handler, backlog.queue) != backlog.queue
+
+        def decide(waiting: WaitingTask) -> TaskEvent | None:
+            nonlocal failed
+            task = waiting.task
+            if not task.names_queue and routes.get(task.handler, backlog.queue) != backlog.queue:
+                return TaskReturned(*key_of(task), waiting.place)
+            if gives_up and waiting.waiting_seconds >= limit:
+                failed += 1
+                text = f"{explain(why, backlog.queue, task.handler)} (waited {limit:g} s)"
+                return TaskFailed(*key_of(task), "", 0.0, TaskError(NO_HANDLER, text), retryable=False)
+            return None
+
+        recalled = 0
+        if may_move or gives_up:
+            recalled = await self._queue.recall(self._lease.partition, self._lease.token, backlog, decide)
+            self.recalled += recalled
+            if failed:
+                log.warning("%d tasks fail: %s", failed, explain(why, backlog.queue, backlog.handler or ""))
+            if recalled > failed:
+                log.warning(
+                    "%d tasks that nobody took from the queue %r go where live workers serve their handlers now",
+                    recalled - failed,
+                    backlog.queue,
+                )
+        if recalled < backlog.waiting:
+            self._routing.warn(backlog.queue, backlog.handler, backlog.waiting - recalled)

@@ -1,0 +1,242 @@
+"""What nobody runs is visible at once: in /health, on the node, in the list of queues; on every store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from penstock import Engine, Registry, handler
+from penstock.api.app import create_app
+from penstock.config import Settings
+from penstock.orchestrator import backlog, routing
+from penstock.scaled import open_scaled, run_orchestrator, run_worker, service_over
+from penstock.service import Service, waiting
+from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
+from tests.api.asgi import call
+from tests.servers import database_url, redis_url
+from tests.waiting import until
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is read from a memory of a second ago, and the owners look often."""
+    monkeypatch.setattr(waiting, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(routing, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(backlog, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(backlog, "SURE_SECONDS", 0.04)
+
+
+class Site:
+    """An API; with Redis, an orchestrator that has no handlers of its own."""
+
+    def __init__(self, service: Service, fleet: Fleet, settings: Settings) -> None:
+        self.settings, self.service = settings, service
+        self._app = create_app(service, fleet, settings, version="1")
+
+    async def get(self, target: str) -> Any:
+        return (await call(self._app, "GET", target)).json
+
+    async def health(self) -> tuple[int, dict[str, Any]]:
+        answer = await call(self._app, "GET", "/health")
+        return answer.status, answer.json
+
+    async def start(self, name: str, **fields: Any) -> str:
+        document = {"name": "flow", "nodes": [{"id": "a", "handler": name, **fields}]}
+        await self.service.workflows.put(document, allow_unknown_handlers=True)
+        body = json.dumps({"workflow": "flow"}).encode()
+        return str((await call(self._app, "POST", "/api/v1/executions", JSON, body=body)).json["execution_id"])
+
+    async def node(self, execution_id: str) -> Any:
+        return (await self.get(f"/api/v1/executions/{execution_id}"))["nodes"]["a"]
+
+    async def until_reason(self, execution_id: str, reason: str | None) -> Any:
+        async def has() -> Any:
+            node = await self.node(execution_id)
+            return node if node["state"] == "QUEUED" and node["reason"] == reason else None
+
+        return await until(has, f"the node to wait because of {reason}")
+
+    async def until_status(self, status: str) -> Any:
+        async def has() -> Any:
+            _, shown = await self.health()
+            return shown if shown["status"] == status else None
+
+        return await until(has, f"/health to say {status}")
+
+    async def until_state(self, execution_id: str, state: str) -> Any:
+        async def has() -> Any:
+            shown = await self.get(f"/api/v1/executions/{execution_id}")
+            return shown if shown["state"] == state else None
+
+        return await until(has, f"the execution to be {state}")
+
+
+@asynccontextmanager
+async def role(run: Any, *what: Any, **more: Any) -> AsyncIterator[None]:
+    stop, ready = asyncio.Event(), asyncio.Event()
+    running = asyncio.create_task(run(*what, stop=stop, on_ready=lambda _: ready.set(), **more))
+    await until(lambda: ready.is_set() or running.done())
+    try:
+        yield
+    finally:
+        stop.set()
+        await running
+
+
+def on_redis(scenario: Callable[[Site], Awaitable[None]], **settings: Any) -> None:
+    async def main() -> None:
+        chosen = Settings(store=redis_url(), database=database_url(2), shutdown_grace_seconds=1.0, **settings)
+        async with AsyncExitStack() as stack:
+            stores = await stack.enter_async_context(open_scaled(chosen))
+            await stack.enter_async_context(role(run_orchestrator, chosen, registry=Registry()))
+            service = service_over(stores, chosen, Registry())
+            stack.callback(service.close)
+            await scenario(Site(service, ScaledFleet(stores), chosen))
+
+    asyncio.run(main())
+
+
+def registry_with(name: str, **asked: Any) -> Registry:
+    registry = Registry()
+
+    @handler(name, registry=registry, **asked)
+    async def done() -> str:
+        return "done"
+
+    return registry
+
+
+def worker(site: Site, registry: Registry, *queues: str) -> Any:
+    return role(run_worker, site.settings, registry, queues)
+
+
+def test_without_a_worker_the_service_is_ready_and_its_health_is_degraded() -> None:
+    async def scenario(site: Site) -> None:
+        shown = await site.until_status("degraded")
+        assert (await site.health())[0] == 200
+        assert shown["checks"]["workers"]["ok"] is False
+        assert shown["checks"]["queues"] == {"ok": True}
+        assert any("no worker is alive" in reason for reason in shown["reasons"])
+        assert await site.get("/health/ready") == {"status": "ok"}
+        async with worker(site, Registry()):
+            shown = await site.until_status("ok")
+            assert shown["reasons"] == []
+
+    on_redis(scenario)
+
+
+def test_a_queue_that_nobody_serves_shows_everywhere_until_somebody_does() -> None:
+    async def scenario(site: Site) -> None:
+        registry = registry_with("paint")
+        async with worker(site, registry):
+            await site.until_status("ok")
+            made = await site.start("paint", queue="gpu")
+            node = await site.until_reason(made, "no_worker")
+            assert node["reason_text"] == "no live worker serves the queue 'gpu'; start one that does"
+            shown = await site.until_status("degraded")
+            assert shown["checks"]["workers"]["ok"]
+            (untaken,) = shown["checks"]["queues"]["untaken"]
+            assert (untaken["queue"], untaken["waiting"], untaken["reason"]) == ("gpu", 1, "no_worker")
+            queues = {each["queue"]: each for each in (await site.get("/api/v1/queues"))["items"]}
+            assert (queues["gpu"]["workers"], queues["gpu"]["reason"]) == (0, "no_worker")
+            (graph,) = (await site.get(f"/api/v1/executions/{made}/graph"))["nodes"]
+            one = await site.get(f"/api/v1/executions/{made}/nodes/a")
+            assert graph["reason"] == one["reason"] == "no_worker"
+            (alive,) = (await site.get("/api/v1/workers"))["items"]
+            assert "paint" in alive["handlers"]
+            async with worker(site, registry, "gpu"):
+                await site.until_state(made, "COMPLETED")
+                await site.until_status("ok")
+                assert (await site.node(made))["reason"] is None
+
+    on_redis(scenario)
+
+
+def test_a_handler_that_nobody_of_the_queue_has_shows_and_ends_in_the_dead_letters() -> None:
+    async def scenario(site: Site) -> None:
+        async with worker(site, registry_with("draw"), "shared"):
+            await site.until_status("ok")
+            made = await site.start("paint", queue="shared", retry={"max_attempts": 30})
+            node = await site.until_reason(made, "no_handler")
+            assert "no live worker of the queue 'shared' has the handler 'paint'" in node["reason_text"]
+            shown = await site.until_status("degraded")
+            assert "'paint'" in shown["reasons"][0]
+            ended = await site.until_state(made, "FAILED")
+            assert ended["error"]["category"] == "no_handler"
+            assert ended["nodes"]["a"]["attempt"] == 1
+
+            async def letters() -> Any:
+                return (await site.get("/api/v1/dead-letters"))["items"]
+
+            (letter,) = await until(letters, "its dead letter to be archived")
+            assert letter["execution_id"] == made
+            await site.until_status("ok")
+
+    on_redis(scenario, no_handler_seconds=1.0)
+
+
+def test_a_worker_that_comes_in_time_takes_what_another_passed_over() -> None:
+    async def scenario(site: Site) -> None:
+        async with worker(site, registry_with("draw"), "shared"):
+            made = await site.start("paint", queue="shared", retry={"max_attempts": 1})
+            await site.until_reason(made, "no_handler")
+            async with worker(site, registry_with("paint"), "shared"):
+                ended = await site.until_state(made, "COMPLETED")
+                assert ended["nodes"]["a"]["attempt"] == 1
+
+    on_redis(scenario)
+
+
+def test_a_handler_that_moved_to_another_queue_takes_its_tasks_with_it() -> None:
+    async def scenario(site: Site) -> None:
+        async with worker(site, registry_with("paint", queue="old"), "elsewhere"):
+            made = await site.start("paint")
+            await site.until_reason(made, "no_worker")
+        async with worker(site, registry_with("paint", queue="new"), "new"):
+            assert (await site.until_state(made, "COMPLETED"))["nodes"]["a"]["attempt"] == 1
+
+    on_redis(scenario)
+
+
+@pytest.mark.parametrize("store", ["memory://", "sqlite"])
+def test_an_engine_without_the_handler_says_so_and_the_next_one_runs_it(store: str, tmp_path: Any) -> None:
+    """As a program that is deployed again, without its handler and then with it."""
+    address = f"sqlite:///{tmp_path / 'work.db'}" if store == "sqlite" else store
+
+    async def main() -> None:
+        settings = Settings(shutdown_grace_seconds=1.0)
+        async with Engine(address, settings=settings, registry=registry_with("draw")) as engine:
+            site = Site(engine.service, EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator), settings)
+            made = await site.start("paint", retry={"max_attempts": 1})
+            await site.until_reason(made, "no_handler")
+            shown = await site.until_status("degraded")
+            assert "'paint'" in shown["reasons"][0]
+            assert (await engine.status(made)).nodes["a"]["reason"] == "no_handler"
+            other = await engine.start({"name": "other", "nodes": [{"id": "a", "handler": "draw"}]})
+            assert (await other.result()).completed
+        if store == "sqlite":
+            async with Engine(address, settings=settings, registry=registry_with("paint")) as engine:
+                result = await engine.execution(made).result()
+                assert (result.state, result.nodes["a"]["attempt"]) == ("COMPLETED", 1)
+
+    asyncio.run(main())
+
+
+def test_an_engine_that_never_gets_the_handler_fails_the_node_in_the_end() -> None:
+    async def main() -> None:
+        settings = Settings(no_handler_seconds=0.3)
+        async with Engine("memory://", settings=settings, registry=registry_with("draw")) as engine:
+            document = {"name": "flow", "nodes": [{"id": "a", "handler": "paint"}]}
+            await engine.service.workflows.put(document, allow_unknown_handlers=True)
+            result = await (await engine.start("flow")).result()
+            assert result.error is not None
+            assert result.error["category"] == "no_handler"
+
+    asyncio.run(main())
