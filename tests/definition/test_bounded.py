@@ -80,13 +80,15 @@ class TestWhatIsCheap:
 
     def test_is_less_with_a_loop(self):
         assert inline_bytes("input.a.exists(x, x > 3)") == INLINE_LOOP_BYTES
+        assert 0 < inline_bytes("input.a.map(x, x * 2)") < INLINE_LOOP_BYTES
 
     @pytest.mark.parametrize(
         "program",
-        ["input.a.matches('x')", "matches(input.a, 'x')", "input.a . matches ( 'x' )", "input.l.map(x, x)[0]",
-         "input.l.exists(x, input.l.exists(y, x == y))", "input.l.exists(x, x + 'a' == '')", "bytes(input.a) == b''",
+        ["input.a.matches('x')", "matches(input.a, 'x')", "input.a . matches ( 'x' )",
+         "input.l.map(x, [" + "x," * 40 + "x])[0]", "input.l.exists(x, input.l.exists(y, x == y))", "input.l.exists(x, x + 'a' == '')",
+         "bytes(input.a) == b''",
          "+".join(["input.a"] * 6) + " == ''", "&&".join(["input.a.contains(input.b)"] * 17), "!" * 250 + "true",
-         "input.a./* */matches('x')", "input.l.//\nmap(x, x) == []", "unknown(input.a)"],
+         "input.a./* */matches('x')", "input.l.//\nmap(x, x.map(y, y)) == []", "unknown(input.a)"],
     )  # fmt: skip
     def test_is_nothing_that_may_take_long(self, program: str):
         assert inline_bytes(program) == 0

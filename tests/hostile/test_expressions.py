@@ -16,6 +16,7 @@ from penstock.engine.states import ExecutionState
 from penstock.stores.base import Wish
 from tests.hostile.expressions import CONDITIONS, LONG_TEXT, MANY_VALUES, NESTED_COUNTS, TRANSFORMS, Hostile
 from tests.hostile.watching import watched_loop
+from tests.waiting import until
 
 MIB = 1024 * 1024
 SETTINGS = Settings(expression_seconds=0.2, expression_memory_bytes=128 * MIB)
@@ -88,8 +89,7 @@ def test_an_execution_can_be_steered_while_its_condition_is_evaluated(wish: Wish
         async with Engine("memory://", settings=Settings(expression_seconds=60.0)) as engine:
             handle = await engine.start(as_condition(endless), endless.input)
             async with asyncio.timeout(60):
-                while not psutil.Process().children():  # noqa: ASYNC110 -- nothing tells of it
-                    await asyncio.sleep(0.01)
+                await until(psutil.Process().children)
                 if wish == "pause":
                     await handle.pause()
                 await handle.cancel()

@@ -104,7 +104,7 @@ def _can_share(preparation: Preparation, condition: Condition) -> bool:
 
 def prepare(preparation: Preparation, scope: _Values, converted: Converted) -> Prepared:
     try:
-        if not _holds(preparation, scope, converted):
+        if not _is_true(preparation, scope, converted):
             return Prepared("skip")
     except (Missing, RecursionError) as error:
         return _failed("condition", error)
@@ -121,7 +121,7 @@ def _failed(category: str, error: Exception) -> Prepared:
     return Prepared("fail", error=TaskError(category, message))
 
 
-def _holds(preparation: Preparation, scope: _Values, converted: Converted) -> bool:
+def _is_true(preparation: Preparation, scope: _Values, converted: Converted) -> bool:
     condition = preparation.condition
     if condition is None:
         return True

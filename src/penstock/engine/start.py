@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from penstock.engine.execution import Execution
 
 
-INLINE_BYTES_MAX = 256 * 1024
-"""How much one event may have decoded and converted in the decision itself; what is left over goes to a sandbox.
-
-That is 20 ms of the loop for the dearest of JSON.
-"""
 COMPILED_BYTES, LOOP_BYTES = 10, 32
 """What a character of a program that isn't compiled yet counts as, and a byte that a comprehension looks at."""
 PREPARATION_BYTES_MAX = 128 * 1024 * 1024
@@ -100,7 +95,7 @@ def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
     node = execution.nodes[number]
     if run is None and node.condition is not None:
         try:
-            holds = _holds(execution, node.condition)
+            holds = _is_true(execution, node.condition)
         except Missing as error:
             execution.fail(number, execution.open_run(number), TaskError("condition", str(error)))
             return
@@ -138,12 +133,12 @@ def _is_cheap(execution: Execution, node: PlanNode) -> bool:
     return True
 
 
-def _holds(execution: Execution, condition: Condition) -> bool | None:
+def _is_true(execution: Execution, condition: Condition) -> bool | None:
     """None if it may look at more than is cheap. Raises `Missing`."""
     scope = Outputs(execution)
     values = condition.bind(scope)
     size = size_of(values, condition.inline_bytes)
-    cost = size * LOOP_BYTES if condition.inline_bytes == INLINE_LOOP_BYTES else size
+    cost = size * LOOP_BYTES if condition.inline_bytes <= INLINE_LOOP_BYTES else size
     if size > condition.inline_bytes or cost > execution.inline_bytes:
         return None
     execution.inline_bytes -= cost
