@@ -61,9 +61,24 @@ GUARDS = [
         "tests/engine/test_kept.py",
     ),
     Guard(
-        "a secret is not filled in where an override stands", "engine/start.py",
+        "a secret is not filled in where an override stands", "definition/config.py",
         "tuple(secret for secret in secrets if secret.path[0] not in over)", "secrets",
         "tests/engine/test_overrides.py",
+    ),
+    Guard(
+        "what was prepared from less than is known now is prepared again", "engine/start.py",
+        " or any(address in execution.outputs for address in prepared.missing)", "",
+        "tests/engine/test_preparing.py",
+    ),
+    Guard(
+        "what may take long is not evaluated in the decision", "engine/start.py",
+        "        if not condition.inline_bytes:\n            return False\n", "",
+        "tests/engine/test_preparing.py",
+    ),
+    Guard(
+        "a timer is set while a preparation is under way", "engine/execution.py",
+        "            self.wake(self.now + PREPARE_AGAIN_SECONDS)\n", "            pass\n",
+        "tests/engine/test_preparing.py",
     ),
     Guard(
         "the table of nodes refuses what it doesn't have", "engine/states.py",

@@ -26,6 +26,16 @@ GUARDS = [
         "tests/orchestrator/test_owner.py",
     ),
     Guard(
+        "what is being prepared is not asked for again", "orchestrator/preparer.py",
+        " if node not in under_way and node not in answered}", "}",
+        "tests/orchestrator/test_preparing.py",
+    ),
+    Guard(
+        "an execution that overran often enough is not tried any more", "orchestrator/preparer.py",
+        "if self._overruns.get(execution_id, 0) >= OVERRUNS_MAX:", "if False:",
+        "tests/orchestrator/test_preparing.py",
+    ),
+    Guard(
         "an execution that breaks fails from what landed", "orchestrator/owner.py",
         "        await self._committer.settle()\n        await self._fail(", "        await self._fail(",
         "tests/orchestrator/test_committer.py",

@@ -13,8 +13,10 @@ import msgspec
 
 from penstock.engine import events as ev
 from penstock.engine import execution as core
+from penstock.engine import preparing
 from penstock.engine.commands import Commands, ExecutionRecord, Task
 from penstock.engine.events import Blob, Value
+from penstock.engine.preparing import Preparation, Prepared
 from penstock.engine.states import ExecutionState
 from tests.engine.committed import Committed
 from tests.engine.model import ENDED, EXECUTION_ENDED, Dispatch, Model, Node
@@ -32,11 +34,28 @@ def commit_weight(lines: int) -> Iterator[None]:
         core.COMMIT_WEIGHT = before
 
 
+@contextmanager
+def inline_bytes(most: int) -> Iterator[None]:
+    before, core.INLINE_BYTES_MAX = core.INLINE_BYTES_MAX, most
+    try:
+        yield
+    finally:
+        core.INLINE_BYTES_MAX = before
+
+
 class Lane:
     def __init__(
-        self, workflow: Workflow, blobs: dict[str, bytes], kept: dict[str, Value], *, weight: int = 1000
+        self,
+        workflow: Workflow,
+        blobs: dict[str, bytes],
+        kept: dict[str, Value],
+        *,
+        weight: int = 1000,
+        inline: int = core.INLINE_BYTES_MAX,
     ) -> None:
-        self.workflow, self.blobs, self.weight = workflow, blobs, weight
+        self.workflow, self.blobs, self.weight, self.inline = workflow, blobs, weight, inline
+        self.preparing: dict[str, Preparation] = {}
+        """What is being worked out elsewhere."""
         self.model = workflow.model(core.BACKSTOP_SECONDS, {name: self._value(kept[name]) for name in kept})
         record = ExecutionRecord(
             EXECUTION_ID, "random", 1, ExecutionState.PENDING, msgspec.json.encode(workflow.given), 0.0
@@ -56,13 +75,14 @@ class Lane:
 
     @property
     def unfinished(self) -> bool:
-        return self.more or bool(self.execution.wanted)
+        return self.more or bool(self.execution.wanted) or bool(self.execution.waiting)
 
     def handle(self, event: ev.AnyEvent, now: float) -> None:
         if isinstance(event, ev.TimerFired):
             self.committed.timer = None
-        with commit_weight(self.weight):
+        with commit_weight(self.weight), inline_bytes(self.inline):
             self.execution.handle(event, now)
+        self.preparing.update(self.execution.take_unprepared())
         commands = self.execution.take_commands()
         told = [task.node for task in commands.tasks if task.node in self.model.again]  # they come first
         told += [line.node for line in commands.history if line.before in {"PENDING", "RETRYING"}]
@@ -79,6 +99,7 @@ class Lane:
     def lose_the_owner(self, now: float) -> None:
         waited = bool(self.model.waited)
         self.execution = self.committed.load(self.workflow.plan)
+        self.preparing.clear()
         self.model.forget_waits()
         self.handle(ev.Continued(EXECUTION_ID), now)
         if waited and not self.ended and self.model.execution == "RUNNING":
@@ -99,6 +120,9 @@ class Lane:
             if self.execution.wanted:
                 wanted = self.execution.wanted.items()
                 self.execution.provide({address: self.blobs[blob.key] for address, blob in wanted})
+            elif self.preparing:
+                self.execution.provide_prepared(prepared(self.preparing))
+                self.preparing.clear()
             elif not self.more:
                 return
             self.handle(ev.Continued(EXECUTION_ID), now)
@@ -163,6 +187,12 @@ class Lane:
 
     def _value(self, value: Value) -> Any:
         return msgspec.json.decode(self.blobs[value.key] if isinstance(value, Blob) else value)
+
+
+def prepared(preparations: dict[str, Preparation]) -> dict[str, Prepared]:
+    """As a sandbox works them out."""
+    answers = preparing.run(preparing.parts_of(list(preparations.values())))
+    return {name: msgspec.msgpack.decode(it, type=Prepared) for name, it in zip(preparations, answers, strict=True)}
 
 
 IN_OTHER_WORDS: dict[type, Callable[[Model], None]] = {

@@ -10,6 +10,7 @@ from hypothesis import note
 
 from penstock.engine import events as ev
 from penstock.engine.events import AddedNode, Blob, TaskError, Value
+from penstock.engine.execution import INLINE_BYTES_MAX
 from tests.engine.choices import Choices
 from tests.engine.lane import EXECUTION_ID, Lane
 from tests.engine.workflows import TASK_OUTPUTS, Workflow
@@ -32,7 +33,8 @@ class Story:
         kept = self.kept() if "kept" in extras else {}
         self.steady = Lane(workflow, self.blobs, kept)
         self.reborn = Lane(workflow, self.blobs, kept)
-        self.split = Lane(workflow, self.blobs, kept, weight=choose.any_of(1, 2, 3, 4))
+        inline = choose.any_of(0, INLINE_BYTES_MAX)  # at 0 nearly everything is worked out elsewhere
+        self.split = Lane(workflow, self.blobs, kept, weight=choose.any_of(1, 2, 3, 4), inline=inline)
         self.lanes = (self.steady, self.reborn, self.split)
         self.now = 0.0
         self.sent: list[ev.AnyEvent] = []

@@ -8,7 +8,7 @@ import json
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from penstock.config import Settings
@@ -21,7 +21,7 @@ from penstock.orchestrator import checkpointer, owner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
 from penstock.orchestrator.service import Orchestrator
-from penstock.sandbox import InlineSandbox
+from penstock.sandbox import InlineSandbox, Job
 from penstock.stores.base import NewExecution, Wish
 from penstock.stores.memory import MemoryStores
 from penstock.telemetry.metrics import Metrics
@@ -55,8 +55,22 @@ def random_document(seed: random.Random, name: str) -> dict[str, Any]:
             "retry": {"max_attempts": seed.randint(2, 6), "initial_delay_seconds": 0.2, "jitter_seconds": 0.1},
             "timeout_seconds": 20,
         }  # fmt: skip
+        if number % 4 == 3:
+            node["condition"] = "execution.id.matches('.+')"  # true, but nothing to be evaluated on the owner's loop
         nodes.append(node)
     return {"name": name, "on_failure": seed.choice(["fail_fast", "continue"]), "nodes": nodes}
+
+
+class SlowSandbox(InlineSandbox):
+    """Takes its time, in which owners die and executions are cancelled."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    async def run(self, job: Job) -> AsyncIterator[bytes]:
+        await asyncio.sleep(self._random.choice([0.0, 0.01, 1.0, 7.0]))
+        async for answer in super().run(job):
+            yield answer
 
 
 class World:
@@ -113,7 +127,7 @@ class World:
                 wire,
                 plans,
                 inline_max_bytes=1000,
-                sandbox=InlineSandbox(),
+                sandbox=SlowSandbox(self.born),
                 name=f"orchestrator-{self.born}",
                 metrics=self.metrics,
             )

@@ -36,7 +36,7 @@ async def exchange(answer: Answer, settings: Settings = LOCAL, **config: Any) ->
         return await call({"url": url, **config}, settings), server
 
 
-async def answered(raw: bytes) -> dict[str, Any]:
+async def answered(raw: bytes) -> Any:
     """The output of a call that is answered with exactly these bytes."""
 
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

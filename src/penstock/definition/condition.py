@@ -54,7 +54,9 @@ CHEAP_FUNCTIONS = frozenset(
     {"bool", "double", "duration", "dyn", "has", "int", "size", "string", "timestamp", "type", "uint"}
 )
 CHEAP_METHODS = frozenset({"contains", "endsWith", "size", "startsWith"})
-CHEAP_LOOPS = frozenset({"all", "exists", "exists_one", "filter"})
+CHEAP_LOOPS = frozenset({"all", "exists", "exists_one", "filter", "map"})
+INLINE_MAP_BYTES, INLINE_MAP_TOKENS_MAX = 1024, 60
+"""`map` makes a new value for each item, as large as its program says: of both there must be little."""
 CONSTANTS = frozenset({"true", "false", "null", "in"})
 REFERENCES = "__references"
 VARIABLES = ("execution", "input", "nodes", "params", REFERENCES)
@@ -396,6 +398,8 @@ def inline_bytes(program: str) -> int:
             return 0
     if calls > INLINE_CALLS_MAX or additions > INLINE_ADDITIONS_MAX or loops > 1 or (loops and additions):
         return 0
+    if loops and "map" in texts:
+        return INLINE_MAP_BYTES if len(tokens) <= INLINE_MAP_TOKENS_MAX else 0
     return INLINE_LOOP_BYTES if loops else INLINE_BYTES
 
 
@@ -529,8 +533,6 @@ def _evaluate(compiled: Any, **values: Any) -> tuple[bool, Any]:
         result = compiled.eval(**values)
         failed = _kind(result) == "ERROR"
         return failed, result.plain_value() if failed else result
-    except MemoryError:
-        return True, "it needs too much memory"
     except RuntimeError as error:
         return True, error
 

@@ -63,7 +63,13 @@ class Engine:
         self._is_alone = self.stores.events is None
         self.service = Service(self.stores, self.plans, self.settings, self._defaults, self.stores.events)
         self.worker = Worker(
-            self.stores.queue, self.stores.blobs, self.registry, self.settings, clock=self._clock, metrics=self.metrics
+            self.stores.queue,
+            self.stores.blobs,
+            self.registry,
+            self.settings,
+            clock=self._clock,
+            metrics=self.metrics,
+            sandbox=self.sandbox,
         )
         self.orchestrator = Orchestrator(
             self.stores,

@@ -29,7 +29,7 @@ from penstock.engine.events import Blob, TaskError, Value
 from penstock.engine.preparing import Preparation, Prepared
 from penstock.engine.readiness import CLEANUP_RULES, UPSTREAM_FAILED, Outcome, Tally, Verdict
 from penstock.engine.retry import delay_seconds
-from penstock.engine.start import INLINE_BYTES_MAX, start
+from penstock.engine.start import start
 from penstock.engine.states import (
     EXECUTION_ENDS,
     NODE_ENDS,
@@ -50,6 +50,11 @@ COMMIT_WEIGHT = 1000
 BACKSTOP_SECONDS = 10.0
 """The worker stops an attempt at its timeout; this much later the owner does, in case the worker didn't."""
 
+INLINE_BYTES_MAX = 256 * 1024
+"""How much one event may have decoded and converted in the decision itself; what is left over is prepared elsewhere.
+
+That is 20 ms of the loop for the dearest of JSON.
+"""
 PREPARE_AGAIN_SECONDS = 5.0
 """While a node's preparation is under way a timer is set: if its owner dies, the next one has it prepared again."""
 
@@ -364,7 +369,7 @@ class Execution:
             self.values.clear()
         if self.loaded and not self.wanted:
             self.loaded.clear()
-        if self.waiting and record.state not in EXECUTION_ENDS:
+        if self.waiting:
             self.wake(self.now + PREPARE_AGAIN_SECONDS)
         if not self.open and record.state not in EXECUTION_ENDS:
             ending.finish(self, ExecutionState.FAILED if record.error else ExecutionState.COMPLETED)

@@ -52,6 +52,8 @@ class Prepared(msgspec.Struct, array_like=True):
     output: bytes | None = None
     """Of a data node."""
     error: TaskError | None = None
+    missing: tuple[str, ...] = ()
+    """Nodes that had no output then: if one has since, this is out of date."""
 
 
 class _Batch(msgspec.Struct):
@@ -81,7 +83,9 @@ def run(parts: Sequence[bytes]) -> Iterator[bytes]:
     decoded: dict[str, Any] = {}
     converted = _converted(batch.preparations, values, decoded)
     for preparation in batch.preparations:
-        yield msgspec.msgpack.encode(prepare(preparation, _Values(preparation, values, decoded), converted))
+        prepared = prepare(preparation, _Values(preparation, values, decoded), converted)
+        prepared.missing = tuple(preparation.missing)
+        yield msgspec.msgpack.encode(prepared)
 
 
 def _converted(
@@ -100,7 +104,7 @@ def _can_share(preparation: Preparation, condition: Condition) -> bool:
 
 def prepare(preparation: Preparation, scope: _Values, converted: Converted) -> Prepared:
     try:
-        if not _holds(preparation, scope, converted):
+        if not _is_true(preparation, scope, converted):
             return Prepared("skip")
     except (Missing, RecursionError) as error:
         return _failed("condition", error)
@@ -117,7 +121,7 @@ def _failed(category: str, error: Exception) -> Prepared:
     return Prepared("fail", error=TaskError(category, message))
 
 
-def _holds(preparation: Preparation, scope: _Values, converted: Converted) -> bool:
+def _is_true(preparation: Preparation, scope: _Values, converted: Converted) -> bool:
     condition = preparation.condition
     if condition is None:
         return True

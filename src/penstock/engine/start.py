@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from penstock.engine.execution import Execution
 
 
-INLINE_BYTES_MAX = 256 * 1024
-"""How much one event may have decoded and converted in the decision itself; what is left over goes to a sandbox.
-
-That is 20 ms of the loop for the dearest of JSON.
-"""
 COMPILED_BYTES, LOOP_BYTES = 10, 32
 """What a character of a program that isn't compiled yet counts as, and a byte that a comprehension looks at."""
 PREPARATION_BYTES_MAX = 128 * 1024 * 1024
@@ -80,7 +75,7 @@ def start(execution: Execution, number: int) -> None:
     run = execution.runs.get(node.address)
     if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
         return
-    if execution.prepared and (prepared := execution.prepared.pop(node.address, None)) is not None:
+    if execution.prepared and (prepared := _prepared(execution, node)) is not None:
         _use(execution, number, run, prepared)
     elif (node.condition is None and node.fixed_config is not None and not node.is_data) or _is_cheap(execution, node):
         _start_now(execution, number, run)
@@ -88,11 +83,19 @@ def start(execution: Execution, number: int) -> None:
         _have_prepared(execution, number, run)
 
 
+def _prepared(execution: Execution, node: PlanNode) -> Prepared | None:
+    """What was worked out for the node, unless more is known by now."""
+    prepared = execution.prepared.pop(node.address, None)
+    if prepared is None or any(address in execution.outputs for address in prepared.missing):
+        return None
+    return prepared
+
+
 def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
     node = execution.nodes[number]
     if run is None and node.condition is not None:
         try:
-            holds = _holds(execution, node.condition)
+            holds = _is_true(execution, node.condition)
         except Missing as error:
             execution.fail(number, execution.open_run(number), TaskError("condition", str(error)))
             return
@@ -130,12 +133,12 @@ def _is_cheap(execution: Execution, node: PlanNode) -> bool:
     return True
 
 
-def _holds(execution: Execution, condition: Condition) -> bool | None:
+def _is_true(execution: Execution, condition: Condition) -> bool | None:
     """None if it may look at more than is cheap. Raises `Missing`."""
     scope = Outputs(execution)
     values = condition.bind(scope)
     size = size_of(values, condition.inline_bytes)
-    cost = size * LOOP_BYTES if condition.inline_bytes == INLINE_LOOP_BYTES else size
+    cost = size * LOOP_BYTES if condition.inline_bytes <= INLINE_LOOP_BYTES else size
     if size > condition.inline_bytes or cost > execution.inline_bytes:
         return None
     execution.inline_bytes -= cost

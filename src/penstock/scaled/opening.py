@@ -10,6 +10,7 @@ from penstock.config import Settings, hide_password
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import SettingsError
 from penstock.orchestrator.plans import Plans
+from penstock.sandbox import Sandbox
 from penstock.service import Service
 from penstock.stores.base import Stores
 from penstock.stores.opening import open_stores
@@ -43,9 +44,9 @@ def check_shared(settings: Settings) -> None:
         raise SettingsError("PENSTOCK_DATABASE isn't set: with Redis as its store Penstock also needs PostgreSQL")
 
 
-def registry_of(settings: Settings, given: Registry | None = None) -> Registry:
+def registry_of(settings: Settings, given: Registry | None = None, sandbox: Sandbox | None = None) -> Registry:
     """The built-in handlers, and those that this process has imported (or `given` ones)."""
-    built_in = (Handler(name, function) for name, function in builtin(settings).items())
+    built_in = (Handler(name, function) for name, function in builtin(settings, sandbox).items())
     return Registry([*built_in, *(registered if given is None else given)])
 
 

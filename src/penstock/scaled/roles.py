@@ -80,10 +80,11 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
     metrics = Metrics()
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
-        handlers = registry_of(settings, registry)
+        sandbox = sandbox_of(settings)
+        handlers = registry_of(settings, registry, sandbox)
         await tell_handlers(stores.cold, handlers.defaults())
         served = set(queues) or queues_of(handlers)
-        worker = Worker(stores.queue, stores.blobs, handlers, settings, queues=served, metrics=metrics)
+        worker = Worker(stores.queue, stores.blobs, handlers, settings, queues=served, metrics=metrics, sandbox=sandbox)
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         worker.start()

@@ -14,6 +14,7 @@ import msgspec
 from penstock.definition.plan import Plan, PlanNode
 from penstock.definition.template import Missing
 from penstock.engine.commands import NodeRun
+from penstock.engine.events import Blob
 from penstock.engine.execution import Execution
 from penstock.engine.start import Outputs, resolve
 from penstock.engine.states import NODE_ENDS, NodeState
@@ -21,6 +22,8 @@ from penstock.orchestrator.view import fetch_outputs
 from penstock.stores.base import BlobStore, Stored
 
 MOST_BYTES = 256 * 1024
+MOST_SOURCE_BYTES = 1024 * 1024
+"""Of outputs and input that are decoded for it, on a loop that others wait for."""
 NEVER_GIVEN = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.FAILED})
 
 
@@ -37,6 +40,10 @@ async def resolved_config(stored: Stored, plan: Plan, node: PlanNode, blobs: Blo
         return Resolved(None, why_not)
     seen = _seen(stored, node.address, node.config.references) if run else node.config.references
     known = {name: stored.outputs[name] for name in seen if name in stored.outputs}
+    source = sum(value.size if isinstance(value, Blob) else len(value) for value in known.values())
+    source += len(stored.record.input) if node.config.uses_input else 0
+    if source > MOST_SOURCE_BYTES:
+        return Resolved(None, f"its references look into too much to be shown ({-(-source // 1024)} KiB)")
     runs = [stored.runs[name] for name in seen if name in stored.runs]
     execution = Execution(plan, stored.record, runs, {**await fetch_outputs(known, blobs)})
     try:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from penstock.definition.condition import size_of
 from penstock.definition.parse import check_values
 from penstock.definition.plan import Plan
 from penstock.definition.problems import Problem
@@ -30,6 +31,7 @@ MOST_STARTS = 500
 MOST_TRANSACTIONS = 3
 """At once; what comes meanwhile goes together into the next."""
 MOST_LABELS = 64
+SMALL_INPUT_BYTES = 64 * 1024
 
 
 def new_execution_id() -> str:
@@ -109,7 +111,8 @@ class Submissions:
         self, plan: Plan, inputs: Iterable[Mapping[str, Any] | None], labels: Mapping[str, Any]
     ) -> list[str]:
         """One execution for each input. All inputs are checked before the first one is stored."""
-        news = [NewExecution(self._record(new_execution_id(), plan, given, labels)) for given in inputs]
+        checked = [await _checked_input(plan, given) for given in inputs]
+        news = [NewExecution(self._record(new_execution_id(), plan, data, labels)) for data in checked]
         for first in range(0, len(news), MOST_STARTS):
             await self.accept(news[first : first + MOST_STARTS])
         return [new.record.execution_id for new in news]
@@ -122,15 +125,14 @@ class Submissions:
             plan = await self._workflows.resolve(order.workflow, execution_id)
         else:
             plan = await self._workflows.plan(dict(order.workflow))
-        record = self._record(execution_id, plan, order.input, order.labels, waits=order.waits)
+        data = await _checked_input(plan, order.input, complete=not order.waits)
+        record = self._record(execution_id, plan, data, order.labels)
         record.priority, record.trace = order.priority, order.trace
         request = _request_hash(order) if order.idempotency_key is not None else ""
         return NewExecution(record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope)
 
-    def _record(
-        self, execution_id: str, plan: Plan, given: Any, labels: Mapping[str, Any], *, waits: bool = False
-    ) -> ExecutionRecord:
-        data, now = check_input(plan, given, complete=not waits), self._stores.hot.now()
+    def _record(self, execution_id: str, plan: Plan, data: bytes, labels: Mapping[str, Any]) -> ExecutionRecord:
+        now = self._stores.hot.now()
         record = ExecutionRecord(execution_id, plan.name, plan.version, ExecutionState.PENDING, data, now)
         if labels:
             check_labels(labels)
@@ -206,6 +208,13 @@ class Submissions:
 
 def _request_hash(order: Order) -> str:
     return content_hash([order.workflow, order.input, dict(order.labels), order.priority])
+
+
+async def _checked_input(plan: Plan, given: Any, *, complete: bool = True) -> bytes:
+    """As `check_input`; in a thread if there is much to look at, for others wait for the loop."""
+    if size_of(given, SMALL_INPUT_BYTES) <= SMALL_INPUT_BYTES:
+        return check_input(plan, given, complete=complete)
+    return await asyncio.to_thread(check_input, plan, given, complete=complete)
 
 
 def check_input(plan: Plan, given: Any, *, complete: bool = True) -> bytes:

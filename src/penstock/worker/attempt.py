@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -16,6 +16,7 @@ from penstock.definition.model import SECRETLESS_HANDLERS
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, Value
 from penstock.errors import Retryable, StoreError, StoreUnavailable, Terminal
+from penstock.sandbox import Job, Overrun, Sandbox, call
 from penstock.stores import codec
 from penstock.stores.base import BlobStore
 from penstock.stores.task_queue import Key
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 RETRY_SECONDS = 0.2
+INLINE_BYTES = 256 * 1024
+REDACT, REDACT_SECONDS = "penstock.worker.attempt:run_redaction", 60.0
+"""Larger outputs lose their secrets in the sandbox, within so much processor time: it is work for each byte."""
 SHORT_SECONDS = 0.2
 """An attempt that may only take this long gets its timer at once; for others the watcher is early enough."""
 
@@ -48,6 +52,7 @@ class Runners(Protocol):
     secrets: Secrets
     threads: ThreadRunner
     processes: ProcessRunner
+    sandbox: Sandbox
 
     note: Callable[[Key], None]
     """The task's handler is about to be called."""
@@ -152,7 +157,7 @@ async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runner
     try:
         output = await _call(attempt, handler, runners)
         if attempt.stopped is None:
-            data = _encode(attempt, output, runners.settings)
+            data = await _encode(attempt, output, runners)
             value = data if len(data) <= runners.settings.inline_max_bytes else await _put(data, runners.blobs)
             task = attempt.task
             return TaskSucceeded(
@@ -306,15 +311,33 @@ def _fill(config: Any, path: tuple[str | int, ...], value: str) -> None:
     config[path[-1]] = value
 
 
-def _encode(attempt: Attempt, output: Any, settings: Settings) -> bytes:
+async def _encode(attempt: Attempt, output: Any, runners: Runners) -> bytes:
     """The output as JSON text, without secrets. Raises `Terminal` for what can't be kept."""
     data = bytes(output) if isinstance(output, msgspec.Raw) else encode_output(output)
-    if attempt.secrets:
+    limit = runners.settings.output_max_bytes
+    if attempt.secrets and len(data) <= min(limit, INLINE_BYTES):
         data = encode_output(redact(msgspec.json.decode(data), attempt.secrets))
-    if len(data) > settings.output_max_bytes:
-        message = f"the output has {len(data):,} bytes; the limit is {settings.output_max_bytes:,}"
-        raise Terminal(message, category="too_large")
+    elif attempt.secrets and len(data) <= limit:
+        data = await _redacted(attempt, data, runners.sandbox)
+    if len(data) > limit:
+        raise Terminal(f"the output has {len(data):,} bytes; the limit is {limit:,}", category="too_large")
     return data
+
+
+async def _redacted(attempt: Attempt, data: bytes, sandbox: Sandbox) -> bytes:
+    """Without secrets, for an output that takes too long for a loop that others wait for."""
+    parts = [msgspec.msgpack.encode(list(attempt.secrets)), data]
+    try:
+        return await call(sandbox, Job(REDACT, parts, turn=attempt.task.workflow, seconds=REDACT_SECONDS))
+    except Overrun as error:
+        message = f"secrets can't be taken out of an output of {len(data):,} bytes: {error}; return less"
+        raise Terminal(message, category="too_large") from None
+
+
+def run_redaction(parts: Sequence[bytes]) -> Iterator[bytes]:
+    """The job, in the sandbox."""
+    secrets = msgspec.msgpack.decode(parts[0], type=list[str])
+    yield encode_output(redact(msgspec.json.decode(parts[1]), secrets))
 
 
 async def _put(data: bytes, blobs: BlobStore) -> Blob:

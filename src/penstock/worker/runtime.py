@@ -23,6 +23,7 @@ from penstock.definition.model import BUILT_IN_HANDLERS
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import TaskEvent, TaskStarted
 from penstock.errors import StoreError
+from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import BlobStore, TaskQueue
 from penstock.stores.task_queue import Key, key_of
 from penstock.telemetry.metrics import Metrics
@@ -65,12 +66,14 @@ class Worker:
         clock: Callable[[], float] = time.time,
         metrics: Metrics | None = None,
         tracer: Tracer | None = None,
+        sandbox: Sandbox | None = None,
     ) -> None:
         self.settings, self.blobs, self.registry = settings, blobs, registry
         self.worker_id = worker_id or f"worker-{os.getpid()}-{random_tokens.token_hex(3)}"
         self.secrets = Secrets(settings)
         self.threads = ThreadRunner(settings.worker_threads)
         self.processes = ProcessRunner(settings.worker_processes)
+        self.sandbox: Sandbox = sandbox or sandbox_of(settings)
         self._queue, self._clock, self._metrics, self._tracer = queue, clock, metrics, tracer
         self.note: Callable[[Key], None] = queue.begin
         self.queues = set(queues) or {h.defaults.queue or h.name for h in registry}
@@ -148,6 +151,7 @@ class Worker:
     async def _close(self) -> None:
         self.threads.stop()
         await self.processes.close()
+        await self.sandbox.close()
         for handler in self.registry:
             close = getattr(handler.function, "close", None)
             if close is not None:
