@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from penstock.errors import SettingsError
+from penstock.spelling import nearest_name
 
 FILE_NAME = "penstock.toml"
 PREFIX = "PENSTOCK_"
@@ -45,10 +46,8 @@ _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", re.IGNORECASE)
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint for the end of a message, or nothing when no known name is close."""
-    from difflib import get_close_matches  # noqa: PLC0415 -- only on the way to an error
-
-    found = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean '{found[0]}'?" if found else ""
+    found = nearest_name(name, known, cutoff=0.5)
+    return f"; did you mean '{found}'?" if found else ""
 
 
 def hide_password(url: str) -> str:

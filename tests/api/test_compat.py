@@ -162,7 +162,9 @@ SHAPES: dict[str, tuple[Any, Any]] = {
     "other fields beside": ({"params": INPUT, "triggered_by": "cron"}, INPUT),
     "the input itself": (INPUT, INPUT),
     "node_params of no node": ({"node_params": {"user_id": 7, "lang": "en"}}, {"user_id": 7, "lang": "en"}),
-    "node_params, one of no node": ({"node_params": {"echo": {}, "x": {}}}, {"echo": {}, "x": {}}),
+    "node_params of no node, with objects": ({"node_params": {"customer": {"id": 7}}}, {"customer": {"id": 7}}),
+    "a node's name beside other names": ({"echo": {"x": 1}, "lang": "en"}, {"echo": {"x": 1}, "lang": "en"}),
+    "a node's name without an object": ({"echo": 7}, {"echo": 7}),
     "node_params that aren't objects": ({"node_params": {"echo": 7}}, {"echo": 7}),
     "params win over node_params": ({"node_params": {"a": 1, "b": 1}, "params": {"a": 2}}, {"a": 2, "b": 1}),
     "every JSON type": ({"params": {"x": [None, 1.5, "é", {"y": []}]}}, {"x": [None, 1.5, "é", {"y": []}]}),
@@ -194,6 +196,40 @@ def test_node_params_of_nodes_are_their_config(tmp_path):
             done = await client.run(*nodes, body=body)
             assert done["nodes"]["a"]["output"] == {"x": 5, "y": 2, "z": "{{ b }}"}
             assert done["nodes"]["input"]["output"] == {"n": 5}
+
+    asyncio.run(story())
+
+
+def test_a_body_of_nothing_but_nodes_and_objects_is_their_config(tmp_path):
+    async def story() -> None:
+        async with serving(tmp_path) as client:
+            nodes = (node("input", handler="input"), node("a", "input", config={"x": 1, "y": 1}), node("b"))
+            done = await client.run(*nodes, body={"a": {"y": 2}, "b": {"z": 3}})
+            assert done["nodes"]["a"]["output"] == {"x": 1, "y": 2}
+            assert done["nodes"]["b"]["output"] == {"z": 3}
+            assert done["nodes"]["input"]["output"] == {}
+
+    asyncio.run(story())
+
+
+MISTYPED: dict[str, tuple[dict[str, Any], str]] = {
+    "one of two": ({"first": {"x": 2}, "secnod": {"x": 3}}, "'secnod' isn't a node; did you mean 'second'?"),
+    "the only one": ({"frist": {"x": 2}}, "'frist' isn't a node; did you mean 'first'?"),
+    "like nothing": ({"first": {"x": 2}, "zzz": {}}, "'zzz' isn't a node"),
+    "no object": ({"first": {"x": 2}, "second": 7}, "'second' must be an object, the config of that node"),
+    "beside a value": ({"first": {"x": 2}, "lang": "en"}, "'lang' isn't a node"),
+}
+
+
+@pytest.mark.parametrize(("params", "reason"), MISTYPED.values(), ids=MISTYPED)
+def test_a_mistyped_node_in_node_params_is_refused_and_starts_nothing(tmp_path, params, reason):
+    async def story() -> None:
+        async with serving(tmp_path) as client:
+            name = await client.submit(node("first", config={"x": 1}), node("second", config={"x": 1}))
+            answer = await client.trigger(name, {"node_params": params})
+            assert answer.status == 400
+            assert answer.body["problems"][0]["message"] == f"node_params: {reason}"
+            assert (await client.get(f"/workflow/{name}"))["status"] == "PENDING"
 
     asyncio.run(story())
 

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from penstock.definition import Problem, compile_document, parse
 from penstock.definition.parse import Limits
+from penstock.definition.problems import MESSAGE_MAX, PATH_MAX, PROBLEMS_MAX
 from penstock.definition.schema import schema_errors
 from penstock.errors import InvalidWorkflow
-from tests.definition.documents import assert_linear, node, problem_of, problems_of, workflow
+from tests.definition.documents import assert_linear, node, problem_of, problems_of, work, workflow
 
 A, B, C = node("a"), node("b", "a"), node("c", "b")
 
@@ -429,8 +430,36 @@ def test_a_document_with_nothing_but_mistakes_is_refused_in_linear_work():
         nodes = [node(f"n{i}", f"m{i}", handler=f"noop{i}", config={"x": f"{{{{ o{i} }}}}"}) for i in range(size)]
         return lambda: problems_of(workflow(*nodes))
 
-    assert len(refuse(1000)()) == 3000
+    problems = refuse(1000)()
+    assert len(problems) == PROBLEMS_MAX + 1
+    assert problems[-1] == Problem("more_problems", "", "and 2,900 more, which aren't listed; correct these first")
     assert_linear(refuse, 100)
+
+
+@pytest.mark.parametrize(("length", "count"), [(60, 50), (64, 50), (65, 50), (250, 50), (60, 1500)])
+def test_hints_for_names_that_are_all_alike_take_a_bounded_amount_of_work(length: int, count: int):
+    """26 KB of such names took 21 s."""
+    alike = [node("a" * (length - 4) + f"{i:04}", "a" * (length - 5) + f"x{i:04}") for i in range(count)]
+    assert work(lambda: problems_of(workflow(*alike))) < 2_000_000
+
+
+def test_the_warnings_of_a_document_are_bounded_too():
+    fields = {f"unknown{i}": 1 for i in range(1000)}
+    warnings = compile_document(workflow(node("a"), **fields)).warnings
+    assert len(warnings) == PROBLEMS_MAX + 1
+    assert warnings[-1].message == "and 900 more, which aren't listed; correct these first"
+
+
+def test_messages_quote_only_the_start_of_long_names():
+    endless = "y" * 100_000
+    document = workflow(
+        node("x" * 256, endless, handler=endless, config={endless: f"{{{{ {'z' * 1500} }}}}"}, trigger_rule=endless),
+        **{endless: 1},
+    )
+    problems = problems_of(document, strict=True)
+    assert {problem.code for problem in problems} >= {"unknown_handler", "unknown_dependency", "unknown_reference"}
+    assert max(len(problem.message) for problem in problems) <= MESSAGE_MAX + 1
+    assert max(len(problem.path) for problem in problems) <= PATH_MAX + 1
 
 
 def test_problems_can_always_be_sent():

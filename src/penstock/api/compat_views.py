@@ -12,19 +12,24 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from penstock.definition.plan import Plan
+from penstock.definition.problems import Problem, path_to, quoted
+from penstock.errors import InvalidInput
 from penstock.orchestrator.view import time_text
 from penstock.service.letters import letter_view
+from penstock.spelling import nearest_name
 from penstock.stores.records import LetterRow
 
 INPUTS = ("input", "input_params", "params")
 """Where the input may stand in a trigger's body; where two have the same key, the later one counts."""
 NODE_PARAMS = "node_params"
+MISTAKES_MAX = 10
 TRIGGER: dict[str, Any] = {
     "title": "TriggerWorkflow",
     "type": ["object", "null"],
     "description": (
-        "The input in `params`, `input_params` or `input`; a body with none of these names is the input itself. "
-        "`node_params` is config by node if every key names a node and every value is an object, else more input."
+        "The input in `params`, `input_params` or `input`. `node_params` is config by node: every key names a node, "
+        "every value is an object; if none of its keys names a node, or nearly so, it is more input. A body with none "
+        "of these names is config by node if all keys are nodes and all values objects, and else the input itself."
     ),
     "properties": {name: {"type": ["object", "null"]} for name in (*INPUTS, NODE_PARAMS)},
     "examples": [{"params": {"user_id": 7}}, {"node_params": {"user": {"timeout_seconds": 5}}}, {}],
@@ -133,16 +138,43 @@ class LetterDropped(BaseModel):
 
 
 def read_trigger(body: Mapping[str, Any], plan: Plan) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The input and the configs by node."""
+    """The input and the configs by node. Raises `InvalidInput` for configs of which some name no node."""
     if not any(name in body for name in (*INPUTS, NODE_PARAMS)):
-        return dict(body), {}
+        is_override = all(_is_config(name, value, plan) for name, value in body.items())
+        return ({}, dict(body)) if is_override else (dict(body), {})
     given: dict[str, Any] = {}
     for name in INPUTS:
         given |= body.get(name) or {}
     params = body.get(NODE_PARAMS) or {}
-    if all(name in plan.numbers and isinstance(value, dict) for name, value in params.items()):
+    if all(_is_config(name, value, plan) for name, value in params.items()):
         return given, params
+    problems = _mistaken_configs(params, plan)
+    if problems:
+        raise InvalidInput("; ".join(problem.message for problem in problems), problems)
     return {**params, **given}, {}
+
+
+def _is_config(name: str, value: Any, plan: Plan) -> bool:
+    return name in plan.numbers and isinstance(value, dict)
+
+
+def _mistaken_configs(params: Mapping[str, Any], plan: Plan) -> list[Problem]:
+    """What is wrong with `node_params` that are meant as configs: one of them is, or has nearly a node's name."""
+    are_configs = any(_is_config(name, value, plan) for name, value in params.items())
+    suspects = [name for name, value in params.items() if are_configs or isinstance(value, dict)]
+    wrong = [name for name in suspects if not _is_config(name, params[name], plan)]
+    problems: list[Problem] = []
+    for name in wrong[:MISTAKES_MAX]:
+        path = path_to(NODE_PARAMS, (name,))
+        if name in plan.numbers:
+            told = f"{NODE_PARAMS}: {quoted(name)} must be an object, the config of that node"
+            problems.append(Problem("bad_value", path, told))
+            continue
+        near = nearest_name(name, plan.numbers)
+        if are_configs or near is not None:
+            hint = "" if near is None else f"; did you mean {quoted(near)}?"
+            problems.append(Problem("unknown_node", path, f"{NODE_PARAMS}: {quoted(name)} isn't a node{hint}"))
+    return problems
 
 
 def names(execution_id: str, workflow: str, version: int, status: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from penstock.definition.model import (
     TriggerRule,
 )
 from penstock.definition.parse import Limits, check_values
-from penstock.definition.problems import Problem, Problems, path_to
+from penstock.definition.problems import LONGEST_KEY_SHOWN, Problem, Problems, path_to, quoted
 from penstock.definition.read import check_handlers, read
 from penstock.definition.schema import compile_schema
 from penstock.definition.template import Reference, TemplateError
@@ -166,7 +166,7 @@ class _Compiler:
         for node in self.definition.nodes:
             if node.id in self.numbers:
                 first = self.nodes[self.numbers[node.id]].path
-                message = f"the id {node.id!r} is taken by {first}; ids must differ"
+                message = f"the id {quoted(node.id)} is taken by {first}; ids must differ"
                 self.problems.error("duplicate_id", f"{node.path}.id", message, node.id)
                 continue
             self.numbers[node.id] = len(self.nodes)
@@ -179,10 +179,10 @@ class _Compiler:
             path = f"{node.path}.{node.dependencies_field}[{i}]"
             if number is None:
                 hint = self.problems.did_you_mean(name, self.numbers)
-                message = f"{node.id!r} depends on {name!r}, which isn't a node{hint}"
+                message = f"{quoted(node.id)} depends on {quoted(name)}, which isn't a node{hint}"
                 self.problems.error("unknown_dependency", path, message, node.id)
             elif name == node.id:
-                message = f"{name!r} can't depend on itself; remove it from its dependencies"
+                message = f"{quoted(name)} can't depend on itself; remove it from its dependencies"
                 self.problems.error("self_dependency", path, message, node.id)
             else:
                 found.append(number)
@@ -190,7 +190,7 @@ class _Compiler:
 
     def _report_cycles(self, dependencies: graph.Edges, order: list[int]) -> None:
         for cycle in graph.find_cycles(dependencies, order):
-            ids = [self.nodes[i].id for i in [*cycle, cycle[0]]]
+            ids = [self.nodes[i].id[:LONGEST_KEY_SHOWN] for i in [*cycle, cycle[0]]]
             shown = ids if len(ids) <= 12 else [*ids[:6], "…", *ids[-5:]]  # noqa: PLR2004 -- what fits on a line
             around = " → ".join(shown)
             message = f"these nodes wait for each other in a cycle: {around}; remove one of the dependencies"
@@ -238,12 +238,12 @@ class _Compiler:
             node, places = self.nodes[number], self._places(nodes[number])
             for _, other in group:
                 name = self.nodes[other].id
-                advice = f"doesn't come before it; add {name!r} to its dependencies"
+                advice = f"doesn't come before it; add {quoted(name)} to its dependencies"
                 if (other, number) not in unrelated:
                     advice = "only runs after it; refer to a node that comes before"
-                message = f"{node.id!r} refers to {name!r}, which {advice}"
+                message = f"{quoted(node.id)} refers to {quoted(name)}, which {advice}"
                 if other == number:
-                    message = f"{node.id!r} refers to its own output; refer to a node that comes before"
+                    message = f"{quoted(node.id)} refers to its own output; refer to a node that comes before"
                 self.problems.error("not_an_ancestor", places[name], message, node.id)
 
     def _places(self, node: PlanNode) -> dict[str, str]:

@@ -6,7 +6,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-MOST_HINTS = 50
+from penstock.spelling import NAME_LENGTH_MAX, nearest_name
+
+MOST_HINTS = 10
+PROBLEMS_MAX = 100
+"""Errors and warnings that are reported of one document, each; of the rest only the number."""
+MESSAGE_MAX = 600
+PATH_MAX = 1000
 LONGEST_KEY_SHOWN = 100
 
 
@@ -22,36 +28,66 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Problems:
-    """Collects errors and warnings while a document is read."""
+    """Collects errors and warnings while a document is read.
+
+    A document can have as many mistakes as it has words: how many are kept, and how long they are, is bounded.
+    """
 
     def __init__(self, *, strict: bool = False) -> None:
-        self.errors: list[Problem] = []
-        self.warnings: list[Problem] = []
+        self._errors: list[Problem] = []
+        self._warnings: list[Problem] = []
+        self._more_errors = self._more_warnings = 0
         self._strict = strict
         self._hints_left = MOST_HINTS
 
+    @property
+    def errors(self) -> list[Problem]:
+        return _with_the_rest(self._errors, self._more_errors)
+
+    @property
+    def warnings(self) -> list[Problem]:
+        return _with_the_rest(self._warnings, self._more_warnings)
+
     def error(self, code: str, path: str, message: str, node_id: str | None = None) -> None:
-        self.errors.append(Problem(code, path, message, node_id))
+        if len(self._errors) < PROBLEMS_MAX:
+            self._errors.append(_cut(code, path, message, node_id))
+        else:
+            self._more_errors += 1
 
     def warn(self, code: str, path: str, message: str, node_id: str | None = None) -> None:
-        (self.errors if self._strict else self.warnings).append(Problem(code, path, message, node_id))
+        if self._strict:
+            self.error(code, path, message, node_id)
+        elif len(self._warnings) < PROBLEMS_MAX:
+            self._warnings.append(_cut(code, path, message, node_id))
+        else:
+            self._more_warnings += 1
 
     def did_you_mean(self, word: str, known: Iterable[str]) -> str:
-        """A look at every name is slow, and a document can have 100,000 mistakes: only the first ones get a hint."""
-        if not word or not self._hints_left:
+        """A look at many names is slow, and a document can have 100,000 mistakes: only the first ones get a hint."""
+        if not self._hints_left or not 0 < len(word) <= NAME_LENGTH_MAX:
             return ""
         self._hints_left -= 1
-        name = nearest(word, known)
+        name = nearest_name(word, known)
         return f"; did you mean {name!r}?" if name else ""
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant; None if nothing is near. Looks at 2,000 names at most."""
-    from difflib import get_close_matches  # noqa: PLC0415 -- only documents with mistakes pay for it
+def _with_the_rest(problems: list[Problem], more: int) -> list[Problem]:
+    if not more:
+        return problems
+    return [*problems, Problem("more_problems", "", f"and {more:,} more, which aren't listed; correct these first")]
 
-    candidates = [name for _, name in zip(range(2000), known, strict=False)]
-    found = get_close_matches(word, candidates, n=1, cutoff=0.6)
-    return found[0] if found else None
+
+def _cut(code: str, path: str, message: str, node_id: str | None) -> Problem:
+    if len(message) > MESSAGE_MAX:
+        message = message[:MESSAGE_MAX] + "…"
+    if len(path) > PATH_MAX:
+        path = path[:PATH_MAX] + "…"
+    return Problem(code, path, message, node_id)
+
+
+def quoted(text: str) -> str:
+    """A name as it stands in a message: in quotes, and cut if it is long."""
+    return repr(text if len(text) <= LONGEST_KEY_SHOWN else text[: LONGEST_KEY_SHOWN - 1] + "…")
 
 
 def path_to(start: str, steps: Iterable[str | int]) -> str:

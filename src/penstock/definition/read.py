@@ -18,7 +18,7 @@ from penstock.definition.model import (
     Node,
     Retry,
 )
-from penstock.definition.problems import Problems, path_to
+from penstock.definition.problems import Problems, path_to, quoted
 
 WORKFLOW_FIELDS = {
     "name", "description", "timeout_seconds", "timeout", "on_failure", "input_schema", "input", "defaults", "dag",
@@ -269,5 +269,5 @@ def check_handlers(nodes: list[Node], known: Collection[str], problems: Problems
         if node.handler and node.handler not in known:
             hint = problems.did_you_mean(node.handler, names)
             hint = hint or "; register it with @penstock.handler, or allow handlers that come later"
-            message = f"no handler is called {node.handler!r}{hint}"
+            message = f"no handler is called {quoted(node.handler)}{hint}"
             problems.error("unknown_handler", f"{node.path}.{node.handler_field}", message, node.id)

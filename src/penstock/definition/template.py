@@ -14,16 +14,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import msgspec
 
 from penstock.definition.parse import check_values, unique_keys
-from penstock.definition.problems import Problems
+from penstock.definition.problems import Problems, quoted
 from penstock.errors import InvalidWorkflow
 
 MAX_REFERENCE_LENGTH = 2000
+LONGEST_ID = 320
+"""Characters: an id has 256 at most, and some blanks around it."""
 BODY = re.compile(r"""(?:\[\s*"(?:[^"\\]|\\.)*+"\s*\]|[^}?]|\}(?!\})|\?(?!\?))*+""", re.DOTALL)
 """Up to the `}}` or `??` that ends the reference; inside `["…"]` they are part of a key."""
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -70,7 +72,7 @@ class TemplateError(ValueError):
         self.code, self.unknown = code, unknown
 
     def report(self, path: str, node_id: str, problems: Problems, known: Collection[str]) -> None:
-        hint = problems.did_you_mean(self.unknown, [*ROOTS, *known] if self.unknown else ())
+        hint = problems.did_you_mean(self.unknown, chain(ROOTS, known))
         problems.error(self.code, path, f"{self}{hint}", node_id)
 
 
@@ -137,7 +139,8 @@ def _root(body: str, shown: str, known: Collection[str]) -> tuple[str, str, str]
         raise TemplateError("malformed_template", "{{ }} is empty; name a node, as in {{ node.field }}")
     if NAMED_NODE.match(body):
         return _named_node(body, shown, known)
-    for end in (len(body), *(i for i in range(len(body) - 1, 0, -1) if body[i] in ".[")):
+    longest = min(len(body), LONGEST_ID)  # what is longer is no id, and need not be looked for
+    for end in (longest, *(i for i in range(longest - 1, 0, -1) if body[i] in ".[")):
         name = body[:end].strip()
         if name in known and name != "secrets":
             return "node", name, body[end:]
@@ -147,7 +150,9 @@ def _root(body: str, shown: str, known: Collection[str]) -> tuple[str, str, str]
     plain = PLAIN_NAME.match(first)
     if plain and plain[0] != first and (plain[0] in known or plain[0] in ROOTS):
         raise TemplateError("malformed_template", f"{shown} can't be read at {_excerpt(body, plain.end())}; {STEPS}")
-    message = f"{shown} refers to {first!r}, which isn't a node" if first else f"{shown} must begin with a node's id"
+    message = f"{shown} must begin with a node's id"
+    if first:
+        message = f"{shown} refers to {quoted(first)}, which isn't a node"
     raise TemplateError("unknown_reference", message, first)
 
 
@@ -158,7 +163,7 @@ def _named_node(body: str, shown: str, known: Collection[str]) -> tuple[str, str
         raise TemplateError("malformed_template", f'{shown} can\'t be read; write nodes["its id"]')
     name = _unquote(step[3], shown)
     if name not in known:
-        raise TemplateError("unknown_reference", f"{shown} refers to {name!r}, which isn't a node", name)
+        raise TemplateError("unknown_reference", f"{shown} refers to {quoted(name)}, which isn't a node", name)
     return "node", name, body[step.end() :]
 
 

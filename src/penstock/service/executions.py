@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from penstock.definition.plan import Plan
-from penstock.definition.problems import nearest
 from penstock.engine.commands import AttemptFailure, ExecutionRecord, Transition
 from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, NodeState
@@ -22,6 +21,7 @@ from penstock.orchestrator.view import bare_view, error_view, execution_view, fe
 from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
+from penstock.spelling import nearest_name
 from penstock.stores.base import Stored, Stores, Wish
 from penstock.stores.records import ExecutionRow, FeedPart, Search
 
@@ -249,5 +249,5 @@ def attempts_view(failures: Iterable[AttemptFailure]) -> list[dict[str, Any]]:
 
 
 def no_node(node_id: str, plan: Plan) -> str:
-    name = nearest(node_id, plan.numbers)
+    name = nearest_name(node_id, plan.numbers)
     return f"the execution has no node {node_id!r}" + (f"; did you mean {name!r}?" if name else "")

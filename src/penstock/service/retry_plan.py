@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from penstock.definition.plan import Plan, PlanNode
-from penstock.definition.problems import nearest
 from penstock.engine.commands import NodeRun
 from penstock.engine.keeping import KEPT
 from penstock.engine.states import NodeState
 from penstock.errors import NotFound
+from penstock.spelling import nearest_name
 from penstock.stores.base import Stored
 
 NOT_TAKEN = ("condition_false", "branch_not_taken")
@@ -48,7 +48,7 @@ class RetryPlan(msgspec.Struct):
 def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None) -> RetryPlan:
     """`start` and all that comes after it run in any case. Raises `NotFound` if there is no such node."""
     if start is not None and start not in new.numbers:
-        name = nearest(start, new.numbers)
+        name = nearest_name(start, new.numbers)
         hint = f"; did you mean {name!r}?" if name else ""
         raise NotFound(f"{new.name}@{new.version} has no node {start!r}{hint}")
     plan, untaken = RetryPlan(new.version, [], []), _untaken(stored, old)

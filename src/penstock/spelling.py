@@ -1,0 +1,42 @@
+"""Which known name was probably meant. Bounded: the names are a user's, and there may be very many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+NAME_LENGTH_MAX = 64
+"""Longer names aren't compared: nobody mistypes them."""
+CANDIDATES_MAX = 1000
+COMPARED_MAX = 3
+"""So many of those that share the most pairs of letters are compared letter by letter, which is slow."""
+
+
+def nearest_name(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """None if nothing is near. `cutoff` is how much of both names must be alike, from 0 to 1."""
+    from difflib import SequenceMatcher  # noqa: PLC0415 -- only mistakes pay for it
+
+    if not word or len(word) > NAME_LENGTH_MAX:
+        return None
+    pairs = _pairs(word)
+    likeness: dict[str, float] = {}
+    for name in islice(known, CANDIDATES_MAX):
+        if _can_be_near(word, name, cutoff):
+            others = _pairs(name)
+            likeness[name] = len(pairs & others) / (len(pairs) + len(others))
+    found, best = None, cutoff
+    for name in sorted(likeness, key=likeness.__getitem__, reverse=True)[:COMPARED_MAX]:
+        ratio = SequenceMatcher(None, name, word).ratio()
+        if ratio >= best and (found is None or ratio > best):
+            found, best = name, ratio
+    return found
+
+
+def _can_be_near(word: str, name: str, cutoff: float) -> bool:
+    """By their lengths alone."""
+    return len(name) <= NAME_LENGTH_MAX and 2 * min(len(word), len(name)) >= cutoff * (len(word) + len(name))
+
+
+def _pairs(name: str) -> set[str]:
+    around = f"\0{name.lower()}\0"
+    return {around[i : i + 2] for i in range(len(around) - 1)}
