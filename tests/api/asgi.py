@@ -112,6 +112,9 @@ class Cold:
     async def audit(self, search: Any) -> list[AuditLine]:
         raise NotImplementedError
 
+    async def forget_audit(self, before: float, limit: int = 1000) -> int:
+        raise NotImplementedError
+
     async def _answer(self) -> None:
         if self.gate is not None:
             await self.gate.wait()

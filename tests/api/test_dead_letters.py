@@ -166,7 +166,8 @@ def test_many_are_dropped_by_their_ids_and_those_that_were_open_are_counted(api:
     assert api.post("/dead-letters/drop", {"ids": made[:3]}).body == {"dropped": 0}
     lines = [line for line in api.items("/audit", action="drop_dead_letters") if line["status"] == 200]
     assert [(line["object"], line["detail"]) for line in lines] == [
-        ("dead-letters", {"count": 0}), ("dead-letters", {"count": 2}),
+        ("dead-letters", {"count": 0, "dead_letter_ids": made[:3]}),
+        ("dead-letters", {"count": 2, "dead_letter_ids": [*made[:3], made[2], 10**9]}),
     ]  # fmt: skip
 
 

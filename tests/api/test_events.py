@@ -6,17 +6,24 @@ import asyncio
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
 import penstock
+from penstock.api import events
 from penstock.orchestrator.view import history_view
 from penstock.stores.memory import MemoryStores
+from tests.api.asgi import bearer
+from tests.api.caller import Caller, assert_problem
 from tests.api.event_server import SMALL_BUFFER, Events, Served, connected, read_all, refusal, served
+from tests.api_server import running_service
 from tests.service.chronicle import Chronicle
-from tests.waiting import until
+from tests.waiting import until, until_now
 
 Scenario = Callable[[Chronicle, Served], Awaitable[None]]
 
@@ -317,3 +324,50 @@ def test_a_client_that_never_reads_loses_its_stream_after_the_longest_time() -> 
         sleeper.socket.close()
 
     over_http(scenario, longest_seconds=0.2)
+
+
+def opened(address: str, headers: dict[str, str] | None = None) -> Any:
+    """The stream of all events, to be read line by line."""
+    return urlopen(Request(f"{address}/api/v1/events", headers=headers or {}))  # noqa: S310 -- our own service
+
+
+def test_the_streams_of_a_revoked_key_end_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "RECHECK_SECONDS", 0.05)
+    with running_service(tmp_path) as service:
+        api = Caller(service.address)
+        with opened(service.address) as without_key:
+            assert without_key.readline()
+            admin = bearer(api.post("/keys", {"name": "admin", "scopes": ["admin"]}).body["key"])
+            without_key.read()  # ends: there is a key now
+        made = [api.post("/keys", {"name": "reader", "scopes": ["read"]}, admin).body for _ in range(2)]
+        with ExitStack() as stack:
+            ended, going = (stack.enter_context(opened(service.address, bearer(key["key"]))) for key in made)
+            assert ended.readline()
+            assert api.call("DELETE", f"/keys/{made[0]['id']}", headers=admin).status == 204
+            ended.read()
+            document = {"name": "one", "nodes": [{"id": "a", "handler": "noop"}]}
+            assert api.post("/executions", {"definition": document}, admin).status == 201
+            lines = iter(going.readline, b"")
+            assert any(line.startswith(b"data: ") for line in lines), "the other key's stream has the event"
+
+
+def test_one_caller_cannot_have_all_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "STREAMS_PER_CALLER_MAX", 3)
+    with running_service(tmp_path) as service:
+        api = Caller(service.address)
+        admin = bearer(api.post("/keys", {"name": "admin", "scopes": ["admin"]}).body["key"])
+        one, other = (bearer(api.post("/keys", {"name": "r", "scopes": ["read"]}, admin).body["key"]) for _ in range(2))
+        with ExitStack() as stack:
+            for _ in range(3):
+                assert stack.enter_context(opened(service.address, one)).readline()
+            refused = api.call("GET", "/events", headers=one)
+            assert_problem(refused, 429, "too_many_streams")
+            assert refused.headers["retry-after"]
+            assert stack.enter_context(opened(service.address, other)).readline()
+
+        def again() -> bool:
+            with suppress(HTTPError), opened(service.address, one) as stream:
+                return bool(stream.readline())
+            return False
+
+        until_now(again, "streams that ended make room")

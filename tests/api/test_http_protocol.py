@@ -91,7 +91,7 @@ async def served(**limits: Any) -> AsyncIterator[Place]:
         for writer in place.writers:
             writer.close()
         for connection in list(place.state.connections):
-            connection.transport.abort()  # type: ignore[union-attr]
+            connection.transport.abort()
 
 
 def with_place(scenario: Callable[[Place], Awaitable[None]], **limits: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.api.docs_page import render
 from penstock.api.pages import FOLDER
 from tests.api.caller import Answer, Caller
 from tests.api_server import running_service
@@ -98,3 +99,38 @@ def test_a_package_without_the_page_has_its_routes_all_the_same(tmp_path: Path) 
     from penstock.api.pages import page_routes  # noqa: PLC0415
 
     assert {getattr(route, "path", "") for route in page_routes(tmp_path).routes} == {"/", "/ui", "/ui/{path:path}"}
+
+
+def test_the_description_runs_no_script_and_loads_nothing(api: Caller) -> None:
+    answer = page(api, "/docs")
+    assert answer.status == 200
+    text = answer.body.decode()
+    assert "/api/v1/executions/{execution_id}/retry" in text
+    assert "StartExecutions" in text
+    assert re.findall(r"<script|<link|<img|<iframe|\son\w+=|javascript:|@import|url\(", text) == []
+    assert re.findall(r"""(?:src|href)=["'](?!#|/openapi\.json|/ui/)""", text) == []
+    assert "//" not in re.sub(r"<pre>.*?</pre>|<code>.*?</code>", "", text, flags=re.DOTALL)
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "script-src" not in policy
+    assert "unsafe" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_what_the_document_holds_is_text_in_the_description() -> None:
+    bad = "<script>alert(1)</script>'\"&"
+    operation = {"summary": bad, "tags": [bad], "parameters": [{"name": bad, "in": "query", "description": bad}]}
+    document = {
+        "info": {"title": bad, "version": bad}, "paths": {bad: {"get": operation}},
+        "components": {"schemas": {bad: {"description": bad}}},
+    }  # fmt: skip
+    assert "<script" not in render(document)
+
+
+def test_every_answer_is_not_sniffed_and_not_stored(api: Caller) -> None:
+    for target in ("/api/v1/executions", "/api/v1/me", "/health/live", "/api/v1/nothing", "/openapi.json", "/metrics"):
+        headers = page(api, target).headers
+        assert headers["x-content-type-options"] == "nosniff", target
+        assert headers["cache-control"] == "no-store", target
+        assert "default-src 'none'" in headers.get("content-security-policy", "default-src 'none'"), target
+    assert page(api, "/ui/").headers["cache-control"] == "no-cache", "the page has rules of its own"

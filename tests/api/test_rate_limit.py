@@ -8,17 +8,22 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvicorn
 from limits import parse
 
+import penstock
 from penstock.api.access import CALLER, Caller
 from penstock.api.limits import RateLimit, Windows, limits_of
 from penstock.config import Settings
 from penstock.errors import SettingsError
 from tests.api.asgi import EVERYWHERE, Answer, Site, call
+from tests.api.caller import Caller as ApiCaller
+from tests.api.caller import assert_problem
+from tests.api_server import running_service
 from tests.waiting import until_now
 
 CHANGE = ("POST", "/api/v1/executions/some-id/cancel")
@@ -301,3 +306,31 @@ def test_fifty_threads_never_get_more_than_the_limit_in_any_window():
     for times in served.let_in.values():
         assert most_in_a_window(times, 1.0) == 20
         assert len(times) >= 60  # and it isn't stricter than it says: 3 windows fit
+
+
+def test_a_batch_counts_as_its_items(tmp_path: Path):
+    document = {"name": "one", "nodes": [{"id": "a", "handler": "noop"}]}
+
+    def batch(count: int) -> dict[str, Any]:
+        return {"definition": document, "executions": [{}] * count}
+
+    with running_service(tmp_path, rate_limit="20/hour") as service:
+        api = ApiCaller(service.address)
+        assert assert_problem(api.post("/executions/batch", batch(30)), 413, "batch_too_large")["status"] == 413
+        first = api.post("/executions/batch", batch(15))  # the refused one was a call too
+        assert (first.status, first.headers["x-ratelimit-remaining"]) == (200, "4")
+        refused = api.post("/executions/batch", batch(5))
+        assert_problem(refused, 429, "rate_limited")
+        assert int(refused.headers["retry-after"]) > 0
+        ids = [item["execution_id"] for item in first.body["items"]]
+        assert_problem(
+            api.post("/executions/bulk", {"action": "cancel", "execution_ids": ids[:4]}), 429, "rate_limited"
+        )
+        assert_problem(api.post("/dead-letters/drop", {"ids": [1, 2, 3]}), 429, "rate_limited")
+        assert len(api.items("/executions")) == 15, "nothing of a refused call is done"
+
+
+def test_the_client_sends_smaller_batches_where_a_large_one_never_fits(tmp_path: Path):
+    with running_service(tmp_path, rate_limit="40/second") as service, penstock.SyncClient(service.address) as client:
+        document = {"name": "one", "nodes": [{"id": "a", "handler": "noop"}]}
+        assert len(client.start_many(document, [{}] * 60)) == 60

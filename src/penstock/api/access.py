@@ -27,8 +27,8 @@ BASE = "/api/v1"
 PREFIXES = ("", "/api", "/v1", "/api/v1")
 """Of the compatible routes."""
 READING = frozenset({"GET", "HEAD"})
-CALLER, ROUTE = "penstock.caller", "penstock.route"
-"""Where a request carries its `Caller` and, if there is one, the `Found` route."""
+CALLER, ROUTE, RECHECK = "penstock.caller", "penstock.route", "penstock.recheck"
+"""Where a request carries its `Caller`, the `Found` route if there is one, and a call that identifies it again."""
 _RANKS: dict[Needed, int] = {OPEN: 0, **{scope: rank for rank, scope in enumerate(SCOPES, 1)}}
 
 

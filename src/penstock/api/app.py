@@ -12,6 +12,7 @@ from penstock.api import (
     compat,
     dead_letters,
     describing,
+    docs_page,
     events,
     executions,
     gate,
@@ -45,8 +46,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     windows: Storage | None = None,
 ) -> FastAPI:
     app = FastAPI(
-        title="Penstock", version=version, docs_url="/docs", redoc_url=None, openapi_url="/openapi.json",
-        swagger_ui_oauth2_redirect_url=None,
+        title="Penstock", version=version, docs_url=None, redoc_url=None, openapi_url="/openapi.json",
     )  # fmt: skip
     bodies = Bodies(service.workflows.limits)
     problems.install(app)
@@ -77,3 +77,4 @@ def _add_front(app: FastAPI, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         return Response(await metrics() if metrics else b"", media_type=CONTENT_TYPE)
 
     app.include_router(pages.page_routes())
+    app.include_router(docs_page.docs_routes(lambda: app.openapi()))  # noqa: PLW0108 -- it is set later

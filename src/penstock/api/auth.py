@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from ipaddress import ip_address
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Request
 
-from penstock.api.access import CALLER, OPEN, READING, ROUTE, Caller, Found, Needed, Routes
+from penstock.api.access import CALLER, OPEN, READING, RECHECK, ROUTE, Caller, Found, Needed, Routes
 from penstock.api.auditing import skip_audit
 from penstock.api.failed_logins import FailedLogins
 from penstock.api.peers import Peers
@@ -87,6 +88,7 @@ class Identify:
             return
         if scope["type"] == "http":
             found = scope[ROUTE] = self._routes.find(scope["method"], _path(scope))
+            scope[RECHECK] = partial(self._caller, scope, found)
             try:
                 scope[CALLER] = await self._caller(scope, found)
             except StoreError as error:

@@ -13,6 +13,7 @@ from penstock.api.auditing import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
 from penstock.api.executions import runs_view
+from penstock.api.limits import charge
 from penstock.api.problems import problem_of
 from penstock.service import Service
 from penstock.stores.base import Wish
@@ -37,6 +38,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         action, names, preview = body["action"], body["execution_ids"], body.get("preview", False)
         if preview and action != RETRY:
             raise invalid_request([("preview", f"only a retry has a preview; leave it out to {action} them")])
+        await charge(request.scope, len(names))
         items = await _do_all(service, action, names, preview=preview)
         if preview:
             skip_audit(request.scope)

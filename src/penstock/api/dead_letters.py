@@ -12,6 +12,7 @@ from penstock.api.auditing import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.executions import retry_view
+from penstock.api.limits import charge
 from penstock.api.paging import Cursor, Limit, number_place, page
 from penstock.api.problems import problem_of
 from penstock.errors import NotFound
@@ -59,12 +60,18 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         )  # fmt: skip
         if body.get("preview"):
             skip_audit(request.scope)
-        done = await letters.retry_many(search, body.get("ids"), preview=body.get("preview", False))
+        if "ids" in body:
+            await charge(request.scope, len(body["ids"]))
+            rows = [await letters.get(letter_id) for letter_id in body["ids"]]
+        else:
+            rows = await letters.page(search)
+            await charge(request.scope, len(rows))
+        done = await letters.retry_many(rows, preview=body.get("preview", False))
         if not body.get("preview"):
             retried = [each.execution_id for each in done if each.execution_id is not None]
-            ids = [letter_id for each in done if each.execution_id is not None for letter_id in each.letters]
+            closed = [letter_id for each in done if each.execution_id is not None for letter_id in each.letters]
             note(
-                request.scope, count=len(ids), dead_letter_ids=ids[:IDS_MAX], execution_ids=retried[:IDS_MAX],
+                request.scope, count=len(closed), dead_letter_ids=closed[:IDS_MAX], execution_ids=retried[:IDS_MAX],
                 failed=len(done) - len(retried),
             )  # fmt: skip
         return answer({"items": [_retried(each) for each in done], "next_cursor": None})
@@ -76,6 +83,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     async def drop_many(request: Request) -> Response:
         """Those that are closed already, or aren't there, stay as they are and aren't counted."""
         body = await bodies.read(request, body_schemas.DROP_LETTERS)
+        await charge(request.scope, len(body["ids"]))
         dropped = await letters.drop_many(body["ids"])
         note(request.scope, count=dropped, dead_letter_ids=body["ids"][:IDS_MAX])
         return answer({"dropped": dropped})

@@ -18,16 +18,19 @@ ERRORS = {
     401: "No API key, or not a valid one",
     403: "The key's scope doesn't allow it, or the request comes from a foreign page",
     404: "There is none",
+    408: "The request didn't come in time",
     409: "The state doesn't allow it",
-    413: "The body is too large",
+    413: "The body is too large, or has more items than the rate limit allows at once",
+    414: "The URL is too long",
     415: "The body isn't application/json",
     421: "The request is for another host",
     422: "The request, the document or the input is wrong; `problems` has every reason",
+    431: "The headers are too large, or too many",
     429: "Too many requests; `Retry-After` says when",
     500: "Something broke in the service",
     503: "The store can't be reached now; `Retry-After` says when",
 }
-ALWAYS = (400, 401, 403, 421, 429, 500, 503)
+ALWAYS = (400, 401, 403, 408, 414, 421, 429, 431, 500, 503)
 WITH_BODY = (413, 415, 422)
 
 

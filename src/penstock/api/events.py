@@ -1,16 +1,18 @@
 """Live events over HTTP: Server-Sent Events that a client can take up again where it broke off.
 
 A stream waits for its client in a task of its own; nobody else does. It ends with its execution, when the client goes,
-when the service stops, and after an hour: a key is looked at when a stream begins, so none may last for ever. A client
-then comes back with the last id that it has, and misses nothing.
+when the service stops, after an hour, and within seconds after its key was revoked. A client then comes back with the
+last id that it has, and misses nothing. One key, or one address without a key, has so many streams and no more: the
+others need some too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from typing import Annotated, Any
 
 import msgspec
@@ -18,17 +20,23 @@ from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from penstock.api.access import CALLER, RECHECK, Caller
 from penstock.api.describing import operation
+from penstock.api.limits import who
 from penstock.api.problems import Refused
 from penstock.errors import StoreError
 from penstock.orchestrator.view import history_view
 from penstock.service.feed import Feed, NoSuchEvent, TooManyStreams
+from penstock.service.keys import includes
 from penstock.service.readers import Batch, Entry
 
 log = logging.getLogger("penstock.api")
 
 HEARTBEAT_SECONDS = 15.0
 LONGEST_SECONDS = 3600.0
+RECHECK_SECONDS = 2.0
+"""How often it is asked whether the caller may still read."""
+STREAMS_PER_CALLER_MAX = 100
 LAST_WORD_SECONDS = 1.0
 """For ending a stream properly, if its client doesn't read."""
 FULL_SECONDS = "5"
@@ -62,6 +70,7 @@ def events_routes(
 ) -> APIRouter:
     router = APIRouter(tags=["events"])
     idle = min(heartbeat_seconds, longest_seconds)
+    callers: Counter[str] = Counter()
 
     @router.get("/executions/{execution_id}/events", **_operation("follow_execution", "Its events as they happen", 404))
     async def follow_execution(
@@ -72,7 +81,8 @@ def events_routes(
         place = last_event_id or after or "0"
         if place == END_ID:
             return Response(status_code=204)
-        return EventStream(feed.follow(execution_id, int(place), idle_seconds=idle), longest_seconds, idle)
+        batches = feed.follow(execution_id, int(place), idle_seconds=idle)
+        return EventStream(batches, longest_seconds, idle, callers)
 
     @router.get("/events", **_operation("follow_all", "The events of all executions as they happen"))
     async def follow_all(
@@ -81,7 +91,7 @@ def events_routes(
         nodes: Annotated[bool, Query(description="Also the changes of nodes, not only of executions.")] = True,
     ) -> Response:
         batches = feed.everything(last_event_id or after or None, idle_seconds=idle)
-        return EventStream(batches, longest_seconds, idle, nodes=nodes)
+        return EventStream(batches, longest_seconds, idle, callers, nodes=nodes)
 
     return router
 
@@ -99,26 +109,53 @@ class EventStream(Response):
     media_type = "text/event-stream"
 
     def __init__(
-        self, batches: AsyncGenerator[Batch, None], longest_seconds: float, idle_seconds: float, *, nodes: bool = True
+        self,
+        batches: AsyncGenerator[Batch, None],
+        longest_seconds: float,
+        idle_seconds: float,
+        callers: Counter[str],
+        *,
+        nodes: bool = True,
     ) -> None:
-        """Without `nodes`, only the changes of executions themselves are sent."""
+        """`callers` counts the open streams of each. Without `nodes`, only the changes of executions are sent."""
         self.status_code, self.background = 200, None
         self.init_headers(HEADERS)
         self._batches, self._longest, self._idle = batches, longest_seconds, idle_seconds
+        self._callers = callers
         self._encode = encode if nodes else encode_bare
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 -- ASGI
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with aclosing(self._batches):
-            first = await self._first()
-            sending, gone = asyncio.create_task(self._send(first, send)), asyncio.create_task(_gone(receive))
-            try:
-                await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
-                if sending.done():
-                    sending.result()
-            finally:
-                sending.cancel()
-                gone.cancel()
-                await asyncio.gather(sending, gone, return_exceptions=True)
+            with self._counted(who(scope.get(CALLER, Caller()))):
+                await self._serve(scope, receive, send)
+
+    @contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        if self._callers[name] >= STREAMS_PER_CALLER_MAX:
+            detail = f"{STREAMS_PER_CALLER_MAX} event streams of this caller are open, which is the limit"
+            raise Refused(429, "too_many_streams", detail, headers={"Retry-After": FULL_SECONDS})
+        self._callers[name] += 1
+        try:
+            yield
+        finally:
+            self._callers[name] -= 1
+            if not self._callers[name]:
+                del self._callers[name]
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        first = await self._first()
+        stop = asyncio.Event()
+        sending = asyncio.create_task(self._send(first, send, stop))
+        gone = asyncio.create_task(_gone(receive))
+        refused = asyncio.create_task(_set_when_refused(scope, stop))
+        try:
+            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            for task in (sending, gone, refused):
+                task.cancel()
+            await asyncio.gather(sending, gone, refused, return_exceptions=True)
 
     async def _first(self) -> Batch:
         """Whatever is wrong comes out here, before anything has been sent."""
@@ -129,11 +166,11 @@ class EventStream(Response):
         except NoSuchEvent as error:
             raise Refused(422, "invalid_request", f"{error}; leave the id out to begin anew") from None
 
-    async def _send(self, first: Batch, send: Send) -> None:
+    async def _send(self, first: Batch, send: Send, stop: asyncio.Event) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             async with asyncio.timeout(self._longest):
-                await self._send_batches(first, send)
+                await _until_stopped(self._send_batches(first, send), stop)
         except TimeoutError:
             pass  # the client comes back
         except (StoreError, NoSuchEvent) as error:
@@ -156,6 +193,29 @@ class EventStream(Response):
                     continue
             await _send_text(text or _heartbeat(place), send)
             sent_at, place = clock(), ""
+
+
+async def _until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+    finally:
+        working.cancel()
+        stopping.cancel()
+        await asyncio.gather(working, stopping, return_exceptions=True)
+
+
+async def _set_when_refused(scope: Scope, stop: asyncio.Event) -> None:
+    """The caller was let in when the stream began; this is when it wouldn't be any more."""
+    recheck: Callable[[], Awaitable[Caller]] | None = scope.get(RECHECK)
+    while recheck is not None:
+        await asyncio.sleep(RECHECK_SECONDS)
+        with suppress(StoreError):  # a store that is away revokes nothing
+            if not includes((await recheck()).scopes, "read"):
+                stop.set()
+                return
 
 
 def _heartbeat(place: str) -> bytes:

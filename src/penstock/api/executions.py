@@ -13,6 +13,7 @@ from penstock.api import body_schemas, node_schemas, schemas
 from penstock.api.auditing import IDS_MAX, line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
+from penstock.api.limits import charge
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
 from penstock.api.paths import is_written
 from penstock.api.problems import problem_of
@@ -74,6 +75,7 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
     async def start_many(request: Request) -> Response:
         """One answer each, in the same order: the execution, or `error`."""
         body = await bodies.read(request, body_schemas.BATCH)
+        await charge(request.scope, len(body["executions"]))
         # compiled once: a large document a thousand times would hold the loop
         shared = await service.workflows.plan(body["definition"]) if "definition" in body else None
         answers = await asyncio.gather(

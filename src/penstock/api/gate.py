@@ -9,6 +9,7 @@ from penstock.api.auditing import Audit, Trail
 from penstock.api.auth import Access, Identify
 from penstock.api.failed_logins import FailedLogins
 from penstock.api.limits import RateLimit, Storage, limits_of
+from penstock.api.security_headers import SecurityHeaders
 from penstock.config import Settings
 from penstock.service.keys import Keys
 
@@ -25,3 +26,4 @@ def protect(app: FastAPI, *, settings: Settings, keys: Keys, trail: Trail, windo
     app.add_middleware(Audit, trail=trail)
     app.add_middleware(RateLimit, changes=changes, reads=reads, windows=windows)
     app.add_middleware(Identify, routes=routes, keys=keys, settings=settings)
+    app.add_middleware(SecurityHeaders)

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from penstock.api.problems import problem_response
 
@@ -114,6 +114,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._body_bytes = 0
         """Of the body, since the timer was set."""
         self._refusal: tuple[int, str, str] | None = None
+        self._is_gone = False
         self._is_over = False
         """Nothing more is read: the connection ends with the answer to what was read before."""
 
@@ -131,15 +132,16 @@ class LimitedProtocol(HttpToolsProtocol):
         self._watch(_Phase.HEAD)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.parser is None:
-            return  # it was given up before the transport said so
+        if self._is_gone:
+            return  # it made room for another before the transport said so
+        self._is_gone = True
         self.replaceable.forget(self)
         self._watch(_Phase.NOTHING)
         self._stop_unread_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.parser is None or self._is_over or self.transport.is_closing():
+        if self._is_gone or self._is_over or self.transport.is_closing():
             return
         self._unset_keepalive_if_required()
         try:
@@ -163,7 +165,8 @@ class LimitedProtocol(HttpToolsProtocol):
     @property
     def _is_idle(self) -> bool:
         """Every request was answered."""
-        return self.cycle is None or self.cycle.response_complete
+        cycle: RequestResponseCycle | None = self.cycle  # there is none before the first request
+        return cycle is None or cycle.response_complete
 
     # What the parser finds.
 

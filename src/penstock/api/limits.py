@@ -1,7 +1,7 @@
 """How often: a sliding window for each key, or each address where there is no key. The limit is exact in any window.
 
-Calls that change something and calls that read are counted apart. Open routes aren't counted: a health check that is
-told to wait looks like a service that is down.
+Calls that change something and calls that read are counted apart. A call for many items counts as many calls. Open
+routes aren't counted: a health check that is told to wait looks like a service that is down.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 from limits import RateLimitItem, parse
@@ -19,12 +20,14 @@ from starlette.types import Scope as Request
 from penstock.api.access import CALLER, OPEN, READING, ROUTE, Caller, Found
 from penstock.api.auth import is_loopback
 from penstock.api.peers import limited_part
-from penstock.api.problems import problem_response
+from penstock.api.problems import Refused, problem_response
 from penstock.config import Settings
 
 CHANGES, READS = "60/minute", "600/minute"
 OFF: Final = "off"
 SWEEP_EACH = 1024
+CHARGE: Final = "penstock.charge"
+"""Where a request carries a call that counts it as more than one."""
 
 
 def limits_of(settings: Settings) -> tuple[RateLimitItem | None, RateLimitItem | None]:
@@ -111,7 +114,7 @@ class RateLimit:
             await self._app(scope, receive, send)
             return
         kind = "changes" if limit is self._changes else "reads"
-        key, amount = limit.key_for(kind, _who(scope[CALLER])), 0 if _is_open(scope) else 1
+        key, amount = limit.key_for(kind, who(scope[CALLER])), 0 if _is_open(scope) else 1
         let_in, used, reset_seconds = await self._windows.enter(key, limit.amount, limit.get_expiry(), amount)
         headers = [
             (b"x-ratelimit-limit", str(limit.amount).encode()),
@@ -123,9 +126,24 @@ class RateLimit:
                 message["headers"] = [*message.get("headers", ()), *headers]
             await send(message)
 
+        scope[CHARGE] = partial(self._charge, limit, kind, key, headers)
         seconds = max(1, math.ceil(reset_seconds))
         app = self._app if let_in else _refusal(limit, kind, seconds)
         await app(scope, receive, send_with)
+
+    async def _charge(
+        self, limit: RateLimitItem, kind: str, key: str, headers: list[tuple[bytes, bytes]], amount: int
+    ) -> None:
+        """As many calls more as this one stands for."""
+        if amount >= limit.amount:
+            detail = f"this counts as {amount + 1:,} calls, and {limit.amount:,} are allowed; send fewer at once"
+            raise Refused(413, "batch_too_large", detail)
+        entered = await self._windows.enter(key, limit.amount, limit.get_expiry(), amount)
+        headers[1] = (headers[1][0], str(max(0, limit.amount - entered.used)).encode())
+        if not entered.let_in:
+            seconds = max(1, math.ceil(entered.reset_seconds))
+            detail = f"this counts as {amount + 1:,} calls; {_told(limit, kind, seconds)}"
+            raise Refused(429, "rate_limited", detail, headers={"Retry-After": str(seconds)})
 
     def _limit(self, scope: Request) -> RateLimitItem | None:
         found: Found | None = scope.get(ROUTE)
@@ -138,11 +156,21 @@ def _is_open(scope: Request) -> bool:
     return found is not None and found.scope == OPEN
 
 
-def _who(caller: Caller) -> str:
+def who(caller: Caller) -> str:
     return f"key:{caller.key_id}" if caller.key_id else f"address:{limited_part(caller.address)}"
 
 
 def _refusal(limit: RateLimitItem, kind: str, seconds: int) -> ASGIApp:
+    return problem_response(429, "rate_limited", _told(limit, kind, seconds), headers={"Retry-After": str(seconds)})
+
+
+def _told(limit: RateLimitItem, kind: str, seconds: int) -> str:
     what = "calls that change something" if kind == "changes" else "calls that read"
-    detail = f"{limit.amount} {what} per {limit.get_expiry()} seconds are allowed; wait for {seconds} s"
-    return problem_response(429, "rate_limited", detail, headers={"Retry-After": str(seconds)})
+    return f"{limit.amount} {what} per {limit.get_expiry()} seconds are allowed; wait for {seconds} s"
+
+
+async def charge(scope: Request, items: int) -> None:
+    """A call for many items counts as many calls. Raises `Refused`; to be called before anything is done."""
+    more: Callable[[int], Awaitable[None]] | None = scope.get(CHARGE)
+    if more is not None and items > 1:
+        await more(items - 1)

@@ -22,6 +22,8 @@ from penstock.service.outages import shown_outage
 log = logging.getLogger("penstock.api")
 
 MEDIA_TYPE = "application/problem+json"
+SAFE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+"""Also of problems that no middleware sees, such as those of a request that couldn't be read."""
 STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.InvalidWorkflow: (422, "invalid_workflow"),
     errors.InvalidInput: (422, "invalid_input"),
@@ -54,7 +56,7 @@ def problem_response(
     status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
 ) -> Response:
     body = msgspec.json.encode(problem(status, code, _clean(detail), **more))
-    return Response(body, status, dict(headers or {}), MEDIA_TYPE)
+    return Response(body, status, {**SAFE_HEADERS, **(headers or {})}, MEDIA_TYPE)
 
 
 def problem_of(error: Exception) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from penstock.client.execution import Execution
 from penstock.client.following import follow
 from penstock.client.transport import Transport, path_of
 from penstock.definition.builder import Workflow
-from penstock.errors import PartlyStarted
+from penstock.errors import PartlyStarted, RequestFailed
 
 PAGE, BATCH = 100, 500
+BATCH_TOO_LARGE = "batch_too_large"
 WAIT_SECONDS_MAX = 60.0
 Json = dict[str, Any]
 AnyWorkflow = Workflow | Mapping[str, Any] | str
@@ -103,9 +104,15 @@ class Client:
             for order in orders:
                 del order["definition"]
         answers: list[Json] = []
-        for first in range(0, len(orders), BATCH):
-            body = {**shared, "executions": orders[first : first + BATCH]}
-            answers += (await self._json("POST", "/executions/batch", body=body))["items"]
+        size = BATCH
+        while len(answers) < len(orders):
+            body = {**shared, "executions": orders[len(answers) : len(answers) + size]}
+            try:
+                answers += (await self._json("POST", "/executions/batch", body=body))["items"]
+            except RequestFailed as error:
+                if error.code != BATCH_TOO_LARGE or size == 1:
+                    raise
+                size = max(1, size // 2)  # more than the server's rate limit lets anybody start at once
         return self._handles(answers)
 
     def _handles(self, answers: Sequence[Json]) -> list[Execution]:

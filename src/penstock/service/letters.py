@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from penstock.errors import Conflict, NotFound, PenstockError
@@ -55,9 +55,8 @@ class Letters:
             raise retried.error
         return retried
 
-    async def retry_many(self, search: LetterSearch, ids: list[int] | None, *, preview: bool = False) -> list[Retried]:
+    async def retry_many(self, rows: Iterable[LetterRow], *, preview: bool = False) -> list[Retried]:
         """One retry per execution, whatever the number of its letters. What can't be retried says why."""
-        rows = await self._cold.letters(search) if ids is None else [await self.get(each) for each in ids]
         by_execution: dict[str, list[int]] = {}
         for row in rows:
             if row.closed is None:

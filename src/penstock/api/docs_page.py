@@ -1,0 +1,132 @@
+"""`/docs`: the OpenAPI document as a page that can be read.
+
+It is plain HTML, made once from the document: no script at all, nothing from elsewhere. The UI keeps its key on this
+origin, so whatever runs here could read it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from html import escape
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+METHODS = ("get", "post", "put", "patch", "delete")
+STYLE = """
+:root { color-scheme: light dark; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+code, pre { font: 13px/1.5 ui-monospace, monospace; }
+pre { overflow-x: auto; padding: .75rem; border: 1px solid color-mix(in srgb, currentColor 25%, transparent); }
+details { border-top: 1px solid color-mix(in srgb, currentColor 25%, transparent); padding: .4rem 0; }
+summary { cursor: pointer; }
+summary b { display: inline-block; min-width: 4.5rem; }
+table { border-collapse: collapse; }
+td { padding: .15rem 1rem .15rem 0; vertical-align: top; }
+"""
+_STYLE_HASH = base64.b64encode(sha256(STYLE.encode()).digest()).decode()
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+def docs_routes(openapi: Callable[[], Mapping[str, Any]]) -> APIRouter:
+    router = APIRouter(include_in_schema=False)
+
+    @cache
+    def rendered() -> bytes:
+        return render(openapi()).encode()
+
+    @router.get("/docs")
+    async def docs() -> Response:
+        return Response(rendered(), headers=HEADERS, media_type="text/html; charset=utf-8")
+
+    return router
+
+
+def render(document: Mapping[str, Any]) -> str:
+    """Every text of the document is escaped: names of parameters come from code, but need not for ever."""
+    info = document["info"]
+    title = f"{escape(info['title'])} {escape(info['version'])}"
+    return "".join([
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+        f"<title>{title}</title><style>{STYLE}</style></head><body>",
+        f"<h1>{title}</h1><p>{escape(info.get('description', ''))}</p>",
+        "<p>For tools: <a href='/openapi.json'>/openapi.json</a>. The UI: <a href='/ui/'>/ui/</a>.</p>",
+        *_operations(document),
+        "<h2 id='schemas'>Schemas</h2>",
+        *(_schema(name, schema) for name, schema in sorted(document["components"]["schemas"].items())),
+        "</body></html>",
+    ])  # fmt: skip
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[str]:
+    by_tag: dict[str, list[str]] = {}
+    for path, methods in document["paths"].items():
+        for method in METHODS:
+            if method in methods:
+                tag = (methods[method].get("tags") or ["other"])[0]
+                by_tag.setdefault(tag, []).append(_operation(method, path, methods[method]))
+    for tag, operations in by_tag.items():
+        yield f"<h2>{escape(tag)}</h2>"
+        yield from operations
+
+
+def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
+    summary = escape(operation.get("summary", ""))
+    parts = [
+        f"<details><summary><b>{method.upper()}</b> <code>{escape(path)}</code> {summary}</summary>",
+        f"<p>{escape(operation.get('description', ''))}</p>",
+    ]
+    parameters = operation.get("parameters", [])
+    if parameters:
+        rows = "".join(map(_parameter, parameters))
+        parts.append(f"<h4>Parameters</h4><table>{rows}</table>")
+    body = operation.get("requestBody")
+    if body:
+        parts.append(f"<h4>Body</h4>{_content(body)}")
+    parts.append("<h4>Answers</h4><table>")
+    for status, response in operation.get("responses", {}).items():
+        described = escape(response.get("description", ""))
+        parts.append(f"<tr><td>{escape(str(status))}</td><td>{described}</td><td>{_content(response)}</td></tr>")
+    parts.append("</table></details>")
+    return "".join(parts)
+
+
+def _parameter(parameter: Mapping[str, Any]) -> str:
+    required = "required" if parameter.get("required") else ""
+    cells = [f"<code>{escape(parameter['name'])}</code>", escape(parameter["in"]), required]
+    cells += [escape(parameter.get("description", "")), _shape(parameter.get("schema", {}))]
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+
+
+def _content(described: Mapping[str, Any]) -> str:
+    return " ".join(
+        f"<code>{escape(media)}</code> {_shape(content.get('schema', {}))}"
+        for media, content in described.get("content", {}).items()
+    )
+
+
+def _shape(schema: Mapping[str, Any]) -> str:
+    if "$ref" in schema:
+        name = escape(schema["$ref"].rpartition("/")[2])
+        return f"<a href='#{name}'>{name}</a>"
+    return f"<code>{escape(json.dumps(schema, ensure_ascii=False))}</code>" if schema else ""
+
+
+def _schema(name: str, schema: Mapping[str, Any]) -> str:
+    text = escape(json.dumps(schema, indent=2, ensure_ascii=False))
+    return f"<details id='{escape(name)}'><summary><code>{escape(name)}</code></summary><pre>{text}</pre></details>"

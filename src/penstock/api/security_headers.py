@@ -1,0 +1,26 @@
+"""Headers that every answer has, unless its route says otherwise: what an API answers is data, and for one reader."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+DEFAULTS = {
+    b"x-content-type-options": b"nosniff",
+    b"cache-control": b"no-store",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+}
+
+
+class SecurityHeaders:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = list(message.get("headers", ()))
+                given = {name for name, _ in headers}
+                message["headers"] = headers + [pair for pair in DEFAULTS.items() if pair[0] not in given]
+            await send(message)
+
+        await self._app(scope, receive, send_with)
