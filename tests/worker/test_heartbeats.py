@@ -25,6 +25,7 @@ from penstock.worker import heartbeat_process, heartbeats, loop_watch
 from penstock.worker.heartbeats import Heartbeats, code_of, heartbeats_for
 from penstock.worker.registry import Handler
 from tests.contract.workplace import Workplace
+from tests.redis.cluster import cluster_url
 from tests.servers import redis_server
 from tests.waiting import until, until_now
 
@@ -191,6 +192,14 @@ def test_heartbeats_are_sent_while_the_loop_is_silent_and_keep_what_the_worker_h
         assert abs(said["at"] - time.time()) < 60
         assert int(link.hget(keys.BEATS, WORKER_ID)) == beats, "none after it was closed"
         link.close()
+
+
+def test_a_heartbeat_finds_the_node_of_a_cluster_that_has_the_workers() -> None:
+    url = cluster_url()
+    heartbeat_process.send_heartbeat(url, WORKER_ID)
+    with redis.RedisCluster.from_url(url) as link:
+        shown: Any = link.hget(keys.BEATS, WORKER_ID)
+        assert int(shown) == 1
 
 
 DUMP = """\
