@@ -198,6 +198,7 @@ class Settings:
     log_format: str = _setting("auto", _log_format)
     tracing: bool = _setting(default=False, read=_boolean)
     mock_services: bool = _setting(default=False, read=_boolean)
+    mock_seconds: float = _setting(0.0, _number("seconds"))
     http_allow: tuple[str, ...] = _setting((), _hosts)
     http_private: bool = _setting(default=False, read=_boolean)
     http_max_response_bytes: int = _setting(64 * MIB, _size)

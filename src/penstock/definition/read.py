@@ -14,6 +14,7 @@ from msgspec import structs
 
 from penstock.definition.fields import CONTROL_CHARACTER, Reader, kind_of
 from penstock.definition.model import (
+    FALLBACK_HANDLERS,
     HANDLER_ALIASES,
     TRIGGER_RULES,
     Definition,
@@ -233,7 +234,7 @@ def content_hash(document: Any) -> str:
 
 
 def check_handlers(nodes: list[Node], known: Collection[str], problems: Problems) -> None:
-    names = sorted({*known, *HANDLER_ALIASES})
+    names = sorted({*known, *HANDLER_ALIASES, *FALLBACK_HANDLERS})
     for node in nodes:
         if node.handler and node.handler not in known:
             hint = problems.did_you_mean(node.handler, names)

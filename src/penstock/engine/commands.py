@@ -67,6 +67,8 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     kept: int = 0
     """How many nodes that an earlier execution completed are still to be recorded; its intent has their outputs."""
     retry_of: str | None = None
+    lenient_config: bool = False
+    """Keys of a config that its built-in handler doesn't know are a warning, not an error."""
 
 
 class Transition(msgspec.Struct, array_like=True, gc=False):
@@ -99,6 +101,7 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     workflow: str
     priority: int = 0
     trace: str = ""
+    lenient_config: bool = False
 
 
 class DeadLetter(msgspec.Struct, array_like=True):

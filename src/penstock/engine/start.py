@@ -149,7 +149,7 @@ def _dispatch(execution: Execution, node: PlanNode, run: NodeRun) -> None:
         Task(
             record.execution_id, node.address, record.generation, run.attempt, node.handler, node.queue, config, inputs,
             secrets, node.timeout_seconds, f"{record.first_execution_id or record.execution_id}:{node.address}",
-            record.workflow, record.priority, record.trace,
+            record.workflow, record.priority, record.trace, record.lenient_config,
         )
     )  # fmt: skip
     if again:

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from penstock.definition.model import HandlerDefaults
+from penstock.definition.model import FALLBACK_HANDLERS, HandlerDefaults
 from penstock.definition.plan import Plan, compile_document
 from penstock.errors import NotFound, StoreError
 from penstock.stores.cold import ColdStore
@@ -94,7 +94,10 @@ class Plans:
         # it was checked when it was submitted; its handlers may be other workers' by now
         plan = compile_document(document, handlers=handlers, allow_unknown_handlers=True, checked=True).plan
         plan.name, plan.version = name, version
-        self._keep(_Kept(plan, {node.handler: handlers.get(node.handler) for node in plan.nodes}))
+        names = {node.handler for node in plan.nodes}
+        # once a worker has a handler of such a name, it takes the place of the built-in one
+        names |= {name for name, fallback in FALLBACK_HANDLERS.items() if fallback in names}
+        self._keep(_Kept(plan, {name: handlers.get(name) for name in names}))
         return plan
 
     async def _read_handlers(self) -> Mapping[str, HandlerDefaults]:

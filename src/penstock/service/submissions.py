@@ -54,6 +54,8 @@ class Order(msgspec.Struct, kw_only=True):
     trace: str = ""
     waits: bool = False
     """Store it as PENDING, for a later `trigger`."""
+    lenient_config: bool = False
+    """As `ExecutionRecord.lenient_config`: for the compatible routes."""
     audit: AuditLine | None = None
     """Written together with it; its object is the new execution."""
 
@@ -123,7 +125,7 @@ class Submissions:
         else:
             plan = await self._workflows.plan(dict(order.workflow))
         record = self._record(execution_id, plan, order.input, order.labels, waits=order.waits)
-        record.priority, record.trace = order.priority, order.trace
+        record.priority, record.trace, record.lenient_config = order.priority, order.trace, order.lenient_config
         request = _request_hash(order) if order.idempotency_key is not None else ""
         return NewExecution(record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope)
 

@@ -197,21 +197,22 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
         return await _call_thread(attempt, handler, config, task, runners)
     if handler.runs_in == "process":
         return await _call_process(attempt, handler, config, task, runners)
-    arguments = handler.arguments(config, _context(attempt, task))
+    arguments = handler.arguments(config, _context(attempt, task, runners.settings))
     runners.note(attempt.key)
     return await handler.function(*arguments)
 
 
-def _context(attempt: Attempt, task: Task) -> Context:
+def _context(attempt: Attempt, task: Task, settings: Settings) -> Context:
     attempt.context = Context(
         execution_id=task.execution_id, node_id=task.node, attempt=task.attempt, idempotency_key=task.idempotency_key,
         deadline=attempt.deadline, workflow=task.workflow, inputs=task.inputs, on_heartbeat=attempt.log.heartbeat,
+        lenient_config=task.lenient_config or settings.mock_services,
     )  # fmt: skip
     return attempt.context
 
 
 async def _call_thread(attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners) -> Any:
-    arguments = handler.arguments(config, _context(attempt, task))
+    arguments = handler.arguments(config, _context(attempt, task, runners.settings))
 
     def call() -> Any:
         runners.note(attempt.key)  # in the thread, just before: a call that still waits for a thread is not running

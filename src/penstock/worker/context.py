@@ -27,6 +27,7 @@ class Context:
         "deadline",
         "execution_id",
         "idempotency_key",
+        "lenient_config",
         "log",
         "node_id",
         "workflow",
@@ -41,6 +42,7 @@ class Context:
         idempotency_key: str = "",
         deadline: float = 0.0,
         workflow: str = "",
+        lenient_config: bool = False,
         inputs: Iterable[tuple[str, Any]] = (),
         log: logging.Logger | None = None,
         on_heartbeat: Callable[[Any], None] | None = None,
@@ -51,6 +53,7 @@ class Context:
         self.idempotency_key = idempotency_key
         self.deadline = deadline
         self.workflow = workflow
+        self.lenient_config = lenient_config
         self.log = log or HANDLER_LOG
         self._raw_inputs = inputs
         self._inputs: dict[str, Any] | None = None

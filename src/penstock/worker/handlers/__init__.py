@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 
 from penstock.config import Settings
 from penstock.worker.context import Context
+from penstock.worker.handlers.data import aggregate, compute, validate
 from penstock.worker.handlers.http import HttpHandler
 from penstock.worker.handlers.llm import LlmHandler
-from penstock.worker.handlers.mock import mock_http, mock_llm
+from penstock.worker.handlers.mock import mock_http, mock_llm, slowed
 from penstock.worker.handlers.simple import echo, fail, noop, sleep, transform
 
 Handler: TypeAlias = Callable[[dict[str, Any], Context], Awaitable[Any]]
@@ -22,13 +23,16 @@ Handler: TypeAlias = Callable[[dict[str, Any], Context], Awaitable[Any]]
 def builtin(settings: Settings) -> dict[str, Handler]:
     """Canonical name to handler. One that has `close()` holds connections: the worker closes it when it stops."""
     http = HttpHandler(settings)
-    mocked = settings.mock_services
+    mocked, seconds = settings.mock_services, settings.mock_seconds
     return {
-        "call_external_service": mock_http if mocked else http,
-        "llm_service": mock_llm if mocked else LlmHandler(settings, http),
+        "call_external_service": slowed(mock_http, seconds) if mocked else http,
+        "llm_service": slowed(mock_llm, seconds) if mocked else LlmHandler(settings, http),
         "transform": transform,
         "noop": noop,
         "sleep": sleep,
         "fail": fail,
         "echo": echo,
+        "penstock.aggregate": aggregate,
+        "penstock.compute": compute,
+        "penstock.validate": validate,
     }

@@ -73,7 +73,7 @@ def output(response: Response) -> dict[str, Any]:
 
 
 def read_config(config: Mapping[str, Any], ctx: Context) -> Request:
-    check_keys(config, KEYS)
+    check_keys(config, KEYS, ctx)
     url = config.get("url")
     if not isinstance(url, str) or not url:
         raise bad_config("url must be text, such as 'https://api.example.com/users'")
@@ -97,9 +97,17 @@ def bad_config(message: str) -> Terminal:
     return Terminal(message, category="config")
 
 
-def check_keys(config: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for name in config.keys() - set(known):
-        raise bad_config(f"the config has no key '{name}'{nearest(name, known)} (known: {', '.join(known)})")
+def check_keys(config: Mapping[str, Any], known: tuple[str, ...], ctx: Context) -> None:
+    """A key that isn't known is an error; in a lenient attempt it is a warning in the attempt's log."""
+    unknown = sorted(config.keys() - set(known))
+    if not unknown:
+        return
+    name = unknown[0][:80]
+    message = f"the config has no key '{name}'{nearest(name, known)} (known: {', '.join(known)})"
+    if not ctx.lenient_config:
+        raise bad_config(message)
+    others = f", and {len(unknown) - 1} more are unknown" if len(unknown) > 1 else ""
+    ctx.log.warning("%s%s; ignored", message, others)
 
 
 def is_number(value: Any) -> bool:

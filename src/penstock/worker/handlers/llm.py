@@ -50,7 +50,7 @@ class LlmHandler:
         self._clients: dict[str, HttpClient] = {}
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> dict[str, Any]:
-        call = read_config(config)
+        call = read_config(config, ctx)
         name = call.provider or self._default
         provider = self._provider(name)
         model = _model(call.model, name, provider)
@@ -83,8 +83,8 @@ class LlmHandler:
         return self._clients[name]
 
 
-def read_config(config: Mapping[str, Any]) -> Call:
-    check_keys(config, KEYS)
+def read_config(config: Mapping[str, Any], ctx: Context) -> Call:
+    check_keys(config, KEYS, ctx)
     options = {name: config[name] for name in ("temperature", "max_tokens") if config.get(name) is not None}
     if not all(is_number(value) for value in options.values()):
         raise bad_config("temperature and max_tokens must be numbers")

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from penstock.definition.condition import evaluate_cel
 from penstock.definition.template import Missing
 from penstock.errors import Retryable, Terminal
@@ -26,15 +28,15 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 async def noop(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 -- as every handler
-    return {}
+    return {"status": "ok"}
 
 
 async def echo(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 -- as every handler
     return config
 
 
-async def sleep(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 -- as every handler
-    check_keys(config, ("seconds",))
+async def sleep(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    check_keys(config, ("seconds",), ctx)
     seconds = config.get("seconds", 0)
     if not is_number(seconds) or seconds < 0:
         raise bad_config(f"seconds is {seconds!r}; allowed: a number, 0 or more")
@@ -44,7 +46,7 @@ async def sleep(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa
 
 async def fail(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """Fails the first `times` attempts, or all of them."""
-    check_keys(config, ("message", "times"))
+    check_keys(config, ("message", "times"), ctx)
     times = config.get("times")
     if times is not None and (not is_number(times) or times < 0):
         raise bad_config(f"times is {times!r}; allowed: a number, 0 or more")
@@ -56,17 +58,46 @@ async def fail(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
 async def transform(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """`value` as it is, or a CEL `expression` over the parents' outputs: by id, or as `nodes["an id"]`.
 
-    `inputs` is the same map. CEL itself stops an expression after 10,000 steps of iteration.
+    `inputs` is the same map. CEL itself stops an expression after 10,000 steps of iteration. `input` with a
+    `transform_type` is how documents of the public implementations write it; without a config, the result is the
+    parents' outputs by id.
     """
-    check_keys(config, ("value", "expression"))
-    if ("value" in config) == ("expression" in config):
-        raise bad_config("give value or expression, one of them")
+    check_keys(config, ("value", "expression", "input", "transform_type"), ctx)
+    given = [name for name in ("value", "expression", "input") if name in config]
+    if len(given) > 1:
+        raise bad_config("give value, expression or input, one of them")
+    if "transform_type" in config and given != ["input"]:
+        raise bad_config("transform_type goes with input")
+    if not given:
+        return {"result": dict(ctx.inputs)}
     if "value" in config:
         return {"result": config["value"]}
+    if "input" in config:
+        return {"result": _transformed(config["input"], config.get("transform_type"))}
     expression = config["expression"]
     if not isinstance(expression, str):
         raise bad_config("expression must be text")
     return {"result": _to_json(_evaluated(expression, ctx.inputs))}
+
+
+def _transformed(value: Any, kind: Any) -> Any:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    match kind:
+        case None | "none" | "identity":
+            return value
+        case "uppercase":
+            return text.upper()
+        case "lowercase":
+            return text.lower()
+        case "json_stringify":
+            return msgspec.json.encode(value).decode()
+        case "json_parse":
+            try:
+                return msgspec.json.decode(text)
+            except (msgspec.MsgspecError, RecursionError) as error:
+                raise _failed(f"the input isn't JSON: {error}") from None
+    allowed = "uppercase, lowercase, json_parse, json_stringify"
+    raise bad_config(f"transform_type is {str(kind)[:80]!r}; allowed: {allowed}")
 
 
 def _evaluated(expression: str, inputs: Mapping[str, Any]) -> Any:
