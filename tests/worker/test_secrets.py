@@ -4,7 +4,8 @@ import pytest
 
 from penstock.config import Settings
 from penstock.errors import Terminal
-from penstock.worker.secrets import Secrets, redact
+from penstock.worker.redaction import redact
+from penstock.worker.secrets import Secrets
 
 CANARY = "canary-5f2a"
 

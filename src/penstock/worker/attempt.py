@@ -26,8 +26,9 @@ from penstock.worker.logs import AttemptLog, current_log
 from penstock.worker.outcome import describe, encode_output, is_retryable, retry_after
 from penstock.worker.processes import ProcessRunner
 from penstock.worker.protocol import Request
+from penstock.worker.redaction import redact
 from penstock.worker.registry import Handler
-from penstock.worker.secrets import Secrets, redact
+from penstock.worker.secrets import Secrets
 from penstock.worker.threads import ThreadRunner
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 RETRY_SECONDS = 0.2
+LARGE_BYTES = 64 * 1024
+"""An output of this size is searched for secrets in a thread: the loop has other things to do meanwhile."""
 SHORT_SECONDS = 0.2
 """An attempt that may only take this long gets its timer at once; for others the watcher is early enough."""
 
@@ -151,7 +154,7 @@ async def run_attempt(attempt: Attempt, handler: Handler | None, runners: Runner
     try:
         output = await _call(attempt, handler, runners)
         if attempt.stopped is None:
-            data = _encode(attempt, output, runners.settings)
+            data = await _encode(attempt, output, runners.settings)
             value = data if len(data) <= runners.settings.inline_max_bytes else await _put(data, runners.blobs)
             task = attempt.task
             return TaskSucceeded(
@@ -303,15 +306,20 @@ def _fill(config: Any, path: tuple[str | int, ...], value: str) -> None:
     config[path[-1]] = value
 
 
-def _encode(attempt: Attempt, output: Any, settings: Settings) -> bytes:
+async def _encode(attempt: Attempt, output: Any, settings: Settings) -> bytes:
     """The output as JSON text, without secrets. Raises `Terminal` for what can't be kept."""
     data = bytes(output) if isinstance(output, msgspec.Raw) else encode_output(output)
     if attempt.secrets:
-        data = encode_output(redact(msgspec.json.decode(data), attempt.secrets))
+        hide = asyncio.to_thread(_without_secrets, data, attempt.secrets) if len(data) > LARGE_BYTES else None
+        data = _without_secrets(data, attempt.secrets) if hide is None else await hide
     if len(data) > settings.output_max_bytes:
         message = f"the output has {len(data):,} bytes; the limit is {settings.output_max_bytes:,}"
         raise Terminal(message, category="too_large")
     return data
+
+
+def _without_secrets(data: bytes, secrets: Sequence[str]) -> bytes:
+    return encode_output(redact(msgspec.json.decode(data), secrets))
 
 
 async def _put(data: bytes, blobs: BlobStore) -> Blob:

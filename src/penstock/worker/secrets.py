@@ -1,4 +1,4 @@
-"""Secrets: looked up by name in the worker, when a task starts, and taken out again of everything that it reports.
+"""Secrets: looked up by name in the worker, when a task starts. `redaction` takes them out of what it reports.
 
 They are never stored: a document has only `{{ secrets.NAME }}`. A value is read from the environment or from
 `secrets_file` at each use, so that a rotated secret needs no restart.
@@ -9,19 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, quote_plus
 
 from penstock.config import Settings
 from penstock.errors import Terminal
 
 PREFIX = "PENSTOCK_SECRET_"
-HIDDEN = "***"
-SHORTEST_HIDDEN = 4
-"""A shorter value would blank out ordinary words and digits, and say by its gaps what it is."""
-
 # A name becomes a file's name below: no separators, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
@@ -94,43 +89,3 @@ def _line(line: str) -> tuple[str, str]:
     value = value.strip()
     quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
     return name.strip(), value[1:-1] if quoted else value
-
-
-def redact(value: Any, secrets: Collection[str]) -> Any:
-    """A copy of a JSON value with every secret's value in it, in texts and in keys, replaced by `***`.
-
-    Also found: the value as it looks inside a URL, and inside JSON that is itself a text. Iterative, because an
-    output may be nested as deep as its author likes.
-    """
-    pattern = _pattern(secrets)
-    if pattern is None:
-        return value
-    root: list[Any] = [value]
-    stack: list[Any] = [root]
-    while stack:
-        container = stack.pop()
-        items = container.items() if isinstance(container, dict) else enumerate(container)
-        for key, item in list(items):
-            container[key] = clean = _copied(item, pattern)
-            if isinstance(clean, (dict, list)):
-                stack.append(clean)
-    return root[0]
-
-
-def _copied(item: Any, pattern: re.Pattern[str]) -> Any:
-    """One level deep: what is inside is copied when its turn comes."""
-    if isinstance(item, str):
-        return pattern.sub(HIDDEN, item)
-    if isinstance(item, dict):
-        return {pattern.sub(HIDDEN, key) if isinstance(key, str) else key: inner for key, inner in item.items()}
-    return list(item) if isinstance(item, (list, tuple)) else item
-
-
-def _pattern(secrets: Collection[str]) -> re.Pattern[str] | None:
-    forms: set[str] = set()
-    for secret in secrets:
-        if len(secret) >= SHORTEST_HIDDEN:
-            forms |= {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), quote_plus(secret, safe="/")}
-            forms |= {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-    # The longest first: a secret that begins with another one must vanish as a whole.
-    return re.compile("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))) if forms else None

@@ -20,7 +20,7 @@ from penstock.errors import Retryable, Terminal
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import HttpHandler, bad_config, check_keys, is_number
 from penstock.worker.handlers.http_exchange import Request, Response, failure
-from penstock.worker.secrets import HIDDEN
+from penstock.worker.redaction import redact
 
 if TYPE_CHECKING:
     from penstock.worker.handlers.http_client import HttpClient
@@ -151,9 +151,9 @@ def _without_key(response: Response, provider: LlmProvider) -> Response:
     """
     if provider.api_key is None or len(provider.api_key) < SHORTEST_KEY:
         return response
-    body = response.body.replace(provider.api_key.encode(), HIDDEN.encode())
-    headers = {name: value.replace(provider.api_key, HIDDEN) for name, value in response.headers.items()}
-    return replace(response, body=body, headers=headers)
+    body = redact(response.body.decode("utf-8", "surrogateescape"), [provider.api_key])
+    headers = redact(dict(response.headers), [provider.api_key])
+    return replace(response, body=body.encode("utf-8", "surrogateescape"), headers=headers)
 
 
 def _output(response: Response, call: Call, model: str) -> dict[str, Any]:
