@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import structs
 
 from penstock.config import Settings
-from penstock.definition.config import SecretText
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, Value
 from penstock.errors import Retryable, StoreError, StoreUnavailable, Terminal
@@ -28,7 +27,7 @@ from penstock.worker.processes import ProcessRunner
 from penstock.worker.protocol import Request
 from penstock.worker.redaction import redact
 from penstock.worker.registry import Handler
-from penstock.worker.secrets import Secrets
+from penstock.worker.secrets import SecretInUse, Secrets
 from penstock.worker.threads import ThreadRunner
 
 if TYPE_CHECKING:
@@ -61,8 +60,8 @@ class Attempt:
     Its time is measured on the loop's clock; the times that people see are the host's, which may jump.
     """
 
-    __slots__ = ("_clock", "_loop", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "key", "log",
-                 "reported", "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
+    __slots__ = ("_clock", "_loop", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "in_use", "key",
+                 "log", "reported", "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
 
     def __init__(  # noqa: PLR0913, PLR0917 -- what it is made of
         self,
@@ -82,6 +81,7 @@ class Attempt:
         self.stopped: str | None = None
         self.reported = False
         self.secrets: Sequence[str] = ()
+        self.in_use: Sequence[SecretInUse] = ()
         self._timer: asyncio.TimerHandle | None = None
         self.begin()
 
@@ -195,7 +195,8 @@ async def _call(attempt: Attempt, handler: Handler | None, runners: Runners) -> 
         task = await _fetched(task, runners.blobs)
     config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
     if task.secrets:
-        attempt.secrets = _fill_in(config, task.secrets, runners.secrets)
+        attempt.in_use = _fill_in(config, task, runners.secrets)
+        attempt.secrets = [secret.value for secret in attempt.in_use]
     if handler.runs_in == "thread":
         return await _call_thread(attempt, handler, config, task, runners)
     if handler.runs_in == "process":
@@ -209,7 +210,7 @@ def _context(attempt: Attempt, task: Task, settings: Settings) -> Context:
     attempt.context = Context(
         execution_id=task.execution_id, node_id=task.node, attempt=task.attempt, idempotency_key=task.idempotency_key,
         deadline=attempt.deadline, workflow=task.workflow, inputs=task.inputs, on_heartbeat=attempt.log.heartbeat,
-        lenient_config=task.lenient_config or settings.mock_services,
+        lenient_config=task.lenient_config or settings.mock_services, secrets=attempt.in_use,
     )  # fmt: skip
     return attempt.context
 
@@ -281,23 +282,20 @@ async def _get(blob: Blob, blobs: BlobStore) -> bytes:
             await asyncio.sleep(RETRY_SECONDS)
 
 
-def _fill_in(config: Any, texts: Iterable[SecretText], secrets: Secrets) -> list[str]:
+def _fill_in(config: Any, task: Task, secrets: Secrets) -> list[SecretInUse]:
     """Write the secrets into the config; answers which they are, so that they can be kept out of everything else."""
-    used: list[str] = []
-    for text in texts:
-        _fill(config, text.path, _spell_out(text.pieces, secrets, used))
-    return used
-
-
-def _spell_out(pieces: tuple[str, ...], secrets: Secrets, used: list[str]) -> str:
-    text = ""
-    for index, piece in enumerate(pieces):
-        if index % 2:
-            used.append(secrets.get(piece))
-            text += used[-1]
-        else:
-            text += piece
-    return text
+    used: dict[str, SecretInUse] = {}
+    for text in task.secrets:
+        filled = ""
+        for index, piece in enumerate(text.pieces):
+            if index % 2 == 0:
+                filled += piece
+                continue
+            if piece not in used:
+                used[piece] = secrets.use(piece, task.handler, task.workflow)
+            filled += used[piece].value
+        _fill(config, text.path, filled)
+    return list(used.values())
 
 
 def _fill(config: Any, path: tuple[str | int, ...], value: str) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+
+from penstock.worker.secrets import SecretInUse
 
 HANDLER_LOG = logging.getLogger("penstock.handler")
 
@@ -30,6 +32,7 @@ class Context:
         "lenient_config",
         "log",
         "node_id",
+        "secrets",
         "workflow",
     )
 
@@ -43,6 +46,7 @@ class Context:
         deadline: float = 0.0,
         workflow: str = "",
         lenient_config: bool = False,
+        secrets: Sequence[SecretInUse] = (),
         inputs: Iterable[tuple[str, Any]] = (),
         log: logging.Logger | None = None,
         on_heartbeat: Callable[[Any], None] | None = None,
@@ -54,6 +58,7 @@ class Context:
         self.deadline = deadline
         self.workflow = workflow
         self.lenient_config = lenient_config
+        self.secrets = secrets
         self.log = log or HANDLER_LOG
         self._raw_inputs = inputs
         self._inputs: dict[str, Any] | None = None

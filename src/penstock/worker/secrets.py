@@ -11,14 +11,41 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from penstock.config import Settings
+from penstock.config import SecretRule, Settings
+from penstock.definition.model import HANDLER_ALIASES
 from penstock.errors import Terminal
 
 PREFIX = "PENSTOCK_SECRET_"
 # A name becomes a file's name below: no separators, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+CALLING_HANDLERS = frozenset({"call_external_service", "llm_service"})
+"""The handlers that look at a secret's hosts before they send anything."""
+
+
+class SecretInUse(NamedTuple):
+    """A secret in the hands of an attempt."""
+
+    name: str
+    value: str
+    hosts: tuple[str, ...] | None
+    """The only hosts that an attempt which holds it may call; None: any."""
+
+    def may_go_to(self, host: str) -> bool:
+        if self.hosts is None:
+            return True
+        host = host.lower().rstrip(".")
+        for allowed in self.hosts:
+            wanted = allowed.lower().strip("[]").rstrip(".")
+            if host == wanted or (wanted.startswith("*.") and host.endswith(wanted[1:])):
+                return True
+        return False
+
+    def __repr__(self) -> str:
+        return f"SecretInUse({self.name!r})"
 
 
 class Secrets:
@@ -31,6 +58,7 @@ class Secrets:
     def __init__(self, settings: Settings, environ: Mapping[str, str] | None = None) -> None:
         self._path = Path(settings.secrets_file) if settings.secrets_file else None
         self._environ = os.environ if environ is None else environ
+        self._rules = settings.secret_rules
 
     def get(self, name: str) -> str:
         if not _NAME.fullmatch(name):
@@ -45,11 +73,33 @@ class Secrets:
             raise Terminal(f"there is no secret '{name}': {self._places(name)}", category="secret")
         return value
 
+    def use(self, name: str, handler: str, workflow: str) -> SecretInUse:
+        """The secret for an attempt of this handler in this workflow. Raises `Terminal` where it isn't allowed."""
+        rule = self._rules.get(name.upper())
+        if rule is not None:
+            _check(rule, name, handler, workflow)
+        return SecretInUse(name, self.get(name), None if rule is None else rule.hosts)
+
     def _places(self, name: str) -> str:
         variable = f"set {PREFIX}{name} in the worker's environment"
         if self._path is None:
             return f"{variable}, or point PENSTOCK_SECRETS_FILE to a file that has it"
         return f"{variable}, or put it into {self._path} (PENSTOCK_SECRETS_FILE)"
+
+
+def _check(rule: SecretRule, name: str, handler: str, workflow: str) -> None:
+    where = f"penstock.toml of the worker, [secrets.{name}]"
+    if rule.workflows is not None and workflow not in rule.workflows:
+        message = f"the workflow {workflow!r} may not use the secret '{name}': its workflows are named in {where}"
+        raise Terminal(message, category="secret")
+    if rule.handlers is not None:
+        is_allowed = handler in {HANDLER_ALIASES.get(each, each) for each in rule.handlers}
+    else:
+        # what a handler of somebody's own does with it can't be seen from here
+        is_allowed = rule.hosts is None or handler in CALLING_HANDLERS
+    if not is_allowed:
+        message = f"the handler {handler!r} may not use the secret '{name}': its handlers are named in {where}"
+        raise Terminal(message, category="secret")
 
 
 def _from_path(path: Path, name: str) -> str | None:

@@ -31,7 +31,11 @@ KEYS = ("url", "method", "headers", "params", "body", "json", "timeout_seconds",
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # The client frames messages; a document that could do so too could smuggle a second request into the first.
-FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
+# `Host` is the URL's: another one would reach a server that nobody has checked, behind the one that was.
+RESERVED_HEADERS = frozenset(
+    {"connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-connection", "te"}
+    | {"trailer", "transfer-encoding", "upgrade"}
+)
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -90,6 +94,7 @@ def read_config(config: Mapping[str, Any], ctx: Context) -> Request:
         body=body,
         timeout_seconds=_timeout(config.get("timeout_seconds")),
         expect=_expect(config.get("expect_status")),
+        secrets=tuple(ctx.secrets),
     )
 
 
@@ -129,7 +134,7 @@ def _headers(given: Any) -> dict[str, str]:
             raise bad_config(f"headers: {name[:80]!r} can't be the name of a header")
         if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
             raise bad_config(f"headers.{name}: line breaks and control characters aren't allowed")
-        if name.lower() in FRAMING:
+        if name.lower() in RESERVED_HEADERS:
             raise bad_config(f"headers.{name}: set by the client, never by a document")
         if _has(headers, name.lower()):
             raise bad_config(f"headers.{name}: given twice")

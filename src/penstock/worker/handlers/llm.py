@@ -137,7 +137,7 @@ def _request(call: Call, model: str, provider: LlmProvider, ctx: Context) -> Req
     if provider.api_key:
         headers["Authorization"] = f"Bearer {provider.api_key}"
     url = f"{provider.base_url}/chat/completions"
-    return Request("POST", url, headers, body=msgspec.json.encode(payload), category="llm")
+    return Request("POST", url, headers, body=msgspec.json.encode(payload), category="llm", secrets=tuple(ctx.secrets))
 
 
 def _key_hint(name: str) -> str:
