@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import time
+from base64 import b64encode
+from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
 
-from penstock import Engine
+from penstock import Context, Engine
 from penstock.config import SecretRule, Settings
 from penstock.stores.memory import MemoryStores
+from penstock.stores.records import LetterSearch
+from penstock.worker.registry import Handler, Registry
 from tests.worker.servers import always, serving
 
 CANARY = "canary-5f2a-rules"
@@ -74,3 +80,49 @@ def test_a_secret_in_the_url_picks_no_host_of_its_own():
         )
     )
     assert (node["state"], node["error"]["category"]) == ("FAILED", "secret")
+
+
+SHOWN: dict[str, Callable[[str], str]] = {
+    "as it is": str,
+    "in capitals": str.upper,
+    "quoted": lambda secret: quote(secret, safe="").lower(),
+    "Basic": lambda secret: b64encode(f"me:{secret}".encode()).decode(),
+    "HTML": html.escape,
+    "repr": lambda secret: repr(secret.encode()),
+    "cut": lambda secret: secret[:-3] + "…",
+}
+
+
+@pytest.mark.fault("security", "a secret that comes back in another form, in an output, an error and a log")
+def test_a_secret_in_any_form_is_in_no_output_error_log_or_dead_letter(monkeypatch):
+    """What is kept is compared with what the handler wrote: none of it may have come through."""
+    secret = "canary <5f2a> & Co/Größe"
+    monkeypatch.setenv("PENSTOCK_SECRET_TOKEN", secret)
+
+    async def blab(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        form = SHOWN[config["form"]](config["token"])
+        ctx.log.info("sent %s", form)
+        ctx.heartbeat({"sent": form})
+        if config["fails"]:
+            raise RuntimeError(f"refused {form}")
+        return {"text": f"got {form}", form: [form]}
+
+    async def story() -> None:
+        stores = MemoryStores(time.time)
+        async with Engine(stores, registry=Registry([Handler("blab", blab)])) as engine:
+            for name, write in SHOWN.items():
+                for fails in (False, True):
+                    config = {"token": "{{ secrets.TOKEN }}", "form": name, "fails": fails}
+                    node = {"id": "a", "handler": "blab", "config": config, "retry": {"max_attempts": 1}}
+                    result = await (await engine.start({"name": "blab", "nodes": [node]})).result()
+                    executions = engine.service.executions
+                    kept = [
+                        msgspec.json.encode(await executions.view(result.execution_id)).decode(),
+                        str(await executions.logs(result.execution_id, "a")),
+                        str(await stores.cold.letters(LetterSearch())),
+                    ]
+                    written = write(secret)
+                    for text in kept:
+                        assert not [part for part in (written[:9], written[-9:-1]) if part in text], (name, text)
+
+    asyncio.run(story())
