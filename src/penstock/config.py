@@ -10,6 +10,9 @@ in the working directory, the default. A value that can't be used is refused wit
     [llm.providers.local]
     base_url = "http://localhost:11434/v1"
     models = ["llama3.2"]
+
+    [secrets.API_TOKEN]
+    hosts = ["api.example.com"]
 """
 
 from __future__ import annotations
@@ -193,6 +196,16 @@ class LlmProvider:
     models: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SecretRule:
+    """Where a secret may be used. None means anywhere; what is given must all be met."""
+
+    hosts: tuple[str, ...] | None = None
+    """`api.example.com`, `*.example.com` for every name below it, or an address."""
+    handlers: tuple[str, ...] | None = None
+    workflows: tuple[str, ...] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Settings:
     store: str = _setting(
@@ -220,6 +233,7 @@ class Settings:
     log_format: str = _setting("auto", _log_format)
     tracing: bool = _setting(default=False, read=_boolean)
     mock_services: bool = _setting(default=False, read=_boolean)
+    mock_seconds: float = _setting(0.0, _number("seconds"))
     http_allow: tuple[str, ...] = _setting((), _hosts)
     http_private: bool = _setting(default=False, read=_boolean)
     http_max_response_bytes: int = _setting(64 * MIB, _size)
@@ -235,6 +249,8 @@ class Settings:
     document_max_nodes: int = _setting(100_000, _whole(1))
     document_max_depth: int = _setting(64, _whole(1))
     secrets_file: str | None = _setting(None, _text)
+    secret_rules: Mapping[str, SecretRule] = field(default_factory=dict)
+    """By the secret's name in capitals: names are found in either case."""
     llm_default_provider: str = _setting("default", _text)
     llm_providers: Mapping[str, LlmProvider] = field(default_factory=lambda: {"default": LlmProvider()})
 
@@ -254,12 +270,13 @@ class Settings:
         """
         environ = os.environ if environ is None else environ
         path = (directory or Path.cwd()) / FILE_NAME
-        table, llm = _read_file(path)
+        table, llm, secrets = _read_file(path)
         values: dict[str, Any] = _from_application(environ) if application_urls else {}
         values |= {name: _read(name, raw, f"{path}: {name}") for name, raw in table.items()}
         values |= _from_environment(environ)
         values |= _from_flags(flags or {})
-        settings = cls(**values, llm_providers=_providers(llm, environ, path))
+        rules = _secret_rules(secrets, path)
+        settings = cls(**values, llm_providers=_providers(llm, environ, path), secret_rules=rules)
         if settings.llm_default_provider not in settings.llm_providers:
             known = ", ".join(sorted(settings.llm_providers))
             raise SettingsError(f"llm_default_provider is '{settings.llm_default_provider}'; known are: {known}")
@@ -272,12 +289,17 @@ class Settings:
             name: {"base_url": hide_password(it.base_url), "api_key": it.api_key and "***", "models": list(it.models)}
             for name, it in self.llm_providers.items()
         }
+        shown["secret_rules"] = {
+            name: {key: list(value) for key in _RULES if (value := getattr(rule, key)) is not None}
+            for name, rule in self.secret_rules.items()
+        }
         return shown
 
     def __repr__(self) -> str:
         return f"Settings({self.describe()})"
 
 
+_RULES = ("hosts", "handlers", "workflows")
 _READERS: dict[str, Reader] = {item.name: item.metadata["read"] for item in fields(Settings) if item.metadata}
 
 
@@ -312,12 +334,12 @@ def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _read(name, raw, "--" + name.replace("_", "-")) for name, raw in given.items()}
 
 
-def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The plain settings and the `[llm]` table; both empty when there is no file."""
+def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The plain settings, the providers of `[llm]` and the `[secrets]` table; all empty when there is no file."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}, {}
+        return {}, {}, {}
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} can't be read: {error}") from None
     import tomllib  # noqa: PLC0415 -- most processes have no file
@@ -329,7 +351,31 @@ def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     llm = _table(table.pop("llm", {}), {"providers", "default_provider"}, f"{path}: [llm]")
     if "default_provider" in llm:
         table["llm_default_provider"] = llm["default_provider"]
-    return _table(table, {*_READERS, "llm"}, str(path)), llm.get("providers", {})
+    secrets = table.pop("secrets", {})
+    return _table(table, {*_READERS, "llm", "secrets"}, str(path)), llm.get("providers", {}), secrets
+
+
+def _secret_rules(tables: Any, path: Path) -> dict[str, SecretRule]:
+    if not isinstance(tables, dict):
+        raise SettingsError(
+            f"{path}: [secrets] must be a table of tables, one for each secret; values don't stand here"
+        )
+    rules: dict[str, SecretRule] = {}
+    for name, raw in tables.items():
+        source = f"{path}: [secrets.{name}]"
+        # neither a value that somebody wrote here by mistake, nor its type, is quoted
+        if not isinstance(raw, dict):
+            raise SettingsError(f"{source} must be a table with {', '.join(_RULES)}; values don't stand here")
+        table = _table(raw, set(_RULES), source)
+        rules[name.upper()] = SecretRule(**{key: _rule(table[key], f"{source}: {key}") for key in table})
+    return rules
+
+
+def _rule(raw: Any, source: str) -> tuple[str, ...]:
+    try:
+        return _list(raw)
+    except ValueError as error:
+        raise SettingsError(f"{source} must be {error}") from None
 
 
 def _table(table: Any, known: set[str], source: str) -> dict[str, Any]:

@@ -154,6 +154,8 @@ def hold_in_pattern(seconds: float) -> None:
         assert re.match(r"(a+)+$", "a" * length + "b") is None
         took = time.perf_counter() - begun
         length += max(1, math.ceil(math.log2(seconds / took)))
+
+
 if "PENSTOCK_NEW_WORKS" in os.environ:  # a later deployment of the same module
 
     @penstock.handler("work_new")

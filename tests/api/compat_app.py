@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from penstock import Context, Engine
 from penstock.api.access import CALLER, Caller
 from penstock.api.compat import compat_routes
 from penstock.api.problems import install
+from penstock.config import Settings
 from penstock.service import Service
 from penstock.stores.records import LetterSearch, Search
 from penstock.worker.registry import Handler, Registry
@@ -107,7 +108,8 @@ def node(name: str, *parents: str, handler: str = "echo", **fields: Any) -> dict
 
 
 @asynccontextmanager
-async def serving(tmp_path) -> AsyncIterator[Client]:
+async def serving(tmp_path, *, own: Iterable[Handler] = (), **settings: Any) -> AsyncIterator[Client]:
+    """`settings` are flags over the defaults, such as `mock_services=True`."""
     app = FastAPI()
 
     async def gated(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
@@ -120,9 +122,11 @@ async def serving(tmp_path) -> AsyncIterator[Client]:
             raise RuntimeError(f"{ctx.node_id} is broken")
         return config
 
-    registry = Registry([Handler("gated", gated), Handler("fragile", fragile)])
+    registry = Registry([Handler("gated", gated), Handler("fragile", fragile), *own])
     async with Engine(
-        __import__("penstock.stores.memory").stores.memory.MemoryStores(__import__("time").time), registry=registry
+        __import__("penstock.stores.memory").stores.memory.MemoryStores(__import__("time").time),
+        registry=registry,
+        settings=Settings.load({"http_private": True, **settings}),
     ) as engine:
         client = Client(app, engine.service)
         install(app)

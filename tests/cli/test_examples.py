@@ -47,7 +47,7 @@ def test_llm_with_stand_ins():
     output = json.loads(done.stdout)["output"]
     assert done.returncode == 0
     assert output["topic"] == "engineering"
-    assert output["glossary"].startswith("Mock answer to: Explain")
+    assert output["glossary"].startswith("Mock LLM response to: Explain")
 
 
 def test_engine_charges_once_however_often_it_is_asked(tmp_path):

@@ -3,7 +3,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from penstock.config import OPENAI_URL, LlmProvider, Settings, hide_password
+from penstock.config import OPENAI_URL, LlmProvider, SecretRule, Settings, hide_password
 from penstock.errors import SettingsError
 
 
@@ -256,3 +256,39 @@ def test_what_is_shown_has_no_password_and_no_key(tmp_path):
 )
 def test_only_the_password_of_a_url_is_hidden(url, shown):
     assert hide_password(url) == shown
+
+
+class TestSecretRules:
+    RULES = (
+        '[secrets.Api_Token]\nhosts = ["api.example.com"]\nhandlers = ["http_request"]\n\n[secrets.B]\nworkflows = []'
+    )
+
+    def test_are_read_by_name_in_capitals(self, tmp_path):
+        rules = load(tmp_path, self.RULES).secret_rules
+        assert rules == {
+            "API_TOKEN": SecretRule(hosts=("api.example.com",), handlers=("http_request",)),
+            "B": SecretRule(workflows=()),
+        }
+
+    def test_are_described_by_name(self, tmp_path):
+        assert load(tmp_path, self.RULES).describe()["secret_rules"] == {
+            "API_TOKEN": {"hosts": ["api.example.com"], "handlers": ["http_request"]},
+            "B": {"workflows": []},
+        }
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("secrets = 'canary'", "DIR/penstock.toml: [secrets] must be a table of tables, one for each secret"),
+            ("[secrets]\nTOKEN = 'canary'", "DIR/penstock.toml: [secrets.TOKEN] must be a table with hosts, handlers"),
+            (
+                "[secrets.TOKEN]\nhost = ['a']",
+                "DIR/penstock.toml: [secrets.TOKEN]: there is no setting 'host'; did you",
+            ),
+            ("[secrets.TOKEN]\nhosts = [7]", "DIR/penstock.toml: [secrets.TOKEN]: hosts must be a list of texts"),
+        ],
+    )
+    def test_refuse_what_is_no_rule_and_quote_no_value(self, tmp_path, text, message):
+        refused = refusal(tmp_path, text)
+        assert refused.startswith(message)
+        assert "canary" not in refused

@@ -79,3 +79,19 @@ def test_news_begin_with_what_is_committed_next() -> None:
             await news.aclose()  # type: ignore[attr-defined]
 
     asyncio.run(scenario())
+
+
+def test_entries_of_the_feed_that_are_not_ours_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with place() as it:
+            events = RedisEvents(it.server, 1)
+            await it.commit(_line("execution-1", 1))
+            for number in range(20):  # more than a page
+                await it.call("XADD", "penstock:{0}:events", f"1-{number + 5}", "x", b"\xc1garbage")
+            await it.commit(_line("execution-1", 2))
+            parts = await events.feed((0,))
+            assert [line.seq for part in parts for line in part.lines] == [1, 2]
+            assert [part.position for part in await events.feed((SLOTS,))] == [2 * SLOTS]
+
+    asyncio.run(scenario())
+    assert len([record for record in caplog.records if "feed of commits can't be read" in record.getMessage()]) <= 1

@@ -7,7 +7,9 @@ import pytest
 
 from penstock.engine.events import ExecutionStarted, TaskFailed
 from penstock.stores import codec
+from penstock.stores.redis import inbox
 from penstock.stores.redis.inbox import LAST, SLOTS, events_of, keep_from, read_after
+from penstock.stores.redis.malformed import DroppedEntries
 from tests.contract.facts import started, success, task
 from tests.redis.place import NAME, place
 
@@ -32,7 +34,11 @@ def test_the_last_event_of_an_entry_closes_it() -> None:
 
 
 @pytest.mark.fault("security", "garbage among the messages in Redis")
-def test_garbage_in_an_inbox_is_dropped_and_the_rest_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_garbage_in_an_inbox_is_dropped_and_the_rest_goes_on(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "dropped", DroppedEntries())
+
     async def scenario() -> None:
         async with place() as it:
             await it.call("XADD", "penstock:{0}:inbox", "1-*", "1", b"\xc1garbage", "1", START, "1", b"{}")
@@ -46,6 +52,41 @@ def test_garbage_in_an_inbox_is_dropped_and_the_rest_goes_on(caplog: pytest.LogC
     with caplog.at_level(logging.ERROR):
         asyncio.run(scenario())
     assert "can't be read and is dropped" in caplog.text
+
+
+@pytest.mark.fault("security", "very much garbage among the messages in Redis")
+def test_much_garbage_is_a_line_in_the_log_and_not_a_flood(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox, "dropped", DroppedEntries())
+
+    async def scenario() -> None:
+        async with place() as it:
+            for _ in range(20):
+                garbage = [item for number in range(200) for item in ("1", b"\xc1%d" % number)]
+                await it.call("XADD", "penstock:{0}:inbox", "1-*", *garbage)
+            await it.hot.append([ExecutionStarted(NAME)])
+            received = await it.hot.receive(0, 0, 10, 0.0)
+            assert [event for _, event in received] == [ExecutionStarted(NAME)]
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(scenario())
+    assert len([record for record in caplog.records if "dropped" in record.getMessage()]) == 1
+
+
+def test_dropped_entries_are_counted_between_two_lines(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    counted = DroppedEntries(lambda: now)
+    for now in (0.0, 1.0, 2.0, 59.0, 61.0):  # noqa: B007 -- the clock reads it
+        counted.add("a thing", ValueError("x" * 10_000))
+    counted.add("another thing", ValueError("y"))
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(" since")[0] for line in lines] == [
+        "a thing can't be read and is dropped (1",
+        "a thing can't be read and is dropped (4",
+        "another thing can't be read and is dropped (1",
+    ]
+    assert max(map(len, lines)) < 400
 
 
 def test_a_result_of_a_newer_schema_fails_its_attempt_with_the_reason() -> None:

@@ -15,16 +15,18 @@ from penstock.config import Settings
 from penstock.errors import HandlerError, Retryable, Terminal
 from penstock.worker.handlers.http import HttpHandler, read_config
 from penstock.worker.handlers.http_exchange import retry_after, shown_url
+from penstock.worker.secrets import SecretInUse
 from tests.worker.servers import Answer, FakeDns, Server, always, context, redirects, serving
 
 LOCAL = Settings(http_private=True)
 JSON = "application/json"
+CANARY = "canary-5f2a"
 
 
-async def call(config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None) -> Any:
+async def call(config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None, **given: Any) -> Any:
     handler = HttpHandler(settings, resolver=dns) if dns else HttpHandler(settings)
     try:
-        return await handler(config, context())
+        return await handler(config, context(**given))
     finally:
         await handler.close()
 
@@ -166,7 +168,10 @@ class TestTheConfig:
             ({"headers": {"X-A": "b\0c"}}, "headers.X-A: line breaks and control characters aren't allowed"),
             ({"headers": {"X A": "b"}}, "headers: 'X A' can't be the name of a header"),
             ({"headers": {"X-A\r\nB": "b"}}, "headers: 'X-A\\r\\nB' can't be the name of a header"),
-            ({"headers": {"Content-Length": "3"}}, "headers.Content-Length: set by the client, never by a document"),
+            *(
+                ({"headers": {name: "x"}}, f"headers.{name}: set by the client, never by a document")
+                for name in ("Content-Length", "Host", "hOST", "Transfer-Encoding", "Connection", "Expect", "TE")
+            ),
             ({"headers": {"X-A": "1", "x-a": "2"}}, "headers.x-a: given twice"),
             ({"headers": {"X-A": {}}}, "headers.X-A must be text, a number or a boolean"),
             ({"headers": "X-A: b"}, "headers must be an object"),
@@ -482,6 +487,66 @@ class TestRedirects:
         request = asyncio.run(scenario())
         kept = {name for name in self.HEADERS if name in request.headers}
         assert kept == {"Accept"}
+
+    @pytest.mark.fault("security", "a body across a redirect to another host")
+    @pytest.mark.parametrize(
+        ("status", "method"),
+        [(307, "POST"), (308, "POST"), (307, "PUT"), (301, "PUT"), (302, "PATCH"), (308, "DELETE")],
+    )
+    def test_to_another_host_or_port_do_not_carry_a_body(self, status, method):
+        async def scenario() -> tuple[str, Server]:
+            async with serving(always(text="other")) as other, serving(always(text="x")) as first:
+                first._answer = redirects(f"{other.url}/eve", status=status)
+                with pytest.raises(Terminal) as raised:
+                    await call({"url": first.url, "method": method, "json": {"key": CANARY}})
+                return str(raised.value), other
+
+        text, other = asyncio.run(scenario())
+        assert f"answered {status}, a redirect to {other.url}, and a body isn't sent on to another host" in text
+        assert (other.requests, CANARY in text) == ([], False)
+
+    def test_to_another_host_drop_every_header_with_a_secret(self):
+        async def scenario() -> web.Request:
+            async with serving(always(text="other")) as other, serving(always(text="x")) as first:
+                first._answer = redirects(other.url)
+                headers = {"User-Agent": f"me {CANARY}", "Accept": JSON, "Idempotency-Key": CANARY}
+                await call({"url": first.url, "headers": headers}, secrets=[SecretInUse("TOKEN", CANARY, None)])
+                return other.requests[0]
+
+        request = asyncio.run(scenario())
+        assert request.headers["Accept"] == JSON
+        assert CANARY not in str(request.headers)
+
+    @pytest.mark.fault("security", "a secret to a host that isn't one of its own")
+    def test_a_secret_goes_to_its_hosts_only(self):
+        async def scenario(hosts: tuple[str, ...], target: str) -> list[Server]:
+            async with serving(always(text="other")) as other, serving(always(text="x")) as first:
+                if target:
+                    first._answer = redirects(target.format(port=other.port))
+                calling = call({"url": first.url}, secrets=[SecretInUse("TOKEN", CANARY, hosts)])
+                outcome = (await asyncio.gather(calling, return_exceptions=True))[0]
+                assert isinstance(outcome, dict) or "the secret 'TOKEN' may not be sent to" in str(outcome)
+                assert CANARY not in str(outcome)
+                return [server for server in (first, other) if server.requests]
+
+        assert len(asyncio.run(scenario(("127.0.0.1",), ""))) == 1
+        assert asyncio.run(scenario(("api.example.com",), "")) == []
+        assert asyncio.run(scenario((), "")) == []
+        assert len(asyncio.run(scenario(("127.0.0.1",), "http://localhost:{port}/"))) == 1
+        assert len(asyncio.run(scenario(("127.0.0.1", "localhost"), "http://localhost:{port}/"))) == 2
+
+    @pytest.mark.parametrize(
+        ("host", "allowed"),
+        [
+            ("api.example.com", True), ("API.Example.com.", True), ("deep.api.example.org", True),
+            ("example.org", False), ("evilexample.org", False), ("api.example.com.evil.test", False),
+            ("10.0.0.1", True),
+        ],
+    )  # fmt: skip
+    def test_hosts_are_names_addresses_and_whole_domains(self, host, allowed):
+        secret = SecretInUse("TOKEN", CANARY, ("Api.example.com", "*.example.org", "10.0.0.1"))
+        assert secret.may_go_to(host) is allowed
+        assert CANARY not in repr(secret)
 
     @pytest.mark.fault("security", "credentials across a redirect from https to http")
     def test_from_https_to_http_drop_the_credentials(self):

@@ -2,9 +2,10 @@ import json
 
 import pytest
 
-from penstock.config import Settings
+from penstock.config import SecretRule, Settings
 from penstock.errors import Terminal
-from penstock.worker.secrets import Secrets, redact
+from penstock.worker.redaction import redact
+from penstock.worker.secrets import SecretInUse, Secrets
 
 CANARY = "canary-5f2a"
 
@@ -96,6 +97,45 @@ class TestGet:
             (tmp_path / file).write_text(text)
         path = tmp_path / (file or "missing")
         assert refusal(Secrets(Settings(secrets_file=str(path)), {}), "TOKEN").endswith(reason)
+
+
+class TestUse:
+    ENVIRON = {"PENSTOCK_SECRET_TOKEN": CANARY}  # noqa: RUF012 -- never changed
+
+    def use(self, rule: SecretRule, name: str = "TOKEN", handler: str = "echo", workflow: str = "flow") -> SecretInUse:
+        return Secrets(Settings(secret_rules={"TOKEN": rule}), self.ENVIRON).use(name, handler, workflow)
+
+    def refused(self, rule: SecretRule, **given: str) -> str:
+        with pytest.raises(Terminal) as raised:
+            self.use(rule, **given)
+        assert raised.value.category == "secret"
+        assert CANARY not in str(raised.value)
+        return str(raised.value)
+
+    def test_without_a_rule_anybody_may(self):
+        found = Secrets(Settings(), self.ENVIRON).use("TOKEN", "echo", "flow")
+        assert (found.value, found.hosts) == (CANARY, None)
+
+    def test_only_the_named_workflows_may(self):
+        rule = SecretRule(workflows=("payroll",))
+        assert self.use(rule, workflow="payroll").value == CANARY
+        assert self.refused(rule).startswith("the workflow 'flow' may not use the secret 'TOKEN'")
+
+    def test_only_the_named_handlers_may_under_any_name_of_theirs(self):
+        rule = SecretRule(handlers=("http_request", "mine"))
+        assert self.use(rule, handler="mine").value == CANARY
+        assert self.use(rule, handler="call_external_service").value == CANARY
+        assert self.refused(rule).startswith("the handler 'echo' may not use the secret 'TOKEN'")
+
+    def test_with_hosts_alone_only_handlers_that_look_at_them_may(self):
+        rule = SecretRule(hosts=("api.example.com",))
+        assert self.use(rule, handler="call_external_service").hosts == ("api.example.com",)
+        assert self.use(rule, handler="llm_service").hosts == ("api.example.com",)
+        self.refused(rule)
+        assert self.use(SecretRule(hosts=("a.test",), handlers=("echo",))).value == CANARY
+
+    def test_another_spelling_of_the_name_is_no_way_around(self):
+        self.refused(SecretRule(workflows=("payroll",)), name="token")
 
 
 class TestRedact:

@@ -37,8 +37,8 @@ def evaluated(expression: str, **inputs: Any) -> Any:
     )["result"]
 
 
-def test_noop_gives_nothing():
-    assert run(noop, {"any": 1}) == {}
+def test_noop_says_that_it_ran():
+    assert run(noop, {"any": 1}) == {"status": "ok"}
 
 
 def test_echo_gives_its_config():
@@ -71,9 +71,30 @@ class TestTransform:
         assert run(transform, {"value": {"a": 1}}) == {"result": {"a": 1}}
         assert run(transform, {"value": None}) == {"result": None}
 
-    @pytest.mark.parametrize("config", [{}, {"value": 1, "expression": "1"}])
-    def test_needs_one_of_value_and_expression(self, config):
-        assert failed(Terminal, transform, config) == "give value or expression, one of them"
+    @pytest.mark.parametrize("config", [{"value": 1, "expression": "1"}, {"value": 1, "input": 1}])
+    def test_takes_one_of_value_expression_and_input(self, config):
+        assert failed(Terminal, transform, config) == "give value, expression or input, one of them"
+
+    def test_gives_its_parents_outputs_without_a_config(self):
+        assert run(transform, {}, inputs=[("a", b'{"x":1}')]) == {"result": {"a": {"x": 1}}}
+
+    @pytest.mark.parametrize(
+        ("config", "result"),
+        [
+            ({"input": {"a": 1}}, {"a": 1}),
+            ({"input": None}, None),
+            ({"input": "Abc", "transform_type": "uppercase"}, "ABC"),
+            ({"input": "Abc", "transform_type": "lowercase"}, "abc"),
+            ({"input": '{"a": [1]}', "transform_type": "json_parse"}, {"a": [1]}),
+            ({"input": {"a": [1]}, "transform_type": "json_stringify"}, '{"a":[1]}'),
+        ],
+    )
+    def test_transforms_an_input_by_name(self, config, result):
+        assert run(transform, config) == {"result": result}
+
+    @pytest.mark.parametrize("kind", ["eval", "__import__('os')", 7, ["uppercase"]])
+    def test_refuses_a_transform_that_it_does_not_know(self, kind):
+        assert "allowed: uppercase" in failed(Terminal, transform, {"input": "x", "transform_type": kind})
 
     def test_evaluates_an_expression_over_the_parents(self):
         assert evaluated("a.n + 1", a={"n": 41}) == 42
@@ -152,11 +173,16 @@ class TestMocks:
 
     def test_refuse_what_the_real_ones_refuse(self):
         assert failed(Terminal, mock_http, {"url": 7}).startswith("url must be text")
-        assert failed(Terminal, mock_llm, {}) == "give prompt or messages, one of them"
+        both = {"prompt": "a", "messages": [{"role": "user", "content": "b"}]}
+        assert failed(Terminal, mock_llm, both) == "give prompt or messages, one of them"
 
     def test_repeat_the_prompt(self):
         output = run(mock_llm, {"prompt": "Write a letter", "model": "m"})
-        assert (output["response"], output["model"], output["parsed"]) == ("Mock answer to: Write a letter", "m", None)
+        assert (output["response"], output["model"], output["parsed"]) == (
+            "Mock LLM response to: Write a letter",
+            "m",
+            None,
+        )
 
     @pytest.mark.parametrize(
         "schema",
@@ -214,7 +240,10 @@ class TestMocks:
 
 
 class TestBuiltin:
-    NAMES = ("call_external_service", "echo", "fail", "llm_service", "noop", "sleep", "transform")
+    NAMES = (
+        "call_external_service", "echo", "fail", "llm_service", "noop", "penstock.aggregate", "penstock.compute",
+        "penstock.validate", "sleep", "transform",
+    )  # fmt: skip
 
     def test_has_every_handler_that_runs_on_workers(self):
         assert tuple(sorted(builtin(Settings()))) == self.NAMES

@@ -13,12 +13,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeAlias
 from uuid import UUID
 
+import msgspec
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.responses import Response
 
-from penstock.api import body_schemas, schemas
+from penstock.api import body_schemas
 from penstock.api import compat_views as views
 from penstock.api.access import CALLER, Caller
 from penstock.api.auditing import note
@@ -26,9 +27,9 @@ from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.health import store_checks
 from penstock.api.paging import Cursor, Limit, number_place, page
-from penstock.api.problems import Refused, problem_of
+from penstock.api.problems import Refused, answer_to
 from penstock.engine.states import ExecutionState
-from penstock.errors import Conflict, InvalidInput, InvalidWorkflow, NotFound
+from penstock.errors import Conflict, NotFound, PenstockError
 from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.keys import includes
@@ -48,22 +49,37 @@ Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
 
 
 class CompatRoute(APIRoute):
-    """These clients know 400 for whatever is wrong with what they sent."""
+    """These clients know 400 for whatever is wrong with what they sent, and an `error_code` in the answer."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
-        async def handle_with_400(request: Request) -> Response:
+        async def handle_for_clients(request: Request) -> Response:
             try:
                 return await handle(request)
-            except (InvalidWorkflow, InvalidInput, Refused, RequestValidationError) as error:
-                problem = problem_of(error)
-                if problem["status"] != UNPROCESSABLE:
-                    raise
-                more = {key: problem[key] for key in ("problems",) if key in problem}
-                raise Refused(BAD_REQUEST, problem["code"], problem["detail"], **more) from error
+            except (PenstockError, Refused, RequestValidationError) as error:
+                raise _with_error_code(error, request.scope["path"]) from error
 
-        return handle_with_400
+        return handle_for_clients
+
+
+def _with_error_code(error: PenstockError | Refused | RequestValidationError, path: str) -> Refused:
+    """The same problem, also under the names that other implementations give to its parts."""
+    answered = answer_to(error)
+    problem: dict[str, Any] = msgspec.json.decode(bytes(answered.body))
+    status, code, detail = problem["status"], problem["code"], problem["detail"]
+    if status == UNPROCESSABLE:
+        status = BAD_REQUEST
+    if code == "invalid_workflow":
+        detail = f"Workflow didn't pass validation: {detail}"
+    known = {"type", "title", "status", "detail", "code"}
+    more = {key: value for key, value in problem.items() if key not in known}
+    more |= views.error_names(code, detail, problem.get("problems", []), of_letter="/admin/dlq" in path)
+    retry_after = answered.headers.get("retry-after")
+    headers = dict(error.headers or {}) if isinstance(error, Refused) else {}
+    if retry_after is not None:
+        headers["Retry-After"] = retry_after
+    return Refused(status, code, detail, headers=headers, **more)
 
 
 def compat_routes(service: Service) -> APIRouter:
@@ -73,7 +89,9 @@ def compat_routes(service: Service) -> APIRouter:
     for prefix in PREFIXES:
         _workflow_routes(router, prefix, workflows)
         _letter_routes(router, prefix, letters)
-    _add(router, "GET", "/v1/health", _health(service), **operation("compat_health", "Health", {200: schemas.Health}))
+    _add(
+        router, "GET", "/v1/health", _health(service), **operation("compat_health", "Health", {200: views.CompatHealth})
+    )
     return router
 
 
@@ -85,12 +103,13 @@ class Workflows:
         """The execution waits in PENDING for its trigger."""
         document = await self._bodies.read(request, body_schemas.DOCUMENT)
         trace = traces.incoming(request.headers.get("traceparent"))
-        new = await self._service.submissions.prepare(Order(workflow=document, waits=True, trace=trace))
+        order = Order(workflow=document, waits=True, trace=trace, lenient_config=True)
+        new = await self._service.submissions.prepare(order)
         await self._service.submissions.store(new)
         record = new.record
         note(request.scope, f"executions/{record.execution_id}", workflow=f"{record.workflow}@{record.version}")
         shown = views.names(record.execution_id, record.workflow, record.version, record.state)
-        message = "Workflow stored; trigger it to start."
+        message = "Workflow submitted successfully; trigger it to start"
         return answer({**shown, "created_at": time_text(record.created_at), "message": message}, 201)
 
     async def trigger(self, execution_id: str, request: Request) -> Response:
@@ -100,7 +119,7 @@ class Workflows:
         if stored.record.state is ExecutionState.FAILED:
             return await self._retry(stored, request)
         await self._start(stored, body)
-        return _triggered(stored, stored.record.execution_id, None, "Workflow triggered.")
+        return _triggered(stored, stored.record.execution_id, None, "Workflow triggered")
 
     async def _start(self, stored: Stored, body: dict[str, Any]) -> None:
         record = stored.record
@@ -117,7 +136,7 @@ class Workflows:
         _check_operator(request)
         made, _ = await self._service.retries.retry(failed)
         note(request.scope, retried_as=made)
-        return _triggered(stored, made, failed, "Workflow failed before; what failed runs again.")
+        return _triggered(stored, made, failed, "Workflow failed before; what failed runs again")
 
     async def status(self, execution_id: str) -> Response:
         return answer(views.status_view(execution_id, await self._shown(execution_id)))
@@ -133,7 +152,7 @@ class Workflows:
         stored = await newest(self._service, execution_id)
         await self._service.executions.steer(stored.record.execution_id, "cancel")
         shown = dict.fromkeys(("execution_id", "id", "workflow_id"), execution_id)
-        return answer({**shown, "status": "CANCELLED", "message": "Cancellation accepted."})
+        return answer({**shown, "status": "CANCELLED", "message": f"Execution {execution_id} is being cancelled"})
 
     async def _shown(self, execution_id: str) -> dict[str, Any]:
         stored = await newest(self._service, execution_id)
@@ -147,19 +166,24 @@ class Letters:
     async def list(self, cursor: Cursor = None, limit: Limit = 100) -> Response:
         rows = await self._letters.page(LetterSearch(before=number_place(cursor), limit=limit + 1))
         shown = page(rows, limit, views.letter, lambda row: row.id)
-        return answer({**shown, "count": len(shown["items"])})
+        entries = [views.entry(row) for row in rows[:limit]]
+        return answer({**shown, "entries": entries, "count": len(entries)})
 
     async def retry(self, letter_id: str, request: Request) -> Response:
         number = _number(letter_id)
         retried = await self._letters.retry(number)
         note(request.scope, retried_as=retried.execution_id)
-        shown = {"id": number, "execution_id": retried.execution_id, "retry_of": retried.retry_of}
-        return answer({**shown, "status": "RUNNING", "message": "What failed runs again."})
+        row = await self._letters.get(number)
+        shown = {"id": number, "task_id": views.task_id(row.letter.execution_id, row.letter.node)}
+        shown |= {"execution_id": retried.execution_id, "retry_of": retried.retry_of}
+        return answer({**shown, "status": "success", "message": "What failed runs again"})
 
     async def drop(self, letter_id: str) -> Response:
         number = _number(letter_id)
+        row = await self._letters.get(number)
         await self._letters.drop(number)
-        return answer({"id": number, "status": "DELETED", "message": "Dead letter dropped."})
+        shown = {"id": number, "task_id": views.task_id(row.letter.execution_id, row.letter.node)}
+        return answer({**shown, "status": "success", "message": f"Dead letter {number} deleted"})
 
 
 async def newest(service: Service, execution_id: str) -> Stored:
@@ -247,14 +271,16 @@ def _health(service: Service) -> Endpoint:
     async def health() -> Response:
         checks = await store_checks(service.stores)
         fine = all(check["ok"] for check in checks.values())
-        return answer({"status": "healthy" if fine else "unhealthy"}, 200 if fine else 503)
+        parts = {name: "healthy" if check["ok"] else "unhealthy" for name, check in checks.items()}
+        shown = {"status": "healthy" if fine else "unhealthy", "healthy": fine, "ok": fine, "dependencies": parts}
+        return answer(shown, 200 if fine else 503)
 
     return health
 
 
 def _triggered(stored: Stored, execution_id: str, retry_of: str | None, message: str) -> Response:
     shown = views.names(execution_id, stored.record.workflow, stored.record.version, "RUNNING")
-    return answer({**shown, "retry_of": retry_of, "message": message})
+    return answer({**shown, "instance_id": execution_id, "retry_of": retry_of, "message": message})
 
 
 def _number(letter_id: str) -> int:

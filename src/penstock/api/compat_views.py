@@ -51,11 +51,14 @@ class Submitted(Names):
 
 
 class Triggered(Names):
+    instance_id: str = Field(description="The same as `execution_id`.")
     retry_of: str | None = Field(description="The failed execution that this one goes on with.")
     message: str
 
 
 class CompatNode(BaseModel):
+    node_id: str
+    worker_id: str | None
     state: str
     status: str
     output: Any
@@ -73,6 +76,9 @@ class Progress(BaseModel):
 
 
 class Status(Names):
+    instance_id: str
+    workflow_name: str
+    message: str
     state: str
     node_states: dict[str, str]
     node_statuses: dict[str, str]
@@ -86,6 +92,9 @@ class Status(Names):
 
 
 class CompatResults(Names):
+    instance_id: str
+    workflow_name: str
+    message: str
     state: str
     completed: bool
     results: dict[str, Any]
@@ -93,6 +102,13 @@ class CompatResults(Names):
     result: Any
     output_data: Any
     error: str | None
+
+
+class CompatHealth(BaseModel):
+    status: str
+    healthy: bool
+    ok: bool
+    dependencies: dict[str, str]
 
 
 class Cancelled(BaseModel):
@@ -105,6 +121,7 @@ class Cancelled(BaseModel):
 
 class CompatLetter(BaseModel):
     id: int
+    task_id: str = Field(description="`<execution_id>:<node_id>`.")
     execution_id: str
     workflow_id: str
     workflow_definition_id: str
@@ -117,14 +134,30 @@ class CompatLetter(BaseModel):
     failed_at: str
 
 
+class CompatEntry(BaseModel):
+    """A dead letter as the public implementations show it."""
+
+    id: str
+    task_id: str
+    execution_id: str
+    node_id: str
+    handler: str
+    error_message: str | None
+    retry_count: int
+    original_timestamp: str
+    failed_at: str
+
+
 class CompatLetters(BaseModel):
     items: list[CompatLetter]
+    entries: list[CompatEntry] = Field(description="The same dead letters, under the names of other implementations.")
     count: int
     next_cursor: str | None
 
 
 class LetterRetried(BaseModel):
     id: int
+    task_id: str
     execution_id: str
     retry_of: str
     status: str
@@ -133,6 +166,7 @@ class LetterRetried(BaseModel):
 
 class LetterDropped(BaseModel):
     id: int
+    task_id: str
     status: str
     message: str
 
@@ -177,6 +211,37 @@ def _mistaken_configs(params: Mapping[str, Any], plan: Plan) -> list[Problem]:
     return problems
 
 
+ERROR_CODES = {
+    "invalid_workflow": ("workflow_validation_failed", "INVALID_WORKFLOW"),
+    "invalid_input": ("invalid_input", "INVALID_INPUT"),
+    "not_found": ("execution_not_found", "EXECUTION_NOT_FOUND"),
+}
+"""By our code: the `error_code` of the answer, and that inside `error`. The implementations differ in both."""
+PROBLEM_CODES = {
+    "cycle": "CYCLIC_DEPENDENCY",
+    "self_dependency": "CYCLIC_DEPENDENCY",
+    "duplicate_id": "DUPLICATE_NODE_ID",
+    "unknown_dependency": "INVALID_NODE_REFERENCE",
+    "empty_workflow": "EMPTY_WORKFLOW",
+}
+
+
+def error_names(code: str, detail: str, problems: list[dict[str, Any]], *, of_letter: bool) -> dict[str, Any]:
+    """What stands in a problem document beside what the main API has in it."""
+    if of_letter and code == "not_found":
+        code = "dead_letter_not_found"
+    outer, inner = ERROR_CODES.get(code, (code, code.upper()))
+    first = problems[0] if problems else {}
+    inner = PROBLEM_CODES.get(first.get("code", ""), inner)
+    context = {key: first[key] for key in ("path", "node_id") if first.get(key)}
+    return {
+        "error_code": outer,
+        "message": detail,
+        "error": {"message": detail, "error_code": inner, "context": context},
+        "errors": problems,
+    }
+
+
 def names(execution_id: str, workflow: str, version: int, status: str) -> dict[str, Any]:
     return {
         "execution_id": execution_id, "id": execution_id, "workflow_id": execution_id,
@@ -191,7 +256,7 @@ def status_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
         **_heading(asked, shown),
         "node_states": states,
         "node_statuses": states,
-        "nodes": {name: _node(node) for name, node in shown["nodes"].items()},
+        "nodes": {name: _node(name, node) for name, node in shown["nodes"].items()},
         "progress": _progress(shown["state"], list(states.values())),
         "retried_as": None if shown["execution_id"] == asked else shown["execution_id"],
         "created_at": shown["created_at"],
@@ -212,12 +277,33 @@ def results_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def task_id(execution_id: str, node_id: str) -> str:
+    return f"{execution_id}:{node_id}"
+
+
+def entry(row: LetterRow) -> dict[str, Any]:
+    """The first three keys in this order: scripts look for them with grep."""
+    shown = letter_view(row)
+    return {
+        "id": str(row.id),
+        "task_id": task_id(shown["execution_id"], shown["node_id"]),
+        "execution_id": shown["execution_id"],
+        "node_id": shown["node_id"],
+        "handler": shown["handler"],
+        "error_message": _text(shown["error"]),
+        "retry_count": max(0, len(shown["attempts"]) - 1),
+        "original_timestamp": time_text(row.letter.attempts[0].at if row.letter.attempts else row.letter.at),
+        "failed_at": time_text(row.letter.at),
+    }
+
+
 def letter(row: LetterRow) -> dict[str, Any]:
     shown = letter_view(row)
     heading = names(shown["execution_id"], shown["workflow"], shown["version"], "")
     return {
         **{key: value for key, value in heading.items() if key != "status"},
         "id": row.id,
+        "task_id": task_id(shown["execution_id"], shown["node_id"]),
         "node_id": shown["node_id"],
         "handler": shown["handler"],
         "error": _text(shown["error"]),
@@ -229,11 +315,29 @@ def letter(row: LetterRow) -> dict[str, Any]:
 
 def _heading(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
     heading = names(asked, shown["workflow"], shown["version"], shown["state"])
-    return {**heading, "state": shown["state"], "error": _text(shown["error"])}
-
-
-def _node(node: Mapping[str, Any]) -> dict[str, Any]:
     return {
+        **heading,
+        "instance_id": asked,
+        "workflow_name": shown["workflow"],
+        "state": shown["state"],
+        "error": _text(shown["error"]),
+        "message": _message(shown),
+    }
+
+
+def _message(shown: Mapping[str, Any]) -> str:
+    """One line for people."""
+    state = shown["state"]
+    if state == "PENDING":
+        return "Workflow waits for its trigger"
+    if state == "FAILED":
+        return f"Workflow failed: {_text(shown['error']) or 'see its nodes'}"
+    return f"Workflow {state.lower()}"
+
+
+def _node(node_id: str, node: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "node_id": node_id, "worker_id": node["worker_id"],
         "state": node["state"], "status": node["state"], "output": node["output"], "error": _text(node["error"]),
         "attempt": node["attempt"], "started_at": node["started_at"], "completed_at": node["finished_at"],
     }  # fmt: skip

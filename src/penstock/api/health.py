@@ -56,8 +56,16 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
             status = "unavailable"
         reasons = [check["detail"] for check in checks.values() if not check["ok"]]
         now = time_text(service.stores.hot.now())
-        shown = {"status": status, "version": version, "time": now, "reasons": reasons, "checks": checks}
-        return answer(shown, 503 if status == "unavailable" else 200)
+        shown: dict[str, Any] = {
+            "status": status,
+            "version": version,
+            "time": now,
+            "reasons": reasons,
+            "checks": checks,
+        }
+        is_up = status != "unavailable"
+        shown |= {"healthy": is_up, "ok": is_up}  # what clients of other implementations look for
+        return answer(shown, 200 if is_up else 503)
 
     return router
 

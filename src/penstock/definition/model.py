@@ -25,6 +25,17 @@ HANDLER_ALIASES = {
     "llm": "llm_service",
     "llm_generate": "llm_service",
 }
+FALLBACK_HANDLERS = {
+    "aggregate": "penstock.aggregate",
+    "compute": "penstock.compute",
+    "validate": "penstock.validate",
+    "delay": "sleep",
+}
+"""Names that documents of the public implementations use, and what runs if no worker has a handler of that name.
+
+They are not reserved, because they are words that people give to handlers of their own. The built-in handler has a name
+of its own, so that a worker without somebody's `validate` never runs the built-in one in its place.
+"""
 OUTPUT_ALIASES: dict[str, dict[str, str]] = {
     "call_external_service": dict.fromkeys(("response", "result", "body", "fetched_content"), "data"),
     "llm_service": dict.fromkeys(("text", "answer", "result", "generation", "data"), "response"),
@@ -33,6 +44,7 @@ OUTPUT_ALIASES: dict[str, dict[str, str]] = {
 
 BUILT_IN_HANDLERS = DATA_HANDLERS | {
     "call_external_service", "llm_service", "transform", "noop", "sleep", "fail", "echo",
+    "penstock.aggregate", "penstock.compute", "penstock.validate",
 }  # fmt: skip
 
 DEFAULT_TIMEOUT_SECONDS = 300.0

@@ -20,6 +20,7 @@ from penstock.definition.model import (
     BUILT_IN_HANDLERS,
     DATA_HANDLERS,
     DEFAULT_TIMEOUT_SECONDS,
+    FALLBACK_HANDLERS,
     OUTPUT_ALIASES,
     Definition,
     HandlerDefaults,
@@ -113,6 +114,9 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     if definition is None:
         raise InvalidWorkflow(problems.errors)
     known = {**dict.fromkeys(BUILT_IN_HANDLERS, HandlerDefaults()), **(handlers or {})}
+    for node in definition.nodes:
+        if node.handler not in known:
+            node.handler = FALLBACK_HANDLERS.get(node.handler, node.handler)
     if not allow_unknown_handlers:
         check_handlers(definition.nodes, known, problems)
     if not stored:

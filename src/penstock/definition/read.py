@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock.definition.fields import CONTROL_CHARACTER, Reader, kind_of
 from penstock.definition.model import (
+    FALLBACK_HANDLERS,
     HANDLER_ALIASES,
     TRIGGER_RULES,
     Definition,
@@ -264,7 +265,7 @@ def content_hash(document: Any) -> str:
 
 
 def check_handlers(nodes: list[Node], known: Collection[str], problems: Problems) -> None:
-    names = sorted({*known, *HANDLER_ALIASES})
+    names = sorted({*known, *HANDLER_ALIASES, *FALLBACK_HANDLERS})
     for node in nodes:
         if node.handler and node.handler not in known:
             hint = problems.did_you_mean(node.handler, names)

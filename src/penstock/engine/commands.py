@@ -82,6 +82,8 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
 
     Set where hot and cold are two stores, so that the cold store's row can be written again from the hot one.
     """
+    lenient_config: bool = False
+    """Keys of a config that its built-in handler doesn't know are a warning, not an error."""
 
 
 class Transition(msgspec.Struct, array_like=True, gc=False):
@@ -116,6 +118,7 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     trace: str = ""
     names_queue: bool = False
     """The document says which queue: it isn't moved to the one that workers with its handler serve now."""
+    lenient_config: bool = False
 
 
 class DeadLetter(msgspec.Struct, array_like=True):

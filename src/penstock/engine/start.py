@@ -265,7 +265,7 @@ def _dispatch(execution: Execution, node: PlanNode, run: NodeRun, prepared: Prep
         Task(
             record.execution_id, node.address, record.generation, run.attempt, node.handler, node.queue, config, inputs,
             secrets, node.timeout_seconds, f"{record.first_execution_id or record.execution_id}:{node.address}",
-            record.workflow, record.priority, record.trace, node.names_queue,
+            record.workflow, record.priority, record.trace, node.names_queue, record.lenient_config,
         )
     )  # fmt: skip
     if again:

@@ -26,8 +26,8 @@ from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import Loader, PlanMissing
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.preparer import Preparer
-from penstock.sandbox import Sandbox
 from penstock.orchestrator.routing import Routing
+from penstock.sandbox import Sandbox
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, Stores
 

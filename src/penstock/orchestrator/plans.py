@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from penstock.definition.model import HandlerDefaults
+from penstock.definition.model import FALLBACK_HANDLERS, HandlerDefaults
 from penstock.definition.plan import Plan, compile_document
 from penstock.errors import NotFound, StoreError
 from penstock.stores.base import WorkflowVersion
@@ -114,7 +114,10 @@ class Plans:
         is_small = len(stored.document) < LARGE_BYTES
         plan = work() if is_small else await asyncio.to_thread(work)
         plan.name, plan.version = name, version
-        self._keep(_Kept(plan, {node.handler: handlers.get(node.handler) for node in plan.nodes}, stored))
+        names = {node.handler for node in plan.nodes}
+        # once a worker has a handler of such a name, it takes the place of the built-in one
+        names |= {name for name, fallback in FALLBACK_HANDLERS.items() if fallback in names}
+        self._keep(_Kept(plan, {name: handlers.get(name) for name in names}, stored))
         return plan
 
     async def _read_handlers(self) -> Mapping[str, HandlerDefaults]:

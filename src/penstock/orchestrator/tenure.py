@@ -15,8 +15,8 @@ from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import Reaper, WorkerWatch
 from penstock.orchestrator.recovery import recover, sweep
-from penstock.sandbox import Sandbox
 from penstock.orchestrator.routing import Routing
+from penstock.sandbox import Sandbox
 from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
 

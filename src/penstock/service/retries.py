@@ -136,6 +136,7 @@ def _record(ready: _Ready, name: str, now: float, labels: Mapping[str, Any] | No
     record.first_execution_id = old.first_execution_id or old.execution_id
     record.labels = old.labels if labels is None else dict(labels)
     record.overrides, record.priority, record.retry_of = old.overrides, old.priority, old.execution_id
+    record.lenient_config = old.lenient_config
     return record
 
 

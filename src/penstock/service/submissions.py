@@ -59,6 +59,8 @@ class Order(msgspec.Struct, kw_only=True):
     trace: str = ""
     waits: bool = False
     """Store it as PENDING, for a later `trigger`."""
+    lenient_config: bool = False
+    """As `ExecutionRecord.lenient_config`: for the compatible routes."""
     audit: AuditLine | None = None
     """Written together with it; its object is the new execution."""
 
@@ -134,7 +136,7 @@ class Submissions:
             plan = await self._workflows.plan(dict(order.workflow), named=order.named)
         data = await _checked_input(plan, order.input, complete=not order.waits)
         record = self._record(execution_id, plan, data, order.labels)
-        record.priority, record.trace = order.priority, order.trace
+        record.priority, record.trace, record.lenient_config = order.priority, order.trace, order.lenient_config
         if not order.waits:
             await self.backlog.enter(plan.name)
         request = _request_hash(order) if order.idempotency_key is not None else ""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import structs
 
 from penstock.config import Settings
-from penstock.definition.config import SecretText
 from penstock.definition.model import SECRETLESS_HANDLERS
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, Value
@@ -28,8 +27,9 @@ from penstock.worker.logs import AttemptLog, current_log
 from penstock.worker.outcome import describe, encode_output, is_retryable, retry_after
 from penstock.worker.processes import ProcessRunner
 from penstock.worker.protocol import Request
+from penstock.worker.redaction import redact
 from penstock.worker.registry import Handler
-from penstock.worker.secrets import Secrets, redact
+from penstock.worker.secrets import SecretInUse, Secrets
 from penstock.worker.threads import ThreadRunner
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("penstock.worker")
 
 RETRY_SECONDS = 0.2
-INLINE_BYTES = 256 * 1024
+INLINE_BYTES = 64 * 1024
 REDACT, REDACT_SECONDS = "penstock.worker.attempt:run_redaction", 60.0
 """Larger outputs lose their secrets in the sandbox, within so much processor time: it is work for each byte."""
 SHORT_SECONDS = 0.2
@@ -67,8 +67,8 @@ class Attempt:
     Its time is measured on the loop's clock; the times that people see are the host's, which may jump.
     """
 
-    __slots__ = ("_clock", "_loop", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "key", "log",
-                 "reported", "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
+    __slots__ = ("_clock", "_loop", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "in_use", "key",
+                 "log", "reported", "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
 
     def __init__(  # noqa: PLR0913, PLR0917 -- what it is made of
         self,
@@ -88,6 +88,7 @@ class Attempt:
         self.stopped: str | None = None
         self.reported = False
         self.secrets: Sequence[str] = ()
+        self.in_use: Sequence[SecretInUse] = ()
         self._timer: asyncio.TimerHandle | None = None
         self.begin()
 
@@ -209,26 +210,28 @@ async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
         if task.handler in SECRETLESS_HANDLERS:  # of a document that was stored when that was allowed
             message = f"{task.handler} can't have secrets in its config: what it computes is kept and shown"
             raise Terminal(message, category="secret")
-        attempt.secrets = _fill_in(config, task.secrets, runners.secrets)
+        attempt.in_use = _fill_in(config, task, runners.secrets)
+        attempt.secrets = [secret.value for secret in attempt.in_use]
     if handler.runs_in == "thread":
         return await _call_thread(attempt, handler, config, task, runners)
     if handler.runs_in == "process":
         return await _call_process(attempt, handler, config, task, runners)
-    arguments = handler.arguments(config, _context(attempt, task))
+    arguments = handler.arguments(config, _context(attempt, task, runners.settings))
     runners.note(attempt.key)
     return await handler.function(*arguments)
 
 
-def _context(attempt: Attempt, task: Task) -> Context:
+def _context(attempt: Attempt, task: Task, settings: Settings) -> Context:
     attempt.context = Context(
         execution_id=task.execution_id, node_id=task.node, attempt=task.attempt, idempotency_key=task.idempotency_key,
         deadline=attempt.deadline, workflow=task.workflow, inputs=task.inputs, on_heartbeat=attempt.log.heartbeat,
+        lenient_config=task.lenient_config or settings.mock_services, secrets=attempt.in_use,
     )  # fmt: skip
     return attempt.context
 
 
 async def _call_thread(attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners) -> Any:
-    arguments = handler.arguments(config, _context(attempt, task))
+    arguments = handler.arguments(config, _context(attempt, task, runners.settings))
 
     def call() -> Any:
         runners.note(attempt.key)  # in the thread, just before: a call that still waits for a thread is not running
@@ -294,23 +297,20 @@ async def _get(blob: Blob, blobs: BlobStore) -> bytes:
             await asyncio.sleep(RETRY_SECONDS)
 
 
-def _fill_in(config: Any, texts: Iterable[SecretText], secrets: Secrets) -> list[str]:
+def _fill_in(config: Any, task: Task, secrets: Secrets) -> list[SecretInUse]:
     """Write the secrets into the config; answers which they are, so that they can be kept out of everything else."""
-    used: list[str] = []
-    for text in texts:
-        _fill(config, text.path, _spell_out(text.pieces, secrets, used))
-    return used
-
-
-def _spell_out(pieces: tuple[str, ...], secrets: Secrets, used: list[str]) -> str:
-    text = ""
-    for index, piece in enumerate(pieces):
-        if index % 2:
-            used.append(secrets.get(piece))
-            text += used[-1]
-        else:
-            text += piece
-    return text
+    used: dict[str, SecretInUse] = {}
+    for text in task.secrets:
+        filled = ""
+        for index, piece in enumerate(text.pieces):
+            if index % 2 == 0:
+                filled += piece
+                continue
+            if piece not in used:
+                used[piece] = secrets.use(piece, task.handler, task.workflow)
+            filled += used[piece].value
+        _fill(config, text.path, filled)
+    return list(used.values())
 
 
 def _fill(config: Any, path: tuple[str | int, ...], value: str) -> None:

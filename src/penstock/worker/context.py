@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+
+from penstock.worker.secrets import SecretInUse
 
 HANDLER_LOG = logging.getLogger("penstock.handler")
 
@@ -27,8 +29,10 @@ class Context:
         "deadline",
         "execution_id",
         "idempotency_key",
+        "lenient_config",
         "log",
         "node_id",
+        "secrets",
         "workflow",
     )
 
@@ -41,6 +45,8 @@ class Context:
         idempotency_key: str = "",
         deadline: float = 0.0,
         workflow: str = "",
+        lenient_config: bool = False,
+        secrets: Sequence[SecretInUse] = (),
         inputs: Iterable[tuple[str, Any]] = (),
         log: logging.Logger | None = None,
         on_heartbeat: Callable[[Any], None] | None = None,
@@ -51,6 +57,8 @@ class Context:
         self.idempotency_key = idempotency_key
         self.deadline = deadline
         self.workflow = workflow
+        self.lenient_config = lenient_config
+        self.secrets = secrets
         self.log = log or HANDLER_LOG
         self._raw_inputs = inputs
         self._inputs: dict[str, Any] | None = None

@@ -12,7 +12,7 @@ import msgspec
 
 from penstock.engine.events import TaskError, TaskEvent, TaskFailed
 from penstock.errors import HandlerError, Retryable, Terminal
-from penstock.worker.secrets import redact
+from penstock.worker.redaction import redact
 
 MAX_TRACEBACK = 8000
 MAX_MESSAGE = 4000

@@ -1,4 +1,4 @@
-"""Secrets: looked up by name in the worker, when a task starts, and taken out again of everything that it reports.
+"""Secrets: looked up by name in the worker, when a task starts. `redaction` takes them out of what it reports.
 
 They are never stored: a document has only `{{ secrets.NAME }}`. A value is read from the environment or from
 `secrets_file` at each use, so that a rotated secret needs no restart.
@@ -9,21 +9,43 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, quote_plus
+from typing import Any, NamedTuple
 
-from penstock.config import Settings
+from penstock.config import SecretRule, Settings
+from penstock.definition.model import HANDLER_ALIASES
 from penstock.errors import Terminal
 
 PREFIX = "PENSTOCK_SECRET_"
-HIDDEN = "***"
-SHORTEST_HIDDEN = 4
-"""A shorter value would blank out ordinary words and digits, and say by its gaps what it is."""
-
 # A name becomes a file's name below: no separators, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+
+
+CALLING_HANDLERS = frozenset({"call_external_service", "llm_service"})
+"""The handlers that look at a secret's hosts before they send anything."""
+
+
+class SecretInUse(NamedTuple):
+    """A secret in the hands of an attempt."""
+
+    name: str
+    value: str
+    hosts: tuple[str, ...] | None
+    """The only hosts that an attempt which holds it may call; None: any."""
+
+    def may_go_to(self, host: str) -> bool:
+        if self.hosts is None:
+            return True
+        host = host.lower().rstrip(".")
+        for allowed in self.hosts:
+            wanted = allowed.lower().strip("[]").rstrip(".")
+            if host == wanted or (wanted.startswith("*.") and host.endswith(wanted[1:])):
+                return True
+        return False
+
+    def __repr__(self) -> str:
+        return f"SecretInUse({self.name!r})"
 
 
 class Secrets:
@@ -36,6 +58,7 @@ class Secrets:
     def __init__(self, settings: Settings, environ: Mapping[str, str] | None = None) -> None:
         self._path = Path(settings.secrets_file) if settings.secrets_file else None
         self._environ = os.environ if environ is None else environ
+        self._rules = settings.secret_rules
 
     def get(self, name: str) -> str:
         if not _NAME.fullmatch(name):
@@ -50,11 +73,33 @@ class Secrets:
             raise Terminal(f"there is no secret '{name}': {self._places(name)}", category="secret")
         return value
 
+    def use(self, name: str, handler: str, workflow: str) -> SecretInUse:
+        """The secret for an attempt of this handler in this workflow. Raises `Terminal` where it isn't allowed."""
+        rule = self._rules.get(name.upper())
+        if rule is not None:
+            _check(rule, name, handler, workflow)
+        return SecretInUse(name, self.get(name), None if rule is None else rule.hosts)
+
     def _places(self, name: str) -> str:
         variable = f"set {PREFIX}{name} in the worker's environment"
         if self._path is None:
             return f"{variable}, or point PENSTOCK_SECRETS_FILE to a file that has it"
         return f"{variable}, or put it into {self._path} (PENSTOCK_SECRETS_FILE)"
+
+
+def _check(rule: SecretRule, name: str, handler: str, workflow: str) -> None:
+    where = f"penstock.toml of the worker, [secrets.{name}]"
+    if rule.workflows is not None and workflow not in rule.workflows:
+        message = f"the workflow {workflow!r} may not use the secret '{name}': its workflows are named in {where}"
+        raise Terminal(message, category="secret")
+    if rule.handlers is not None:
+        is_allowed = handler in {HANDLER_ALIASES.get(each, each) for each in rule.handlers}
+    else:
+        # what a handler of somebody's own does with it can't be seen from here
+        is_allowed = rule.hosts is None or handler in CALLING_HANDLERS
+    if not is_allowed:
+        message = f"the handler {handler!r} may not use the secret '{name}': its handlers are named in {where}"
+        raise Terminal(message, category="secret")
 
 
 def _from_path(path: Path, name: str) -> str | None:
@@ -94,43 +139,3 @@ def _line(line: str) -> tuple[str, str]:
     value = value.strip()
     quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
     return name.strip(), value[1:-1] if quoted else value
-
-
-def redact(value: Any, secrets: Collection[str]) -> Any:
-    """A copy of a JSON value with every secret's value in it, in texts and in keys, replaced by `***`.
-
-    Also found: the value as it looks inside a URL, and inside JSON that is itself a text. Iterative, because an
-    output may be nested as deep as its author likes.
-    """
-    pattern = _pattern(secrets)
-    if pattern is None:
-        return value
-    root: list[Any] = [value]
-    stack: list[Any] = [root]
-    while stack:
-        container = stack.pop()
-        items = container.items() if isinstance(container, dict) else enumerate(container)
-        for key, item in list(items):
-            container[key] = clean = _copied(item, pattern)
-            if isinstance(clean, (dict, list)):
-                stack.append(clean)
-    return root[0]
-
-
-def _copied(item: Any, pattern: re.Pattern[str]) -> Any:
-    """One level deep: what is inside is copied when its turn comes."""
-    if isinstance(item, str):
-        return pattern.sub(HIDDEN, item)
-    if isinstance(item, dict):
-        return {pattern.sub(HIDDEN, key) if isinstance(key, str) else key: inner for key, inner in item.items()}
-    return list(item) if isinstance(item, (list, tuple)) else item
-
-
-def _pattern(secrets: Collection[str]) -> re.Pattern[str] | None:
-    forms: set[str] = set()
-    for secret in secrets:
-        if len(secret) >= SHORTEST_HIDDEN:
-            forms |= {secret, quote(secret), quote(secret, safe=""), quote_plus(secret), quote_plus(secret, safe="/")}
-            forms |= {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-    # The longest first: a secret that begins with another one must vanish as a whole.
-    return re.compile("|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))) if forms else None

@@ -15,6 +15,7 @@ from penstock.engine.commands import Transition
 from penstock.stores.records import FeedGap, FeedPart
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FEED_SLOTS as SLOTS
+from penstock.stores.redis.malformed import dropped
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.wire import Link
 
@@ -56,12 +57,17 @@ class RedisEvents:
         return parts[:limit]
 
     async def _page(self, lane: int, after: int) -> list[FeedPart]:
-        first = min(max(after, 0) // SLOTS, MOST_NUMBER)
-        call = ("XRANGE", keys.events(lane), f"{first}-0", "+", "COUNT", PAGE_ENTRIES)
-        entries = await self._server.of(lane).ask(*call)
-        if after > 0 and entries and _before(entries[0]) > after:
-            raise FeedGap("what came after that event isn't kept any more; begin without it")
-        return [part for part in _parts(lane, entries) if part.position > after]
+        start = f"{min(max(after, 0) // SLOTS, MOST_NUMBER)}-0".encode()
+        while entries := await self._server.of(lane).ask(
+            "XRANGE", keys.events(lane), start, "+", "COUNT", PAGE_ENTRIES
+        ):
+            if after > 0 and _before(entries[0]) > after:
+                raise FeedGap("what came after that event isn't kept any more; begin without it")
+            parts = [part for part in _parts(lane, entries) if part.position > after]
+            if parts or len(entries) < PAGE_ENTRIES:
+                return parts
+            start = b"(" + entries[-1][0]  # nothing in them can be read, or is new: what follows may be
+        return []
 
     async def news(self) -> AsyncIterator[list[FeedPart]]:
         """From now on; the first list, which is empty, says that they have begun. Raises `FeedGap` if read too late."""
@@ -117,11 +123,19 @@ def _end(number: int) -> int:
 
 def _before(entry: Entry) -> int:
     """The last position in the entry before it; 0 if there was none."""
-    return int(entry[1][3])
+    try:
+        return int(entry[1][3])
+    except (IndexError, ValueError):
+        return 0  # not ours; `_parts` drops it
 
 
 def _parts(lane: int, entries: Sequence[Entry]) -> Iterator[FeedPart]:
     for entry in entries:
         first = _number(entry) * SLOTS
-        for index, (execution_id, lines) in enumerate(_lines.decode(entry[1][1])):
+        try:
+            recorded = _lines.decode(entry[1][1])
+        except (msgspec.DecodeError, IndexError) as error:
+            dropped.add("an entry of the feed of commits", error)
+            continue
+        for index, (execution_id, lines) in enumerate(recorded):
             yield FeedPart(first + index, execution_id, lines, lane)

@@ -49,6 +49,8 @@ async def keep_alive(server: Server, worker_id: str) -> None:
     said = msgspec.json.decode(data) if data else {"queues": [], "running": 0, "since": now}
     about = msgspec.json.encode({**said, "at": now})
     await script("beat").run(server.fleet, keys.BEATS, worker_id, about)
+
+
 class _About(msgspec.Struct):
     """What a worker says of itself; the rest of it is only shown."""
 

@@ -7,7 +7,6 @@ so that a position says when an entry is done.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -15,8 +14,7 @@ import msgspec
 from penstock.engine.events import AnyEvent, TaskError, TaskFailed
 from penstock.errors import SchemaMismatch
 from penstock.stores import codec
-
-log = logging.getLogger("penstock.stores")
+from penstock.stores.redis.malformed import dropped
 
 SLOTS = 1024
 LAST = SLOTS - 1
@@ -83,7 +81,7 @@ def _unreadable(data: bytes, error: SchemaMismatch) -> TaskFailed | None:
     try:
         it = _envelope.decode(data)
     except msgspec.DecodeError:
-        log.error("a message in an inbox can't be read and is dropped: %s", error)  # noqa: TRY400
+        dropped.add("a message in an inbox", error)
         return None
     reason = TaskError("schema", f"the worker {it.worker_id} reported what can't be read: {error}")
     return TaskFailed(it.execution_id, it.node, it.generation, it.attempt, it.worker_id, 0.0, reason)

@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 from penstock.config import Settings
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.worker.context import Context
+from penstock.worker.handlers.data import ComputeHandler, aggregate, validate
 from penstock.worker.handlers.http import HttpHandler
 from penstock.worker.handlers.llm import LlmHandler
-from penstock.worker.handlers.mock import mock_http, mock_llm
+from penstock.worker.handlers.mock import mock_http, mock_llm, slowed
 from penstock.worker.handlers.simple import echo, fail, noop, sleep
 from penstock.worker.handlers.transform import TransformHandler
 
@@ -28,13 +29,17 @@ def builtin(settings: Settings, sandbox: Sandbox | None = None) -> dict[str, Han
     """
     sandbox = sandbox or sandbox_of(settings)
     http = HttpHandler(settings, sandbox=sandbox)
-    mocked = settings.mock_services
+    transform = TransformHandler(sandbox)
+    mocked, seconds = settings.mock_services, settings.mock_seconds
     return {
-        "call_external_service": mock_http if mocked else http,
-        "llm_service": mock_llm if mocked else LlmHandler(settings, http),
-        "transform": TransformHandler(sandbox),
+        "call_external_service": slowed(mock_http, seconds) if mocked else http,
+        "llm_service": slowed(mock_llm, seconds) if mocked else LlmHandler(settings, http),
+        "transform": transform,
         "noop": noop,
         "sleep": sleep,
         "fail": fail,
         "echo": echo,
+        "penstock.aggregate": aggregate,
+        "penstock.compute": ComputeHandler(transform),
+        "penstock.validate": validate,
     }

@@ -34,7 +34,11 @@ KEYS = ("url", "method", "headers", "params", "body", "json", "timeout_seconds",
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # The client frames messages; a document that could do so too could smuggle a second request into the first.
-FRAMING = frozenset({"connection", "content-length", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
+# `Host` is the URL's: another one would reach a server that nobody has checked, behind the one that was.
+RESERVED_HEADERS = frozenset(
+    {"connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-connection", "te"}
+    | {"trailer", "transfer-encoding", "upgrade"}
+)
 FORM = "application/x-www-form-urlencoded"
 FUNCTION = "penstock.worker.handlers.http:run"
 
@@ -97,7 +101,7 @@ def output(response: Response) -> dict[str, Any]:
 
 
 def read_config(config: Mapping[str, Any], ctx: Context) -> Request:
-    check_keys(config, KEYS)
+    check_keys(config, KEYS, ctx)
     url = config.get("url")
     if not isinstance(url, str) or not url:
         raise bad_config("url must be text, such as 'https://api.example.com/users'")
@@ -114,6 +118,7 @@ def read_config(config: Mapping[str, Any], ctx: Context) -> Request:
         body=body,
         timeout_seconds=_timeout(config.get("timeout_seconds")),
         expect=_expect(config.get("expect_status")),
+        secrets=tuple(ctx.secrets),
     )
 
 
@@ -121,9 +126,17 @@ def bad_config(message: str) -> Terminal:
     return Terminal(message, category="config")
 
 
-def check_keys(config: Mapping[str, Any], known: tuple[str, ...]) -> None:
-    for name in config.keys() - set(known):
-        raise bad_config(f"the config has no key '{name}'{nearest(name, known)} (known: {', '.join(known)})")
+def check_keys(config: Mapping[str, Any], known: tuple[str, ...], ctx: Context) -> None:
+    """A key that isn't known is an error; in a lenient attempt it is a warning in the attempt's log."""
+    unknown = sorted(config.keys() - set(known))
+    if not unknown:
+        return
+    name = unknown[0][:80]
+    message = f"the config has no key '{name}'{nearest(name, known)} (known: {', '.join(known)})"
+    if not ctx.lenient_config:
+        raise bad_config(message)
+    others = f", and {len(unknown) - 1} more are unknown" if len(unknown) > 1 else ""
+    ctx.log.warning("%s%s; ignored", message, others)
 
 
 def is_number(value: Any) -> bool:
@@ -145,7 +158,7 @@ def _headers(given: Any) -> dict[str, str]:
             raise bad_config(f"headers: {name[:80]!r} can't be the name of a header")
         if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
             raise bad_config(f"headers.{name}: line breaks and control characters aren't allowed")
-        if name.lower() in FRAMING:
+        if name.lower() in RESERVED_HEADERS:
             raise bad_config(f"headers.{name}: set by the client, never by a document")
         if _has(headers, name.lower()):
             raise bad_config(f"headers.{name}: given twice")

@@ -10,7 +10,7 @@ import re
 import socket
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -22,6 +22,7 @@ from penstock.errors import HandlerError, Retryable, Terminal
 from penstock.telemetry.traces import HEADER, outgoing
 from penstock.worker.handlers.addresses import SCHEMES, AddressPolicy, literal
 from penstock.worker.handlers.http_exchange import Request, Response, shown_url
+from penstock.worker.secrets import SecretInUse
 
 CONNECT_SECONDS = 30.0
 REDIRECTS_MAX = 5
@@ -68,13 +69,18 @@ class Hop:
     headers: Mapping[str, str]
     body: bytes | None
 
-    def redirected(self, status: int, target: URL) -> Hop:
+    def redirected(self, status: int, target: URL, secrets: Sequence[SecretInUse] = ()) -> Hop:
+        """The next request. A header that has a secret in it stays with the host that it was written for."""
         to_get = (status == 303 and self.method != "HEAD") or (status in {301, 302} and self.method == "POST")  # noqa: PLR2004
         headers = self.headers
         if to_get:
             headers = _without(headers, {"content-type", "content-language", "content-encoding", "idempotency-key"})
         if not _same_site(self.url, target):
-            headers = {name: value for name, value in headers.items() if name.lower() in CARRIED_ACROSS_HOSTS}
+            headers = {
+                name: value
+                for name, value in headers.items()
+                if name.lower() in CARRIED_ACROSS_HOSTS and not any(secret.value in value for secret in secrets)
+            }
         return Hop("GET" if to_get else self.method, target, headers, None if to_get else self.body)
 
 
@@ -120,7 +126,7 @@ class HttpClient:
         ) as response:
             status, location = response.status, response.headers.get("Location")
             if status in REDIRECTS and location and status not in request.expect:
-                return hop.redirected(status, self._redirect_target(hop.url, location, request))
+                return self._redirected(hop, status, location, request)
             return Response(
                 status_code=status,
                 headers=_headers(response.headers),
@@ -130,6 +136,15 @@ class HttpClient:
                 charset=response.charset,
                 elapsed_ms=round((time.monotonic() - started) * 1000),
             )
+
+    def _redirected(self, hop: Hop, status: int, location: str, request: Request) -> Hop:
+        target = self._redirect_target(hop.url, location, request)
+        following = hop.redirected(status, target, request.secrets)
+        if following.body is not None and not _same_site(hop.url, target):
+            reason = f"answered {status}, a redirect to {str(target.origin())[:200]}"
+            advice = "a body isn't sent on to another host; if that is where it belongs, make it the url"
+            raise self._refused(request, f"{reason}, and {advice}")
+        return following
 
     async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
         """Counts what comes out of the decompression, so a small body that unpacks to gigabytes is stopped too."""
@@ -191,6 +206,10 @@ class HttpClient:
             host = str(address)
         elif not _NAME.fullmatch(host):
             raise self._refused(request, f"'{host[:80]}' isn't a host name")
+        for secret in request.secrets:
+            if not secret.may_go_to(host):
+                reason = f"the secret '{secret.name}' may not be sent to '{host[:80]}'"
+                raise Terminal(f"{request.shown}: {reason} (hosts of [secrets.{secret.name}])", category="secret")
         return url.with_user(None).with_host(host).with_fragment(None)
 
     def _refused(self, request: Request, reason: str) -> HandlerError:

@@ -14,6 +14,7 @@ import msgspec
 
 from penstock.errors import Retryable, Terminal
 from penstock.sandbox import Job, Overrun, Sandbox, call
+from penstock.worker.secrets import SecretInUse
 
 RETRIED = frozenset({408, 425, 429})
 RETRY_AFTER_SECONDS_MAX = 3600.0
@@ -40,6 +41,8 @@ class Request:
     timeout_seconds: float | None = None
     expect: frozenset[int] = frozenset()
     category: str = "http"
+    secrets: tuple[SecretInUse, ...] = ()
+    """What may be in it: where they may go is checked at every hop."""
 
     def accepts(self, status: int) -> bool:
         return status in self.expect if self.expect else 200 <= status <= 299  # noqa: PLR2004 -- HTTP's success

@@ -22,7 +22,7 @@ from penstock.sandbox import call as run_job
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import HttpHandler, bad_config, check_keys, is_number
 from penstock.worker.handlers.http_exchange import INLINE_BYTES, READ_SECONDS, Request, Response, failure
-from penstock.worker.secrets import HIDDEN
+from penstock.worker.redaction import redact
 
 if TYPE_CHECKING:
     from penstock.worker.handlers.http_client import HttpClient
@@ -53,7 +53,7 @@ class LlmHandler:
         self._clients: dict[str, HttpClient] = {}
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
-        call = read_config(config)
+        call = read_config(config, ctx)
         name = call.provider or self._default
         provider = self._provider(name)
         model = _model(call.model, name, provider)
@@ -111,8 +111,8 @@ def run(parts: Sequence[bytes]) -> Iterator[bytes]:
         yield msgspec.msgpack.encode(answer)
 
 
-def read_config(config: Mapping[str, Any]) -> Call:
-    check_keys(config, KEYS)
+def read_config(config: Mapping[str, Any], ctx: Context) -> Call:
+    check_keys(config, KEYS, ctx)
     options = {name: config[name] for name in ("temperature", "max_tokens") if config.get(name) is not None}
     if not all(is_number(value) for value in options.values()):
         raise bad_config("temperature and max_tokens must be numbers")
@@ -165,7 +165,7 @@ def _request(call: Call, model: str, provider: LlmProvider, ctx: Context) -> Req
     if provider.api_key:
         headers["Authorization"] = f"Bearer {provider.api_key}"
     url = f"{provider.base_url}/chat/completions"
-    return Request("POST", url, headers, body=msgspec.json.encode(payload), category="llm")
+    return Request("POST", url, headers, body=msgspec.json.encode(payload), category="llm", secrets=tuple(ctx.secrets))
 
 
 def _key_hint(name: str) -> str:
@@ -179,9 +179,9 @@ def _without_key(response: Response, provider: LlmProvider) -> Response:
     """
     if provider.api_key is None or len(provider.api_key) < SHORTEST_KEY:
         return response
-    body = response.body.replace(provider.api_key.encode(), HIDDEN.encode())
-    headers = {name: value.replace(provider.api_key, HIDDEN) for name, value in response.headers.items()}
-    return replace(response, body=body, headers=headers)
+    body = redact(response.body.decode("utf-8", "surrogateescape"), [provider.api_key])
+    headers = redact(dict(response.headers), [provider.api_key])
+    return replace(response, body=body.encode("utf-8", "surrogateescape"), headers=headers)
 
 
 def _output(response: Response, schema: bytes | None, model: str) -> dict[str, Any]:

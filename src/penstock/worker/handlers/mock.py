@@ -1,41 +1,70 @@
 """Stand-ins for the two handlers that call out (`PENSTOCK_MOCK_SERVICES=1`, `--mock`), marked `"mock": true`.
 
-They check the config as the real ones do, call nothing, and give the same answer for the same config. An HTTP answer's
-`data` has the fields that documents usually ask for (id, name, title, status, items, ...), and over them whatever the
-call itself sent in `params`, `json` or an object as `body`. An LLM's answer repeats the start of the prompt; with
-`response_schema` it is a small value that fits.
+They check the config as the real ones do, call nothing, and give the same answer for the same config. What a real call
+couldn't do without (`url`, `prompt`) may be missing: documents that were only ever tried with stand-ins leave it out. A
+host called `fail`, or whose name begins with `fail-`, answers 503, so that failures can be tried too.
+`PENSTOCK_MOCK_SECONDS` makes each call take that long. An HTTP answer's `data` has the fields that documents usually
+ask for (id, name, title, status, items, ...), and over them whatever the call itself sent in `params`, `json` or an
+object as `body`. An LLM's answer repeats the start of the prompt; with `response_schema` it is a small value that fits.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
 
 import msgspec
 
 from penstock.errors import Retryable, Terminal
 from penstock.worker.context import Context
 from penstock.worker.handlers import http, llm
-from penstock.worker.handlers.http_exchange import shown_url
+from penstock.worker.handlers.http_exchange import Request, Response, failure, shown_url
 from penstock.worker.handlers.samples import sample
 
 EXCERPT_CHARACTERS = 200
+NO_URL = "http://mock.invalid/"
+_FAILING = re.compile(r"[a-z]+://([^/?#@]*@)?fail([-.:/?#]|$)", re.IGNORECASE)
+
+Handler: TypeAlias = Callable[[dict[str, Any], Context], Awaitable[Any]]
+
+
+def slowed(handler: Handler, seconds: float) -> Handler:
+    """The same stand-in, taking as long as a real call would."""
+    if not seconds:
+        return handler
+
+    async def call(config: dict[str, Any], ctx: Context) -> Any:
+        await asyncio.sleep(seconds)
+        return await handler(config, ctx)
+
+    return call
 
 
 async def mock_http(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    if config.get("url") is None:
+        ctx.log.warning("the config has no url; a real call needs one")
+        config = {**config, "url": NO_URL}
     request = http.read_config(config, ctx)
+    status = min(request.expect, default=200)
+    if _FAILING.match(request.url):
+        status = 503
+    response = Response(status, {"content-type": "application/json"}, b"", shown_url(request.url), "", None, 0)
+    if not request.accepts(status):
+        raise failure(request, response, " (a stand-in: hosts named fail answer so)")
     return {
-        "status_code": min(request.expect, default=200),
-        "headers": {"content-type": "application/json"},
-        "data": _data(config, request.method),
-        "url": shown_url(request.url),
+        "status_code": status,
+        "headers": response.headers,
+        "data": _data(config, request),
+        "url": response.url,
         "elapsed_ms": 0,
         "mock": True,
     }
 
 
-def _data(config: Mapping[str, Any], method: str) -> dict[str, Any]:
+def _data(config: Mapping[str, Any], request: Request) -> dict[str, Any]:
     number = _number(config)
     item = {"id": number % 1000 + 1, "name": f"Mock {number % 1000 + 1}", "value": number % 100}
     data = {
@@ -46,10 +75,10 @@ def _data(config: Mapping[str, Any], method: str) -> dict[str, Any]:
         "success": True,
         "type": "mock",
         "email": f"mock{item['id']}@example.com",
-        "message": f"mock answer to {method}",
+        "message": f"mock answer to {request.method}",
         "text": "mock text",
         "content": "mock content",
-        "result": "mock result",
+        "result": f"Mock response from {shown_url(request.url)}",
         "count": 1,
         "total": 1,
         "created_at": "2024-01-01T00:00:00Z",
@@ -62,10 +91,13 @@ def _data(config: Mapping[str, Any], method: str) -> dict[str, Any]:
     return data
 
 
-async def mock_llm(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 -- as every handler
-    call = llm.read_config(config)
+async def mock_llm(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    if config.get("prompt") is None and config.get("messages") is None:
+        ctx.log.warning("the config has no prompt; a real call needs one")
+        config = {**config, "prompt": ""}
+    call = llm.read_config(config, ctx)
     prompt = str(call.messages[-1]["content"])
-    response, parsed = f"Mock answer to: {prompt[:EXCERPT_CHARACTERS]}", None
+    response, parsed = f"Mock LLM response to: {prompt[:EXCERPT_CHARACTERS]}", None
     if call.schema is not None:
         response, parsed = _fitting(call.schema)
     used = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(response.split())}

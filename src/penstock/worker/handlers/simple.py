@@ -11,15 +11,15 @@ from penstock.worker.handlers.http import bad_config, check_keys, is_number
 
 
 async def noop(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 -- as every handler
-    return {}
+    return {"status": "ok"}
 
 
 async def echo(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 -- as every handler
     return config
 
 
-async def sleep(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 -- as every handler
-    check_keys(config, ("seconds",))
+async def sleep(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    check_keys(config, ("seconds",), ctx)
     seconds = config.get("seconds", 0)
     if not is_number(seconds) or seconds < 0:
         raise bad_config(f"seconds is {seconds!r}; allowed: a number, 0 or more")
@@ -29,7 +29,7 @@ async def sleep(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa
 
 async def fail(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """Fails the first `times` attempts, or all of them."""
-    check_keys(config, ("message", "times"))
+    check_keys(config, ("message", "times"), ctx)
     times = config.get("times")
     if times is not None and (not is_number(times) or times < 0):
         raise bad_config(f"times is {times!r}; allowed: a number, 0 or more")

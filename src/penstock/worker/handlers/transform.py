@@ -1,5 +1,7 @@
 """`transform`: `value` as it is, or a CEL `expression` over the parents' outputs and `variables`.
 
+Also `input` with a `transform_type`; without a config, the result is the parents' outputs by id.
+
 An expression that is provably cheap on the values that it names is evaluated at once; any other in the sandbox, with
 limits on time and memory, because a short expression can compute for as long and take as much memory as it likes.
 """
@@ -38,11 +40,19 @@ class TransformHandler:
         self._sandbox = sandbox
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
-        check_keys(config, ("value", "expression", "variables"))
-        if ("value" in config) == ("expression" in config):
-            raise bad_config("give value or expression, one of them")
+        check_keys(config, ("value", "expression", "variables", "input", "transform_type"), ctx)
+        given = [name for name in ("value", "expression", "input") if name in config]
+        if len(given) > 1:
+            raise bad_config("give value, expression or input, one of them")
+        if "transform_type" in config and given != ["input"]:
+            raise bad_config("transform_type goes with input")
+        if not given:
+            parents = {name: msgspec.Raw(text) for name, text in ctx.raw_inputs.items()}
+            return msgspec.Raw(msgspec.json.encode({"result": parents}))
         if "value" in config:
             return {"result": config["value"]}
+        if "input" in config:
+            return {"result": _transformed(config["input"], config.get("transform_type"))}
         expression, variables = _read(config)
         named = _named(expression, ctx.raw_inputs)
         limit = inline_bytes(expression)
@@ -131,6 +141,27 @@ def _named(expression: str, inputs: Mapping[str, bytes]) -> dict[str, bytes]:
     if "inputs" in expression or "nodes" in expression:
         return dict(inputs)
     return {name: text for name, text in inputs.items() if name in expression}
+
+
+def _transformed(value: Any, kind: Any) -> Any:
+    """How documents of the public implementations write it."""
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    match kind:
+        case None | "none" | "identity":
+            return value
+        case "uppercase":
+            return text.upper()
+        case "lowercase":
+            return text.lower()
+        case "json_stringify":
+            return msgspec.json.encode(value).decode()
+        case "json_parse":
+            try:
+                return msgspec.json.decode(text)
+            except (msgspec.MsgspecError, RecursionError) as error:
+                raise _failed(f"the input isn't JSON: {error}") from None
+    allowed = "uppercase, lowercase, json_parse, json_stringify"
+    raise bad_config(f"transform_type is {str(kind)[:80]!r}; allowed: {allowed}")
 
 
 def _failed(message: str) -> Terminal:

@@ -1,0 +1,37 @@
+"""Entries in Redis that aren't ours to read: dropped, counted, and logged once in a while.
+
+Whoever can write to Redis can write a million of them; each must cost no more than a look, and not a line in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+log = logging.getLogger("penstock.stores")
+
+LINE_SECONDS = 60.0
+REASON_CHARACTERS = 200
+
+
+class DroppedEntries:
+    """One line for each kind of entry in a minute, with the number of those since the line before."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts: dict[str, int] = {}
+        self._next_line: dict[str, float] = {}
+
+    def add(self, what: str, error: Exception) -> None:
+        self._counts[what] = count = self._counts.get(what, 0) + 1
+        now = self._clock()
+        if now < self._next_line.get(what, now):
+            return
+        self._next_line[what] = now + LINE_SECONDS
+        self._counts[what] = 0
+        reason = str(error)[:REASON_CHARACTERS]
+        log.error("%s can't be read and is dropped (%d since the last such line): %s", what, count, reason)
+
+
+dropped = DroppedEntries()

@@ -1,0 +1,160 @@
+"""`aggregate`, `compute` and `validate`: small work on data, as documents of the public implementations ask for it.
+
+They run as `penstock.aggregate` and so on, unless a worker has a handler of its own under the short name. Nothing in a
+config is ever run as code: an operation is one of a list, an `expression` is CEL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from penstock.definition.schema import schema_errors
+from penstock.errors import Terminal
+from penstock.worker.context import Context
+from penstock.worker.handlers.http import bad_config, check_keys, is_number
+from penstock.worker.handlers.transform import TransformHandler
+
+INPUTS = ("inputs", "input", "values", "data")
+"""Where the values may stand in a config; without any of them they are the parents' outputs."""
+INPUT_BYTES_MAX = 4 * 1024 * 1024
+NUMBER_CHARACTERS_MAX = 40
+"""A number of JSON has no more characters than this; a text of many digits would take long to read."""
+
+AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
+    "list": list,
+    "count": len,
+    "sum": lambda values: sum(map(_number, _present(values))),
+    "average": lambda values: _divide(sum(map(_number, _present(values))), len(_present(values))),
+    "min": lambda values: min(map(_number, _present(values)), default=None),
+    "max": lambda values: max(map(_number, _present(values)), default=None),
+    "concat": lambda values: "".join(map(_text, _present(values))),
+    "merge": lambda values: _merged(_present(values)),
+}
+OPERATIONS: dict[str, Callable[[float, float], float]] = {
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a - b,
+    "multiply": lambda a, b: a * b,
+    "divide": lambda a, b: _divide(a, b),  # noqa: PLW0108 -- it stands further down
+    "min": min,
+    "max": max,
+}
+
+
+async def aggregate(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    check_keys(config, (*INPUTS, "aggregate_type", "operation"), ctx)
+    given = _given(config)
+    values = list(_inputs(ctx).values()) if given is None else given
+    if isinstance(values, Mapping):
+        values = list(values.values())
+    if not isinstance(values, list):
+        raise bad_config("inputs must be a list or an object; without it the dependencies' outputs are taken")
+    name = config.get("aggregate_type") or config.get("operation") or "list"
+    result = _choose(AGGREGATES, name, "aggregate_type")(values)
+    return {"result": _finite(result), "count": len(values)}
+
+
+class ComputeHandler:
+    """`a` and `b` with an `operation`, or a CEL `expression`, which `transform` evaluates within its limits."""
+
+    def __init__(self, transform: TransformHandler) -> None:
+        self._transform = transform
+
+    async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
+        check_keys(config, ("operation", "a", "b", "expression"), ctx)
+        if "expression" in config:
+            return await self._transform({"expression": config["expression"]}, ctx)
+        missing = [name for name in ("operation", "a", "b") if config.get(name) is None]
+        if missing:
+            raise bad_config(f"give operation, a and b, or a CEL expression (missing: {', '.join(missing)})")
+        operation = _choose(OPERATIONS, config["operation"], "operation")
+        return {"result": _finite(operation(_number(config["a"]), _number(config["b"])))}
+
+
+async def validate(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    """Says whether the data fits; a condition on `valid` decides what follows from that."""
+    check_keys(config, (*INPUTS, "schema", "required"), ctx)
+    given = _given(config)
+    value = _inputs(ctx) if given is None else given
+    errors: list[str] = []
+    if config.get("schema") is not None:
+        try:
+            errors += schema_errors(config["schema"], value)
+        except ValueError as error:
+            raise bad_config(f"schema: {error}") from None
+    required = config.get("required") or []
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise bad_config("required must be a list of names")
+    fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    errors += [f"{name[:80]!r} is missing" for name in required if fields.get(name) is None]
+    return {"valid": not errors, "errors": errors, "result": value}
+
+
+def _inputs(ctx: Context) -> dict[str, Any]:
+    """The parents' outputs. Reading large ones would hold up everything else on this worker."""
+    size = sum(map(len, ctx.raw_inputs.values()))
+    if size > INPUT_BYTES_MAX:
+        message = f"the dependencies' outputs have {size:,} bytes; at most {INPUT_BYTES_MAX:,} can be worked on here"
+        raise Terminal(message, category="too_large")
+    return dict(ctx.inputs)
+
+
+def _given(config: Mapping[str, Any]) -> Any:
+    return next((config[name] for name in INPUTS if config.get(name) is not None), None)
+
+
+def _choose(table: Mapping[str, Any], name: Any, key: str) -> Any:
+    found = table.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise bad_config(f"{key} is {str(name)[:80]!r}; allowed: {', '.join(table)}")
+    return found
+
+
+def _present(values: list[Any]) -> list[Any]:
+    return [value for value in values if value is not None]
+
+
+def _number(value: Any) -> float:
+    """Also a number in a text, which is what a reference inside a text becomes."""
+    if is_number(value):
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, str) and len(value) <= NUMBER_CHARACTERS_MAX:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number):
+            return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    raise _failed(f"{_text(value)[:80]!r} is no number")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _divide(a: float, b: float) -> float:
+    if b == 0:
+        raise _failed("division by zero")
+    return a / b
+
+
+def _merged(values: list[Any]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for value in values:
+        if not isinstance(value, Mapping):
+            raise _failed("merge takes objects only")
+        merged.update(value)
+    return merged
+
+
+def _finite(result: Any) -> Any:
+    if isinstance(result, float) and not math.isfinite(result):
+        raise _failed(f"the result is {result}, which JSON can't hold")
+    return result
+
+
+def _failed(message: str) -> Terminal:
+    return Terminal(message, category="compute")
