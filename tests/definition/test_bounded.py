@@ -85,7 +85,8 @@ class TestWhatIsCheap:
     @pytest.mark.parametrize(
         "program",
         ["input.a.matches('x')", "matches(input.a, 'x')", "input.a . matches ( 'x' )",
-         "input.l.map(x, [" + "x," * 40 + "x])[0]", "input.l.exists(x, input.l.exists(y, x == y))", "input.l.exists(x, x + 'a' == '')",
+         "input.l.map(x, [" + "x," * 40 + "x])[0]", "input.l.exists(x, input.l.exists(y, x == y))",
+         "input.l.exists(x, x + 'a' == '')",
          "bytes(input.a) == b''",
          "+".join(["input.a"] * 6) + " == ''", "&&".join(["input.a.contains(input.b)"] * 17), "!" * 250 + "true",
          "input.a./* */matches('x')", "input.l.//\nmap(x, x.map(y, y)) == []", "unknown(input.a)"],

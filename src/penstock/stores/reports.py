@@ -47,9 +47,9 @@ def report_of(commands: Commands) -> bytes:
     record, runs = commands.record, commands.final_runs
     if record is None or runs is None:
         return b""
-    listed = runs.values()
+    listed = list(runs.values())
     if len(runs) > NODES_MAX:
-        listed = [run for run in runs.values() if run.state is NodeState.FAILED]
+        listed = [run for run in listed if run.state is NodeState.FAILED]
     report = Report(
         input=msgspec.Raw(record.input) if len(record.input) <= INPUT_BYTES_MAX else None,
         nodes={run.address: _node(run) for run in listed},
