@@ -6,6 +6,8 @@ const REASONS: Record<string, string> = {
   execution_failed: 'The execution failed before it could start',
   execution_timeout: 'The execution ran out of time',
   cancelled: 'Cancelled',
+  no_worker: 'No live worker serves its queue',
+  no_handler: 'No live worker of its queue has its handler',
   internal_error: 'Penstock itself failed',
 };
 
@@ -19,6 +21,7 @@ const HINTS: Record<string, string> = {
   lost: "The worker's process ended while it ran: look for a crash, or for too little memory.",
   llm: "Check the provider's settings (PENSTOCK_LLM_…).",
   unknown_handler: 'Start a worker that has the handler: penstock worker --handlers MODULE.',
+  no_handler: 'Start a worker that has the handler: penstock worker --handlers MODULE.',
   not_json: 'Return dicts, lists, text, numbers, true, false or None from the handler.',
   too_large: 'Write large results to a file or a bucket, and return the place.',
   dependency: 'Mend the node that it depends on first.',

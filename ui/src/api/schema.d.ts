@@ -834,7 +834,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How each part is */
+        /**
+         * How each part is
+         * @description `degraded`: it answers and accepts, but something waits that nobody will run as things are.
+         */
         get: operations["health"];
         put?: never;
         post?: never;
@@ -1466,8 +1469,16 @@ export interface components {
             /** Output */
             output?: unknown;
             error?: components["schemas"]["Error"] | null;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue) or `no_handler` (none of those that do has its handler).
+             */
             reason?: string | null;
+            /**
+             * Reason Text
+             * @description The same in words, where it says what to do.
+             */
+            reason_text?: string | null;
             /** Worker Id */
             worker_id?: string | null;
             /** Queued At */
@@ -1507,8 +1518,16 @@ export interface components {
             /** Output */
             output?: unknown;
             error?: components["schemas"]["Error"] | null;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue) or `no_handler` (none of those that do has its handler).
+             */
             reason?: string | null;
+            /**
+             * Reason Text
+             * @description The same in words, where it says what to do.
+             */
+            reason_text?: string | null;
             /** Worker Id */
             worker_id?: string | null;
             /** Queued At */
@@ -1658,6 +1677,21 @@ export interface components {
             waiting: number;
             /** Running */
             running: number;
+            /**
+             * Workers
+             * @description Live workers that serve it.
+             */
+            workers: number;
+            /**
+             * Reason
+             * @description Why something in it isn't taken: `no_worker`, or `no_handler` if no worker of the queue has the handler of some task.
+             */
+            reason: string | null;
+            /**
+             * Reason Text
+             * @description The same in words.
+             */
+            reason_text: string | null;
         };
         /** QueuePage */
         QueuePage: {
@@ -1959,6 +1993,11 @@ export interface components {
             worker_id: string;
             /** Queues */
             queues: string[];
+            /**
+             * Handlers
+             * @description Null for a worker of an older version, which doesn't say.
+             */
+            handlers: string[] | null;
             /** Running */
             running: number;
             /** Heartbeats */

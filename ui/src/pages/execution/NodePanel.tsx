@@ -71,7 +71,7 @@ export function NodePanel({ run, id, onClose }: { run: Run; id: string; onClose:
 }
 
 function Summary({ detail }: { detail: NodeDetail }) {
-  const reason = reasonText(detail.reason);
+  const reason = detail.reason_text ?? reasonText(detail.reason);
   return (
     <div className="node-parts">
       {detail.error && <ErrorDetail error={detail.error} />}

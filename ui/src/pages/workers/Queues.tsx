@@ -52,9 +52,13 @@ function Row({ row }: { row: QueueRow }) {
           <td colSpan={4}>
             <p>
               <TriangleAlert size={14} aria-hidden="true" />
-              <span>
-                No worker serves {row.queue}. Start one: <code>penstock worker --queues {row.queue}</code>
-              </span>
+              {row.served > 0 && row.reason_text ? (
+                <span>{row.reason_text}</span>
+              ) : (
+                <span>
+                  No worker serves {row.queue}. Start one: <code>penstock worker --queues {row.queue}</code>
+                </span>
+              )}
             </p>
           </td>
         </tr>

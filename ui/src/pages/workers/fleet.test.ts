@@ -1,24 +1,29 @@
 import { describe, expect, it } from 'vitest';
-import type { Worker } from '../../api/calls';
+import type { Queue, Worker } from '../../api/calls';
 import { partitionsOwned, queueRows, rangesText, secondsNow } from './fleet';
 
 const worker = (...queues: string[]): Worker => ({
   worker_id: 'w',
   queues,
+  handlers: [],
   running: 0,
   heartbeats: 1,
   started_at: null,
   tasks: [],
 });
 
+const queue = (name: string, waiting: number, running: number, reason: string | null = null): Queue => ({
+  queue: name,
+  waiting,
+  running,
+  workers: 0,
+  reason,
+  reason_text: reason,
+});
+
 describe('queueRows', () => {
   it('tells who serves a queue, and which one nobody does', () => {
-    const queues = [
-      { queue: 'b', waiting: 0, running: 2 },
-      { queue: 'a', waiting: 0, running: 0 },
-      { queue: 'gpu', waiting: 1, running: 0 },
-      { queue: 'c', waiting: 9, running: 0 },
-    ];
+    const queues = [queue('b', 0, 2), queue('a', 0, 0), queue('gpu', 1, 0), queue('c', 9, 0)];
     const rows = queueRows(queues, [worker('a', 'b', 'c'), worker('b')]);
     expect(rows.map((each) => each.queue)).toEqual(['gpu', 'c', 'b', 'a']);
     expect(rows.map((each) => each.served)).toEqual([0, 1, 2, 1]);
@@ -26,7 +31,11 @@ describe('queueRows', () => {
   });
 
   it('is at ease with a queue that nobody serves and nothing waits in', () => {
-    expect(queueRows([{ queue: 'a', waiting: 0, running: 0 }], [])[0]?.isStuck).toBe(false);
+    expect(queueRows([queue('a', 0, 0)], [])[0]?.isStuck).toBe(false);
+  });
+
+  it('says which queue has tasks that none of its workers can run', () => {
+    expect(queueRows([queue('a', 1, 0, 'no_handler')], [worker('a')])[0]?.isStuck).toBe(true);
   });
 });
 

@@ -4,7 +4,7 @@ import type { Orchestrator, Queue, Worker } from '../../api/calls';
 export type QueueRow = Queue & {
   /** How many workers take tasks from it. */
   served: number;
-  /** Tasks wait, and nobody will ever take them. */
+  /** Tasks wait, and nobody will take them as things are. */
   isStuck: boolean;
 };
 
@@ -14,7 +14,7 @@ export function queueRows(queues: Queue[], workers: Worker[]): QueueRow[] {
   for (const worker of workers) for (const name of worker.queues) served.set(name, (served.get(name) ?? 0) + 1);
   const rows = queues.map((each) => {
     const count = served.get(each.queue) ?? 0;
-    return { ...each, served: count, isStuck: each.waiting > 0 && count === 0 };
+    return { ...each, served: count, isStuck: each.waiting > 0 && (count === 0 || each.reason !== null) };
   });
   return rows.sort(
     (a, b) =>
