@@ -18,7 +18,7 @@ from penstock.api.http_protocol import HttpLimits, connections_of, limited_proto
 from tests.api.caller import Caller
 from tests.api_server import running_service
 from tests.faults.table import Fault
-from tests.waiting import until
+from tests.waiting import until, until_now
 
 KIB = 1024
 START = b"GET / HTTP/1.1\r\nHost: here\r\n"
@@ -351,3 +351,18 @@ def test_health_checks_are_answered_beside_half_sent_requests(tmp_path: Path, fa
             endless.sendall(b"a" * (64 * KIB * KIB))
         assert api.send("GET", "/health/live").status == 200
     fault.shows(half_sent=many)
+
+
+def test_a_client_that_goes_before_its_body_is_complete_is_no_mistake_of_the_service(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING), running_service(tmp_path) as service:
+        host, _, port = service.address.removeprefix("http://").rpartition(":")
+        for path in (b"/api/v1/executions", b"/api/v1/workflows", b"/workflow", b"/api/v1/executions/batch"):
+            with socket.create_connection((host, int(port))) as connection:
+                head = b"POST " + path + b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                connection.sendall(head + b"Content-Length: 1000\r\n\r\n{")
+        api = Caller(service.address)
+        lines = until_now(lambda: [line["status"] for line in api.items("/audit")] == [400] * 4, "four lines")
+        assert lines
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []

@@ -140,3 +140,9 @@ def test_a_page_is_full_even_if_many_do_not_fit_the_filter(api: Caller) -> None:
     assert page["next_cursor"] is not None
     assert len(ids(api, workflow="sparse", label="rare:yes", limit=3)) == 4
     assert len(ids(api, workflow="sparse", limit=500)) == 120
+
+
+def test_a_search_for_more_labels_than_an_execution_has_is_refused(api: Caller) -> None:
+    many = [f"a{n}:b" for n in range(1000)]
+    assert ids(api, label=many[:64]) == []
+    assert_problem(api.get("/executions", label=many), 422, "invalid_request")

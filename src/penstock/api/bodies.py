@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from penstock.api.problems import Refused
@@ -55,11 +55,14 @@ class Bodies:
             self._too_large()
         parts: list[bytes] = []
         size = 0
-        async for part in request.stream():
-            size += len(part)
-            if size > self._most:
-                self._too_large()
-            parts.append(part)
+        try:
+            async for part in request.stream():
+                size += len(part)
+                if size > self._most:
+                    self._too_large()
+                parts.append(part)
+        except ClientDisconnect:  # nobody reads the answer, but it is counted and recorded as what it is
+            raise Refused(400, "incomplete_body", "the connection ended before the body was complete") from None
         return b"".join(parts)
 
     def _too_large(self) -> None:

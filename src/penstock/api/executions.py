@@ -25,7 +25,7 @@ from penstock.orchestrator.view import history_view, time_text
 from penstock.service import Service
 from penstock.service.executions import row_view
 from penstock.service.retries import RetryPlan
-from penstock.service.submissions import Accepted, Order
+from penstock.service.submissions import MOST_LABELS, Accepted, Order
 from penstock.stores.base import Wish
 from penstock.stores.records import Search
 from penstock.telemetry import traces
@@ -40,7 +40,9 @@ OnceKey = Annotated[
     ),
 ]
 States = Annotated[list[ExecutionState], Query(alias="state", description="One of these.")]
-Labels = Annotated[list[str], Query(alias="label", description="`key:value`; all of them must hold.")]
+Labels = Annotated[
+    list[str], Query(alias="label", max_length=MOST_LABELS, description="`key:value`; all of them must hold.")
+]
 Words = Annotated[str | None, Query(max_length=256, description="Part of the id or of the workflow's name.")]
 From = Annotated[
     str | None,
