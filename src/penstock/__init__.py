@@ -46,7 +46,8 @@ __all__ = [  # noqa: RUF022 -- grouped by use
     "Client", "Execution", "SyncClient", "SyncExecution",
     # what can go wrong
     "PenstockError", "InvalidWorkflow", "InvalidInput", "NotFound", "Conflict", "KeyReused", "SettingsError",
-    "StoreError", "StoreLocked", "NotOpen", "Unreachable", "Unauthorized", "RateLimited", "RequestFailed", "PartlyStarted",
+    "StoreError", "StoreLocked", "NotOpen", "Unreachable", "Unauthorized", "RateLimited", "RequestFailed",
+    "PartlyStarted",
 ]  # fmt: skip
 
 
