@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
@@ -13,6 +16,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.definition.plan import Plan
 from penstock.embedded.result import ExecutionHandle, Result
 from penstock.engine.commands import Commands
+from penstock.errors import NotOpen, PenstockError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.service import Orchestrator
@@ -28,6 +32,51 @@ from penstock.telemetry.metrics import Metrics
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
 from penstock.worker.runtime import Worker
+
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+Method = Callable[Concatenate["Engine", Arguments], Coroutine[Any, Any, Answer]]
+
+CALLS_SECONDS = 5.0
+"""How long closing waits for starts and the like that are under way."""
+NOT_YET = "the engine isn't open yet; open it with 'async with penstock.Engine(…) as engine:'"
+CLOSED = "the engine has been closed; open another one on the same store, which takes up what is unfinished"
+
+
+def _while_open(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
+    """Raises `NotOpen` at once where the engine isn't open, and for a call that its closing has cut off."""
+
+    @functools.wraps(method)
+    async def call(engine: Engine, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        engine.check_open()
+        try:
+            return await method(engine, *arguments, **named)
+        except PenstockError:
+            raise
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            is_cancelled = task is not None and task.cancelling() > 0
+            if engine.is_open or is_cancelled:
+                raise
+            raise NotOpen(CLOSED) from error
+
+    return call
+
+
+def _counted(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
+    """A call that changes something and doesn't take long: closing waits for it."""
+
+    @functools.wraps(method)
+    async def call(engine: Engine, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+        engine.calls += 1
+        try:
+            return await method(engine, *arguments, **named)
+        finally:
+            engine.calls -= 1
+            if not engine.calls:
+                engine.calls_ended.set()
+
+    return call
 
 
 class Engine:
@@ -49,9 +98,29 @@ class Engine:
         self.sandbox: Sandbox = sandbox or sandbox_of(self.settings)
         """Where conditions and expressions that may take long are evaluated."""
         self._background: set[asyncio.Task[None]] = set()
+        self.is_open = False
+        self._why_not_open = NOT_YET
+        self.calls = 0
+        """Starts and the like that are under way."""
+        self.calls_ended = asyncio.Event()
+
+    def check_open(self) -> None:
+        """Raises `NotOpen` before the engine is opened and from the moment on when it begins to close."""
+        if not self.is_open:
+            raise NotOpen(self._why_not_open)
 
     async def __aenter__(self) -> Self:
+        if self.is_open:
+            raise NotOpen("the engine is open already; it can be entered again when it has been closed")
         self.stores = open_stores(self._address, self.settings) if isinstance(self._address, str) else self._address
+        async with AsyncExitStack() as undo:
+            undo.push_async_callback(self.stores.close)
+            await self._start_parts()
+            self._closing = undo.pop_all()
+        self.is_open = True
+        return self
+
+    async def _start_parts(self) -> None:
         await self.stores.open()
         built_in = builtin(self.settings, self.sandbox) if self._built_in else {}
         self.registry = Registry([*(Handler(name, function) for name, function in built_in.items()), *self._registry])
@@ -81,27 +150,37 @@ class Engine:
             metrics=self.metrics,
             no_handler_seconds=self.settings.no_handler_seconds,
         )
-        try:
-            await tell_handlers(self.stores.cold, self._defaults())
-        except BaseException:
-            await self.stores.close()
-            raise
+        await tell_handlers(self.stores.cold, self._defaults())
         self.orchestrator.start()
         if isinstance(self._address, str):  # else the store is the caller's, and so may be the clock
             self.worker.guard_loop(self._address)
         self.worker.start()
-        return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.worker.stop()
-        await self.orchestrator.stop()
-        await self.sandbox.close()
-        self.service.close()
-        await self.stores.close()
+        """Whatever fails here, or is cancelled: the store is closed in the end."""
+        self.is_open, self._why_not_open = False, CLOSED
+        async with self._closing:
+            try:
+                await self._wait_for_calls()
+                await self.worker.stop()
+                await self.orchestrator.stop()
+            finally:
+                await self.sandbox.close()
+                self.service.close()
+
+    async def _wait_for_calls(self) -> None:
+        """What is answered for must be there when the orchestrator records what there is."""
+        self.calls_ended.clear()
+        if self.calls:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CALLS_SECONDS):
+                    await self.calls_ended.wait()
 
     def _defaults(self) -> Mapping[str, HandlerDefaults]:
         return self.registry.defaults()
 
+    @_while_open
+    @_counted
     async def start(
         self,
         workflow: Workflow | Mapping[str, Any] | str,
@@ -122,6 +201,8 @@ class Engine:
         accepted = await self.service.submissions.submit(order)
         return ExecutionHandle(self, accepted.execution_id)
 
+    @_while_open
+    @_counted
     async def start_many(
         self,
         workflow: Workflow | Mapping[str, Any] | str,
@@ -134,6 +215,7 @@ class Engine:
         ids = await self.service.submissions.submit_many(plan, inputs, labels or {})
         return [ExecutionHandle(self, execution_id) for execution_id in ids]
 
+    @_while_open
     async def plan_for(self, workflow: Workflow | Mapping[str, Any] | str) -> Plan:
         """Check, compile and store a workflow, unless it is known. Raises `InvalidWorkflow`, `NotFound`."""
         if isinstance(workflow, str):
@@ -143,13 +225,16 @@ class Engine:
 
     def execution(self, execution_id: str) -> ExecutionHandle:
         """A handle for an execution that this store already has."""
+        self.check_open()
         return ExecutionHandle(self, execution_id)
 
+    @_while_open
     async def result(self, execution_id: str) -> Result:
         known = execution_id in self.service.submissions.unfinished
         ended = await self.service.executions.end(execution_id, known=known)
         return await self._result(ended or await self.service.executions.stored(execution_id))
 
+    @_while_open
     async def status(self, execution_id: str) -> Result:
         return await self._result(await self.service.executions.stored(execution_id))
 
@@ -159,22 +244,34 @@ class Engine:
         waits = await executions.waiting.of_nodes(found.record, found.runs, plan)
         return Result(found.record, found.runs, outputs, plan, waits)
 
-    async def events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
+    def events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
+        """Every change of state from the first on, live; ends with the execution, or with the engine."""
+        self.check_open()
+        return self._events(execution_id)
+
+    async def _events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
         async for lines in self.service.feed.execution(execution_id):
             for line in history_view(lines):
                 yield line
 
+    @_while_open
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]:
         """What the node's handler logged, by attempt; of one that runs, what there is so far."""
         return {each.attempt: each.text for each in await self.service.executions.logs(execution_id, node_id)}
 
+    @_while_open
+    @_counted
     async def cancel(self, execution_id: str) -> None:
         """Raises `Conflict` if it has ended, `NotFound` if there is none; so do `pause` and `resume`."""
         await self.service.executions.steer(execution_id, "cancel")
 
+    @_while_open
+    @_counted
     async def pause(self, execution_id: str) -> None:
         await self.service.executions.steer(execution_id, "pause")
 
+    @_while_open
+    @_counted
     async def resume(self, execution_id: str) -> None:
         await self.service.executions.steer(execution_id, "resume")
 

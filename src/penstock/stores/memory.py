@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.engine.events import AnyEvent
-from penstock.errors import Fenced
+from penstock.errors import Fenced, NotOpen
 from penstock.stores import codec
 from penstock.stores.base import BlobStore, Commit, Lease, Stored, partition_of
 from penstock.stores.blobs import MemoryBlobs
@@ -44,6 +44,7 @@ class MemoryHotStore:
         """Every change of every execution, in the order of commits."""
         self.fenced = 0
         self._attending: dict[str, float] = {}
+        self.is_open = True
         self.queue = _LeasedQueue(self)
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
@@ -133,7 +134,9 @@ class MemoryHotStore:
         return {name for name in execution_ids if name in self.changes}
 
     def check_open(self) -> None:
-        """It always is."""
+        """Until it is closed: nothing that comes afterwards would ever run."""
+        if not self.is_open:
+            raise NotOpen("the store in memory has been closed; nothing would run what it is given now")
 
     async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
         self._attending[name] = self.now() + seconds
@@ -181,7 +184,8 @@ class MemoryStores:
         self.blobs: BlobStore = blobs or MemoryBlobs()
 
     async def open(self) -> None:
-        """It is."""
+        """Also one that was closed: it still has everything."""
+        self.hot.is_open = True
 
     async def close(self) -> None:
-        """Nothing to close; the protocol asks."""
+        self.hot.is_open = False

@@ -1,0 +1,152 @@
+"""An engine that isn't open says so at once, whatever is asked of it; what is under way when it closes ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Engine, NotOpen, Registry
+from penstock.config import Settings
+from penstock.errors import PenstockError
+from penstock.worker.registry import Handler
+
+FLOW = {"name": "short", "nodes": [{"id": "a", "handler": "noop"}]}
+LONG = {"name": "long", "nodes": [{"id": "a", "handler": "wait"}]}
+STORES = ("sqlite", "memory")
+PATIENCE_SECONDS = 30
+
+
+async def wait_for_ever(_config: Any) -> None:
+    await asyncio.Event().wait()
+
+
+def engine_on(kind: str, folder: Path) -> Engine:
+    settings = Settings.load({"shutdown_grace_seconds": 0.05}, environ={}, directory=folder)
+    address = f"sqlite:///{folder / 'work.db'}" if kind == "sqlite" else "memory://"
+    return Engine(address, settings=settings, registry=Registry([Handler("wait", wait_for_ever)]))
+
+
+async def next_event(engine: Engine) -> Any:
+    return await anext(engine.events("e1"))
+
+
+async def handle(engine: Engine) -> Any:
+    return engine.execution("e1")
+
+
+CALLS: dict[str, Callable[[Engine], Awaitable[Any]]] = {
+    "start": lambda engine: engine.start(FLOW),
+    "start by name": lambda engine: engine.start("short"),
+    "start with a key": lambda engine: engine.start(FLOW, idempotency_key="k"),
+    "start_many": lambda engine: engine.start_many(FLOW, [None]),
+    "plan_for": lambda engine: engine.plan_for(FLOW),
+    "execution": handle,
+    "result": lambda engine: engine.result("e1"),
+    "status": lambda engine: engine.status("e1"),
+    "events": next_event,
+    "logs": lambda engine: engine.logs("e1", "a"),
+    "cancel": lambda engine: engine.cancel("e1"),
+    "pause": lambda engine: engine.pause("e1"),
+    "resume": lambda engine: engine.resume("e1"),
+}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_every_call_says_that_the_engine_is_not_open(kind: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        engine = engine_on(kind, tmp_path)
+        for call in CALLS.values():
+            with pytest.raises(NotOpen, match="isn't open yet; open it with"):
+                await call(engine)
+        async with engine:
+            execution = await engine.start(FLOW)
+            assert (await execution.result()).completed
+            with pytest.raises(NotOpen, match="is open already"):
+                await engine.__aenter__()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            for call in CALLS.values():
+                with pytest.raises(NotOpen, match="has been closed"):
+                    await call(engine)
+            for use in (execution.result, execution.status, execution.cancel, execution.pause, execution.resume):
+                with pytest.raises(NotOpen, match="has been closed"):
+                    await use()
+
+    asyncio.run(main())
+
+
+def test_every_call_of_an_engine_is_tried_when_it_is_not_open() -> None:
+    others = {"check_open"}
+    public = {name for name in vars(Engine) if not name.startswith("_") and callable(getattr(Engine, name))}
+    assert public - others <= {name.partition(" ")[0] for name in CALLS}
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_call_that_is_under_way_when_the_engine_closes_comes_to_an_end(kind: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        answered: list[str] = []
+        for round_number in range(6):
+            engine = engine_on(kind, tmp_path)
+            async with engine:
+                long = await engine.start(LONG)
+                waiter = asyncio.create_task(long.result())
+                starts = [asyncio.create_task(engine.start(FLOW)) for _ in range(40)]
+                for _ in range(round_number * 3):  # closed at another point each time
+                    await asyncio.sleep(0)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                found = await asyncio.gather(*starts, return_exceptions=True)
+                with pytest.raises(NotOpen):
+                    await waiter
+            for each in found:
+                assert not isinstance(each, BaseException) or isinstance(each, PenstockError), repr(each)
+            answered += [each.id for each in found if not isinstance(each, BaseException)]
+        assert answered
+        if kind == "sqlite":  # what was answered is there, and ends
+            async with engine_on(kind, tmp_path) as engine, asyncio.timeout(PATIENCE_SECONDS):
+                for execution_id in answered:
+                    assert (await engine.result(execution_id)).completed
+
+    asyncio.run(main())
+
+
+def test_a_caller_that_is_cancelled_is_cancelled_also_while_the_engine_closes(tmp_path: Path) -> None:
+    async def main() -> None:
+        engine = engine_on("memory", tmp_path)
+        async with engine:
+            waiter = asyncio.create_task((await engine.start(LONG)).result())
+            await asyncio.sleep(0)
+            waiter.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_an_engine_can_be_opened_again(kind: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        engine = engine_on(kind, tmp_path)
+        for _ in range(2):
+            async with engine:
+                assert (await (await engine.start(FLOW)).result()).completed
+
+    asyncio.run(main())
+
+
+def test_a_store_is_closed_also_when_closing_the_engine_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail() -> None:
+        raise RuntimeError("it can't stop")
+
+    async def main() -> None:
+        engine = engine_on("sqlite", tmp_path)
+        await engine.__aenter__()
+        monkeypatch.setattr(engine.worker, "stop", fail)
+        with pytest.raises(RuntimeError, match="can't stop"):
+            await engine.__aexit__()
+        async with engine_on("sqlite", tmp_path) as other:
+            assert (await (await other.start(FLOW)).result()).completed
+
+    asyncio.run(main())
