@@ -106,6 +106,16 @@ def test_the_same_key_starts_it_once(desk: Desk):
     desk.out("cancel", first)
 
 
+def test_errors_are_listed_and_counted(desk: Desk):
+    execution_id = desk.failed()
+    assert execution_id in [item["execution_id"] for item in desk.json("errors", "--workflow", "doomed")["items"]]
+    assert execution_id in desk.out("errors", "--node", "a/b", "--text", "luck")
+    (group,) = desk.json("errors", "--group", "--workflow", "doomed")["items"]
+    assert (group["node_id"], group["category"]) == ("a/b", "handler")
+    assert foreign_escapes(desk.out("errors", "--group")) == []
+    assert desk("errors", "--workflow", "nobody").stderr == "No errors.\n"
+
+
 def test_a_failed_execution_is_explained_and_retried(desk: Desk):
     execution_id = desk.failed()
     shown = desk("show", execution_id)

@@ -83,6 +83,7 @@ _API: list[tuple[str, str, Scope, str, str]] = [
     ("POST", "/executions/{}/retry", "operate", "retry_execution", "executions/{0}"),
     ("GET", "/events", "read", "follow_all", "executions"),
     ("GET", "/dead-letters", "read", "list_dead_letters", "dead-letters"),
+    ("GET", "/errors", "read", "list_errors", "errors"),
     ("POST", "/dead-letters/retry", "operate", "retry_dead_letters", "dead-letters"),
     ("POST", "/dead-letters/drop", "operate", "drop_dead_letters", "dead-letters"),
     ("GET", "/dead-letters/{}", "read", "get_dead_letter", "dead-letters/{0}"),

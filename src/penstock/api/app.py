@@ -15,6 +15,7 @@ from penstock.api import (
     docs_page,
     events,
     executions,
+    failures,
     gate,
     health,
     pages,
@@ -58,6 +59,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
         executions.routes(service, bodies),
         bulk.routes(service, bodies),
         dead_letters.routes(service, bodies),
+        failures.routes(service),
         system.routes(service, fleet),
         system.key_routes(service, bodies),
     ):

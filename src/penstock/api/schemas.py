@@ -233,6 +233,20 @@ class DeadLetter(BaseModel):
     retried_as: str | None
 
 
+class Failure(BaseModel):
+    dead_letter_id: int
+    execution_id: str
+    workflow: str
+    version: int
+    node_id: str
+    handler: str
+    at: str
+    category: str | None
+    message: str | None
+    attempts: int
+    retried_as: str | None
+
+
 class Me(BaseModel):
     open: bool
     key_id: str | None

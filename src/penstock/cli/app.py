@@ -35,6 +35,7 @@ COMMANDS = {
     "resume": "penstock.cli.steering:resume",
     "retry": "penstock.cli.steering:retry",
     "dlq": "penstock.cli.dlq:dlq",
+    "errors": "penstock.cli.failures:errors",
     "workers": "penstock.cli.definitions:workers",
     "put": "penstock.cli.definitions:put",
     "versions": "penstock.cli.definitions:versions",

@@ -214,6 +214,22 @@ class Client:
         query = [("workflow", workflow), ("handler", handler), ("category", category)]
         return self._pages("/dead-letters", [*query, ("execution_id", execution_id), ("closed", closed or None)], limit)
 
+    def errors(  # noqa: PLR0913 -- each is a filter
+        self,
+        *,
+        workflow: str | None = None,
+        node_id: str | None = None,
+        handler: str | None = None,
+        category: str | None = None,
+        text: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[Json, None]:
+        """Nodes that failed for good, and why, the newest first; also those that were retried since."""
+        query = [("workflow", workflow), ("node_id", node_id), ("handler", handler), ("category", category)]
+        return self._pages("/errors", [*query, ("text", text), ("since", since), ("until", until)], limit)
+
     async def dead_letter(self, letter_id: str | int) -> Json:
         return await self._json("GET", path_of("dead-letters", letter_id))
 

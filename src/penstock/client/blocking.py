@@ -186,6 +186,7 @@ class SyncClient(Blocking[Client]):
     versions = iterating(Client.versions)
     set_alias = blocking(Client.set_alias)
     remove_alias = blocking(Client.remove_alias)
+    errors = iterating(Client.errors)
     dead_letters = iterating(Client.dead_letters)
     dead_letter = blocking(Client.dead_letter)
     retry_dead_letter = blocking(Client.retry_dead_letter)

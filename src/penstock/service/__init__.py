@@ -3,6 +3,7 @@
 workflows    definitions, versions, aliases
 submissions  starting executions; `backlog` refuses more than a store should hold
 executions   looking at them, steering them, waiting for their end; `nodes`, at one node of them
+failures     which nodes failed, and why
 retries      running again what didn't complete; `letters`, the dead letters, use it too
 feed         live events
 statistics   how all of it does, for charts
@@ -22,6 +23,7 @@ from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.service.backlog import Backlog
 from penstock.service.executions import Executions
+from penstock.service.failures import Failures
 from penstock.service.feed import Feed
 from penstock.service.keys import Keys
 from penstock.service.letters import Letters
@@ -59,6 +61,7 @@ class Service:
         self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)
         self.letters = Letters(stores, self.retries)
+        self.failures = Failures(stores.cold)
         self.feed = Feed(stores.cold, listening=listening)
         self.statistics = Statistics(stores.cold, stores.hot.now, self.workflows, plans)
         self.keys = Keys(stores.cold)

@@ -1,0 +1,102 @@
+"""`penstock errors`: which nodes failed, and why."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from penstock.cli.remote import as_json, ask, gather, print_json, server_options, short_time
+
+if TYPE_CHECKING:
+    from penstock.client import Client
+
+FILTERS = ("workflow", "node_id", "handler", "category", "text", "since", "until")
+GROUPED_MAX = 10_000
+
+
+@click.command(
+    "errors",
+    epilog="""Examples:
+
+\b
+  penstock errors --since 2026-01-24T00:00:00Z
+  penstock errors --workflow report --node fetch --text "timed out"
+  penstock errors --group --since 2026-01-24T00:00:00Z""",
+)
+@click.option("--workflow", metavar="NAME")
+@click.option("--node", "node_id", metavar="ID")
+@click.option("--handler", metavar="NAME")
+@click.option("--category", metavar="NAME", help="Of the error: http, llm, handler, timeout, …")
+@click.option("--text", metavar="TEXT", help="A part of the error's message.")
+@click.option("--since", metavar="TIME", help="Failed then or later, e.g. 2026-01-31T12:00:00Z.")
+@click.option("--until", metavar="TIME", help="Failed before.")
+@click.option("--group", is_flag=True, help="Count them by workflow, node and category (the newest 10,000).")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@as_json
+@server_options
+def errors(**options: Any) -> None:
+    """List nodes that failed for good, and why, the newest first."""
+    filters = {name: options[name] for name in FILTERS}
+    limit = GROUPED_MAX if options["group"] else options["limit"]
+
+    async def listed(client: Client) -> tuple[list[dict[str, Any]], bool]:
+        return await gather(client.errors(**filters, limit=limit + 1), limit)
+
+    items, more = ask(options, listed)
+    if options["group"]:
+        items = _grouped(items)
+    if options["as_json"]:
+        print_json({"items": items})
+        return
+    if not items:
+        print("No errors.", file=sys.stderr)
+        return
+    from penstock.cli.tables import show_table
+
+    if options["group"]:
+        columns = ["count", "workflow", "node", "category", "newest", "message"]
+        show_table(columns, [_group_row(item) for item in items])
+    else:
+        columns = ["at", "execution", "workflow", "node", "tries", "error"]
+        show_table(columns, [_row(item) for item in items], whole=("execution",))
+    if more:
+        print("There are more; --limit shows them.", file=sys.stderr)
+
+
+def _row(item: Mapping[str, Any]) -> list[object]:
+    workflow = f"{item['workflow']}@{item['version']}"
+    error = f"{item['category']}: {item['message']}"
+    return [short_time(item["at"]), item["execution_id"], workflow, item["node_id"], item["attempts"], error]
+
+
+def _grouped(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The most frequent first; the newest of each group stands for it."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    newest: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for item in items:
+        group = (item["workflow"], item["node_id"], item["category"])
+        counts[group] += 1
+        newest.setdefault(group, item)
+    return [
+        {
+            "count": count,
+            "workflow": group[0],
+            "node_id": group[1],
+            "category": group[2],
+            "newest_at": newest[group]["at"],
+            "message": newest[group]["message"],
+            "execution_id": newest[group]["execution_id"],
+        }
+        for group, count in counts.most_common()
+    ]
+
+
+def _group_row(item: Mapping[str, Any]) -> list[object]:
+    return [
+        item["count"], item["workflow"], item["node_id"], item["category"], short_time(item["newest_at"]),
+        item["message"] or "",
+    ]  # fmt: skip
