@@ -13,7 +13,7 @@ import msgspec
 
 from penstock.definition.parse import check_values
 from penstock.definition.plan import Plan
-from penstock.definition.problems import Problem
+from penstock.definition.problems import Problem, quoted
 from penstock.definition.read import content_hash
 from penstock.definition.schema import schema_problems
 from penstock.engine.commands import ExecutionRecord
@@ -30,6 +30,10 @@ MOST_STARTS = 500
 MOST_TRANSACTIONS = 3
 """At once; what comes meanwhile goes together into the next."""
 MOST_LABELS = 64
+LABEL_NAME_MAX = 128
+LABEL_VALUE_MAX = 1024
+"""Characters; of a value that isn't text, of its JSON."""
+OVERRIDES_BYTES_MAX = 1024 * 1024
 
 
 def new_execution_id() -> str:
@@ -138,7 +142,11 @@ class Submissions:
         return record
 
     async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
-        """Start one that waits. Raises `NotFound`, `Conflict`."""
+        """Start one that waits. Raises `NotFound`, `Conflict`, `InvalidInput`."""
+        size = len(msgspec.json.encode(overrides))
+        if size > OVERRIDES_BYTES_MAX:
+            told = f"the configs by node have {size:,} bytes; the limit is {OVERRIDES_BYTES_MAX:,}"
+            raise InvalidInput(f"{told}; put large values into the input, and refer to them")
         self._stores.hot.check_open()
         await self._stores.cold.trigger(execution_id, given, overrides)
         await self._begin([execution_id])
@@ -241,3 +249,11 @@ def check_labels(labels: Mapping[str, Any]) -> None:
         check_values(dict(labels))
     except InvalidWorkflow as error:
         raise InvalidInput(f"labels: {error}") from None
+    for name, value in labels.items():
+        if len(name) > LABEL_NAME_MAX:
+            told = f"labels: the name {quoted(name)} has {len(name):,} characters"
+            raise InvalidInput(f"{told}; the limit is {LABEL_NAME_MAX}")
+        length = len(value) if isinstance(value, str) else len(msgspec.json.encode(value))
+        if length > LABEL_VALUE_MAX:
+            told = f"labels: the value of {quoted(name)} has {length:,} characters; the limit is {LABEL_VALUE_MAX:,}"
+            raise InvalidInput(f"{told}; put large values into the input")
