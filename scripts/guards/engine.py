@@ -37,7 +37,7 @@ GUARDS = [
     ),
     Guard(
         "no attempt after the last", "engine/execution.py",
-        "if not retryable or losses.attempts_used(run) >= retry.max_attempts:", "if not retryable:",
+        "not retryable or losses.attempts_used(run) >= self.node_of(run).retry.max_attempts", "not retryable",
         "tests/engine/test_retry.py tests/engine/test_against_model.py",
     ),
     Guard(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.definition import Problem, parse
 from penstock.definition.parse import Limits, check_values, form_of
 from penstock.errors import InvalidWorkflow
-from tests.definition.documents import assert_linear, problems_of
+from tests.definition.documents import assert_linear, problems_of, work
 
 SMALL = Limits(max_values=10_000)
 
@@ -227,6 +227,27 @@ def test_merges_of_merges_do_not_grow():
     text = "a0: &a0 {k: 1}\n"
     text += "".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}\n" for i in range(1, 60))
     assert parse(text, form="yaml")["a59"] == {"k": 1}
+
+
+BASE = "a: &a {" + ", ".join(f"k{i}: 1" for i in range(300)) + "}\n"
+MERGES = {
+    "in many mappings": BASE + "b:\n" + "  - {<<: *a}\n" * 40,
+    "in one list": BASE + f"b: {{<<: [{', '.join(['*a'] * 40)}]}}\n",
+    "again and again": BASE + "b:\n" + "  <<: *a\n" * 40,
+    "of merges": BASE + "b0: &b0 {<<: *a}\n" + "".join(f"b{i}: &b{i} {{<<: *b{i - 1}}}\n" for i in range(1, 40)),
+}
+
+
+@pytest.mark.parametrize("text", MERGES.values(), ids=MERGES)
+def test_merges_that_copy_too_much_are_refused_before_they_are_made(text: str):
+    code, _, message = refusal(text, "yaml", SMALL)
+    assert code == "too_large"
+    assert message.startswith("the document has too many values once every << is merged (line ")
+
+
+def test_keys_that_aliases_repeat_are_counted_before_they_are_looked_at():
+    text = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{<<: *a{i - 1}, y{i}: *a{i - 1}}}\n" for i in range(1, 120))
+    assert work(lambda: refusal(text, "yaml", SMALL)) < 600_000
 
 
 def test_yaml_makes_only_what_json_has():

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from penstock.definition.config import SecretText
+from penstock.engine import data
 from penstock.engine.events import Blob
 from tests.engine.trial import Trial, decision, node, once
 
@@ -23,6 +24,31 @@ def test_references_inside_text_go_in_as_text():
     trial = Trial(node("a"), node("b", "a", config={"x": "{{ a.n }} of {{a.items[0].id}}: {{ a.o }}"}))
     trial.succeed("a", {"n": 3, "items": [{"id": "first"}], "o": {"k": None}})
     assert trial.config("b") == {"x": '3 of first: {"k":null}'}
+
+
+MANY = " ".join(["{{ input.text }}"] * 200)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"x": MANY}, {f"x{i}": "{{ input.text }}" for i in range(200)}, {f"x{i}": "{{ input }}" for i in range(200)}],
+    ids=["in one text", "in many", "whole objects"],
+)
+def test_references_that_fill_in_too_much_fail_the_node(config):
+    trial = Trial(node("a", config=config, optional=True), node("b"), given={"text": "x" * 200_000})
+    assert trial.states == {"a": "FAILED", "b": "QUEUED"}
+    assert trial.run("a").reason == "config"
+    assert "has more than 16,777,216 bytes; refer to less" in trial.run("a").failures[0].error.message
+    assert trial.dispatches == [("b", 1)]
+
+
+def test_an_output_node_takes_only_so_much_from_its_parents(monkeypatch):
+    monkeypatch.setattr(data, "OUTPUT_BYTES_MAX", 1000)
+    trial = Trial(node("a"), node("b"), node("output", "a", "b", handler="output"))
+    trial.succeed("a", "x" * 600)
+    trial.succeed("b", "x" * 600)
+    assert trial.run("output").reason == "config"
+    assert "have 1,204 bytes together; the limit is 1,000" in trial.run("output").failures[0].error.message
 
 
 def test_input_and_execution_can_be_referred_to():

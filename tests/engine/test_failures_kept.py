@@ -21,7 +21,7 @@ LEASE = Lease(0, "owner", "token", 0, 0)
 class Told:
     """A trial whose commits are kept as a store keeps them."""
 
-    def __init__(self, retry: dict[str, object]) -> None:
+    def __init__(self, retry: dict[str, int]) -> None:
         self.trial = Trial(node("a", retry=retry), start=False)
         self.record = codec.decode_record(codec.encode(self.trial.execution.record))
         self.changes: list[bytes] = []

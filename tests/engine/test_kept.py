@@ -62,7 +62,7 @@ def test_thousands_of_kept_nodes_are_split_into_commits_and_survive_a_crash_betw
     size = 2_500
     trial = Trial(*[node(f"n{i}", *([f"n{i - 1}"] if i else [])) for i in range(size)], node("last", f"n{size - 1}"),
                   kept={f"n{i}": ONE for i in range(size)})  # fmt: skip
-    left = []
+    left: list[int] = []
     while trial.last.more:
         assert len(trial.last.history) == COMMIT_WEIGHT
         assert trial.wake_at == trial.now, "a crash here would leave it waiting for nothing"

@@ -10,10 +10,10 @@ import pytest
 
 from penstock.config import Settings
 from penstock.definition.model import HandlerDefaults
-from penstock.errors import InvalidWorkflow, KeyReused, NotFound, StoreUnavailable
+from penstock.errors import InvalidInput, InvalidWorkflow, KeyReused, NotFound, StoreUnavailable
 from penstock.orchestrator.plans import Plans
 from penstock.service import Service
-from penstock.service.submissions import MOST_STARTS, MOST_TRANSACTIONS, Order
+from penstock.service.submissions import MOST_STARTS, MOST_TRANSACTIONS, Order, check_labels
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import AuditSearch, Search
 from tests.waiting import let_others_run, until
@@ -221,3 +221,31 @@ def test_mistakes_are_told_as_before() -> None:
         assert await slow.stores.cold.audit(AuditSearch()) == []
 
     over_slow_stores(scenario)
+
+
+LABELS: dict[str, tuple[dict[str, Any], str]] = {
+    "a long name": ({"n" * 129: 1}, "has 129 characters; the limit is 128"),
+    "a long value": ({"team": "v" * 1025}, "the value of 'team' has 1,025 characters; the limit is 1,024"),
+    "a large object": ({"team": {"v": "v" * 2000}}, "the value of 'team' has 2,008 characters; the limit is 1,024"),
+}
+
+
+@pytest.mark.parametrize(("labels", "reason"), LABELS.values(), ids=LABELS)
+def test_labels_have_a_length(labels, reason):
+    with pytest.raises(InvalidInput, match=reason):
+        check_labels(labels)
+
+
+def test_labels_up_to_their_length_are_taken():
+    check_labels({"n" * 128: "v" * 1024, "a": [1, 2]})
+
+
+def test_configs_by_node_have_a_size():
+    async def story() -> None:
+        slow = Slow()
+        with pytest.raises(InvalidInput, match=r"the configs by node have .* bytes; the limit is 1,048,576"):
+            await slow.service.submissions.trigger("x", None, {"a": {"text": "x" * 1_100_000}})
+        with pytest.raises(NotFound):
+            await slow.service.submissions.trigger("x", None, {"a": {"text": "x" * 1_000_000}})
+
+    asyncio.run(story())

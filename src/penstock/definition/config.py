@@ -14,6 +14,7 @@ from penstock.definition.template import (
     IN_COMPUTED_NODE,
     IN_DATA_NODE,
     Reference,
+    Room,
     Scope,
     SecretRule,
     TemplateError,
@@ -24,6 +25,8 @@ from penstock.definition.template import (
 )
 
 Path = tuple[str | int, ...]
+CONFIG_BYTES_MAX = 16 * 1024 * 1024
+"""Of what references put into one config."""
 
 
 class SecretText(msgspec.Struct, frozen=True, array_like=True):
@@ -63,13 +66,14 @@ class Config(msgspec.Struct, frozen=True):
             return self.value, ()
         resolved: Any = msgspec.msgpack.decode(msgspec.msgpack.encode(self.value))
         secrets: list[SecretText] = []
+        room = Room(CONFIG_BYTES_MAX)
         for slot in self.slots:
             if _has_secret(slot.text):
-                secret = _secret_text(slot, scope)
+                secret = _secret_text(slot, scope, room)
                 secrets.append(secret)
                 _put(resolved, slot.path, visible(secret))
             else:
-                _put(resolved, slot.path, render(slot.text, scope))
+                _put(resolved, slot.path, render(slot.text, scope, room))
         return resolved, tuple(secrets)
 
 
@@ -86,13 +90,13 @@ def _has_secret(text: Text) -> bool:
     return any(isinstance(piece, Reference) and piece.kind == "secret" for piece in text)
 
 
-def _secret_text(slot: Slot, scope: Scope) -> SecretText:
+def _secret_text(slot: Slot, scope: Scope, room: Room) -> SecretText:
     pieces = [""]
     for piece in slot.text:
         if isinstance(piece, Reference) and piece.kind == "secret":
             pieces += [piece.name, ""]
         else:
-            pieces[-1] += piece if isinstance(piece, str) else str(render(["", piece], scope))
+            pieces[-1] += piece if isinstance(piece, str) else str(render(["", piece], scope, room))
     return SecretText(slot.path, tuple(pieces))
 
 

@@ -114,13 +114,13 @@ def check_values(value: Any, limits: Limits | None = None) -> None:
     problems: list[Problem] = []
     count = 1
     while levels[-1] and len(problems) < MOST_FAULTS:
-        faults = ((index, fault) for index, item in enumerate(levels[-1]) if (fault := _fault(item)))
-        problems += [_problem(levels, index, fault) for index, fault in islice(faults, MOST_FAULTS - len(problems))]
         parents = [(index, item) for index, item in enumerate(levels[-1]) if isinstance(item, (dict, list)) and item]
         count += sum(len(item) for _, item in parents)
-        if count > limits.max_values:
+        if count > limits.max_values:  # before the keys of all these are looked at
             problems.append(Problem("too_large", "", f"the document has more than {limits.max_values:,} values"))
             break
+        faults = ((index, fault) for index, item in enumerate(levels[-1]) if (fault := _fault(item)))
+        problems += [_problem(levels, index, fault) for index, fault in islice(faults, MOST_FAULTS - len(problems))]
         if parents and len(levels) > limits.max_depth:
             message = f"nested deeper than {limits.max_depth} levels"
             problems.append(Problem("too_deep", _path(levels, parents[0][0]), message))

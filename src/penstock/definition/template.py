@@ -274,11 +274,36 @@ def _what_is_there(reference: Reference, path: tuple[str, ...], key: str, value:
     return f"{place} is {json.dumps(value, ensure_ascii=False)[:60]}, so it has no {key!r}"
 
 
-def render(pieces: Text, scope: Scope) -> Any:
+class Room:
+    """How much may still be filled in: a text of 10 KB can refer a thousand times to a value of 10 MB."""
+
+    def __init__(self, size: int) -> None:
+        self._size = self._left = size
+
+    def take(self, value: Any) -> None:
+        """Raises `Missing` once it is used up."""
+        if isinstance(value, str):
+            self._left -= len(value)
+        elif isinstance(value, (dict, list)):
+            self._left -= len(msgspec.json.encode(value))
+        if self._left < 0:
+            raise Missing(f"with its references filled in, it has more than {self._size:,} bytes; refer to less")
+
+
+def render(pieces: Text, scope: Scope, room: Room | None = None) -> Any:
     """A single reference keeps its type; inside text, strings go in as they are and the rest as JSON."""
     if len(pieces) == 1 and isinstance(pieces[0], Reference):
-        return look_up(pieces[0], scope)
-    return "".join(piece if isinstance(piece, str) else _as_text(look_up(piece, scope)) for piece in pieces)
+        value = look_up(pieces[0], scope)
+        if room is not None:
+            room.take(value)
+        return value
+    texts: list[str] = []
+    for piece in pieces:
+        text = piece if isinstance(piece, str) else _as_text(look_up(piece, scope))
+        if room is not None:
+            room.take(text)
+        texts.append(text)
+    return "".join(texts)
 
 
 def _as_text(value: Any) -> str:

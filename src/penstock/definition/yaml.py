@@ -12,6 +12,7 @@ from penstock.definition.parse import Limits, refuse, unique_keys
 
 BaseLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 TAG = "tag:yaml.org,2002:"
+MERGES_MAX = 1_000_000
 ALLOWED_TAGS = {None, "!", f"{TAG}str", f"{TAG}map", f"{TAG}seq"}
 PLAIN_WORDS = {
     "bool": (r"(?:true|True|TRUE|false|False|FALSE)", "tTfF"),
@@ -26,6 +27,9 @@ PLAIN_WORDS = {
 
 class JsonLoader(BaseLoader):  # type: ignore[misc]  # the C loader where there is one
     """A safe loader that makes only what JSON has."""
+
+    merges_left = 0
+    """How many keys may still be copied for `<<`: a short text could copy the same ones a million times."""
 
 
 JsonLoader.yaml_implicit_resolvers = {
@@ -42,18 +46,21 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
     for key_node, value_node in node.value:
         value = loader.construct_object(value_node, deep=True)
         if key_node.tag == f"{TAG}merge":
-            merged = {**_merge(value, key_node), **merged}
+            merged = {**_merge(loader, value, key_node, len(merged)), **merged}
         else:
             pairs.append((_key(loader, key_node), value))
     own = unique_keys(pairs)
     return {**merged, **own} if merged and type(own) is dict else own
 
 
-def _merge(value: Any, key_node: yaml.Node) -> dict[str, Any]:
+def _merge(loader: Any, value: Any, key_node: yaml.Node, already: int) -> dict[str, Any]:
     """`<<: *base` or `<<: [*first, *second]`: an earlier one wins, and what the mapping says itself wins over all."""
     bases = value if isinstance(value, list) else [value]
     if not all(isinstance(base, dict) for base in bases):
         refuse("malformed_yaml", f"not YAML: << needs a mapping or a list of mappings (line {_line(key_node)})")
+    loader.merges_left -= already + sum(len(base) for base in bases)
+    if loader.merges_left < 0:
+        refuse("too_large", f"the document has too many values once every << is merged (line {_line(key_node)})")
     return {key: item for base in reversed(bases) for key, item in base.items()}
 
 
@@ -83,12 +90,21 @@ JsonLoader.add_constructor(f"{TAG}int", _integer)
 def parse_yaml(text: str, limits: Limits) -> Any:
     try:
         _check_events(text, limits)
-        return yaml.load(text, Loader=JsonLoader)  # noqa: S506 -- JsonLoader is a SafeLoader
+        return _load(text, limits)
     except yaml.YAMLError as error:
         refuse("malformed_yaml", f"not YAML: {_explain(error, text)}")
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         refuse("lone_surrogate", f"half of a surrogate pair isn't text; write the whole character (line {line})")
+
+
+def _load(text: str, limits: Limits) -> Any:
+    loader = JsonLoader(text)
+    loader.merges_left = min(MERGES_MAX, limits.max_values)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
 
 
 def _check_events(text: str, limits: Limits) -> None:

@@ -19,6 +19,9 @@ class Recorded(Protocol):
     def raw(self, node_id: str) -> bytes: ...
 
 
+OUTPUT_BYTES_MAX = 64 * 1024 * 1024
+
+
 def evaluate(handler: str, config: dict[str, Any], scope: Recorded, parents: list[str]) -> bytes:
     """The node's output as JSON. Raises `Missing` with a text for the user."""
     if handler == "input":
@@ -27,7 +30,12 @@ def evaluate(handler: str, config: dict[str, Any], scope: Recorded, parents: lis
     if handler == "output":
         if config:
             return msgspec.json.encode(config)
-        return msgspec.json.encode({name: msgspec.Raw(scope.raw(name)) for name in parents})
+        outputs = {name: scope.raw(name) for name in parents}
+        size = sum(map(len, outputs.values()))
+        if size > OUTPUT_BYTES_MAX:
+            told = f"the outputs of its parents have {size:,} bytes together; the limit is {OUTPUT_BYTES_MAX:,}"
+            raise Missing(f"{told}; name what is needed of them in its config")
+        return msgspec.json.encode({name: msgspec.Raw(output) for name, output in outputs.items()})
     return msgspec.json.encode({"result": decide(config)})
 
 

@@ -14,7 +14,7 @@ import msgspec
 from penstock.definition.condition import size_of
 from penstock.definition.parse import check_values
 from penstock.definition.plan import Plan
-from penstock.definition.problems import Problem
+from penstock.definition.problems import Problem, quoted
 from penstock.definition.read import content_hash
 from penstock.definition.schema import schema_problems
 from penstock.engine.commands import ExecutionRecord
@@ -33,6 +33,10 @@ MOST_TRANSACTIONS = 3
 """At once; what comes meanwhile goes together into the next."""
 MOST_LABELS = 64
 SMALL_INPUT_BYTES = 64 * 1024
+LABEL_NAME_MAX = 128
+LABEL_VALUE_MAX = 1024
+"""Characters; of a value that isn't text, of its JSON."""
+OVERRIDES_BYTES_MAX = 1024 * 1024
 
 
 def new_execution_id() -> str:
@@ -153,7 +157,11 @@ class Submissions:
     async def trigger(
         self, execution_id: str, workflow: str, given: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
-        """Start one that waits. Raises `NotFound`, `Conflict`, `Overloaded`."""
+        """Start one that waits. Raises `NotFound`, `Conflict`, `InvalidInput`, `Overloaded`."""
+        size = len(msgspec.json.encode(overrides))
+        if size > OVERRIDES_BYTES_MAX:
+            told = f"the configs by node have {size:,} bytes; the limit is {OVERRIDES_BYTES_MAX:,}"
+            raise InvalidInput(f"{told}; put large values into the input, and refer to them")
         self._stores.hot.check_open()
         await self.backlog.enter(workflow)
         await self._stores.cold.trigger(execution_id, given, overrides)
@@ -265,3 +273,11 @@ def check_labels(labels: Mapping[str, Any]) -> None:
         check_values(dict(labels))
     except InvalidWorkflow as error:
         raise InvalidInput(f"labels: {error}") from None
+    for name, value in labels.items():
+        if len(name) > LABEL_NAME_MAX:
+            told = f"labels: the name {quoted(name)} has {len(name):,} characters"
+            raise InvalidInput(f"{told}; the limit is {LABEL_NAME_MAX}")
+        length = len(value) if isinstance(value, str) else len(msgspec.json.encode(value))
+        if length > LABEL_VALUE_MAX:
+            told = f"labels: the value of {quoted(name)} has {length:,} characters; the limit is {LABEL_VALUE_MAX:,}"
+            raise InvalidInput(f"{told}; put large values into the input")

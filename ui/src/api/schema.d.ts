@@ -1116,8 +1116,17 @@ export interface components {
             /** Category */
             category: string | null;
             error: components["schemas"]["Error"] | null;
-            /** Attempts */
+            /**
+             * Attempts
+             * @description The first 5 and the last 15.
+             */
             attempts: components["schemas"]["Attempt"][];
+            /**
+             * Attempts Dropped
+             * @description How many there were between these.
+             * @default 0
+             */
+            attempts_dropped: number;
             /** Closed */
             closed: string | null;
             /** Closed At */
@@ -1581,6 +1590,12 @@ export interface components {
             unresolved: string | null;
             /** Attempts */
             attempts: components["schemas"]["NodeAttempt"][];
+            /**
+             * Errors Dropped
+             * @description How many failed attempts have no `error` any more: the first 5 and the last 15 keep it.
+             * @default 0
+             */
+            errors_dropped: number;
         };
         /** NodeStats */
         NodeStats: {

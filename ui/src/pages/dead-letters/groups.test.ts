@@ -17,6 +17,7 @@ function letter(message: string, more: Partial<DeadLetter> = {}): DeadLetter {
     category: 'error',
     error: { category: 'error', message },
     attempts: [],
+    attempts_dropped: 0,
     closed: null,
     closed_at: null,
     retried_as: null,
