@@ -32,7 +32,7 @@ def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_lett
         async with it.client() as client:
             (waiting,) = await client.submit(works.single("waiting", "work_note", queue="nobody"))
             unknown, unheard = works.single("unknown", "work_later"), works.single("unheard", "work_later")
-            unheard["nodes"][0]["queue"] = "work_note"  # a worker gets it that hasn't got the handler
+            unheard["nodes"][0]["queue"] = "work_note"  # whose worker hasn't got the handler
             for document in (unknown, unheard):
                 await client.service.workflows.put(document, allow_unknown_handlers=True)
             (later,) = await client.submit(unknown, name="unknown")
@@ -49,13 +49,15 @@ def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_lett
             return client.accepted, [never, mangled, newer]
 
     with plant() as it:
-        it.staff(orchestrators=1, workers=1)
+        it.start("orchestrator", NO_HANDLER_SECONDS="2")
+        it.start("worker")
         accepted, bad = asyncio.run(main(it))
         verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
         assert verdict.states() == {"COMPLETED": 12, "FAILED": 3}
         letters = {letter.execution_id: letter.attempts for letter in verdict.letters}
         assert letters.keys() == set(bad)
         never, mangled, newer = (letters[name] for name in bad)
+        assert (never[-1].error.category, len(never)) == ("no_handler", 1)
         assert "work_later" in never[-1].error.message
         assert {failure.error.category for failure in (*mangled, *newer)} == {"schema"}
         assert [failure.attempt for failure in newer] == [1, 2]

@@ -40,6 +40,11 @@ def queue(page: Page, name: str) -> Locator:
     return page.get_by_role("row", name=re.compile(rf"^{name} "))
 
 
+def counts(caller: Caller) -> dict[str, tuple[int, int]]:
+    """By queue: what waits and what runs."""
+    return {each["queue"]: (each["waiting"], each["running"]) for each in caller.items("/queues")}
+
+
 def test_a_worker_shows_what_it_runs_and_the_way_there(
     page: Page, caller: Caller, service: Running, shop: Shop
 ) -> None:
@@ -67,7 +72,7 @@ def test_a_worker_shows_what_it_runs_and_the_way_there(
 def test_what_waits_in_a_queue_is_counted(page: Page, caller: Caller, service: Running, shop: Shop) -> None:
     caller.store({"name": "one", "nodes": [node("only", config={"waits": True})]})
     names = [caller.start("one") for _ in range(3)]
-    until_now(lambda: caller.items("/queues") == [{"queue": "step", "waiting": 2, "running": 1}], "one runs, two wait")
+    until_now(lambda: counts(caller) == {"step": (2, 1)}, "one runs, two wait")
     open_workers(page, caller)
     expect(queue(page, "step").get_by_role("cell")).to_have_text(["step", "2", "1", "1"])
     service.call(shop.let("only"))
@@ -91,7 +96,17 @@ def test_a_queue_that_nobody_serves_says_what_to_start(
     assert service.engine is not None
     monkeypatch.setattr(service.engine.worker, "serve", lambda queues: None)  # else it takes every queue there is
     caller.start({"name": "gpu", "nodes": [node("a", "noop", queue="gpu")]})
-    until_now(lambda: {"queue": "gpu", "waiting": 1, "running": 0} in caller.items("/queues"))
+    until_now(lambda: counts(caller).get("gpu") == (1, 0))
     open_workers(page, caller)
     expect(queue(page, "gpu").get_by_role("cell")).to_have_text(["gpu", "1", "0", "0"])
     expect(page.get_by_text("No worker serves gpu. Start one: penstock worker --queues gpu")).to_be_visible()
+
+
+def test_a_handler_that_no_worker_of_the_queue_has_is_said_there_and_on_the_node(page: Page, caller: Caller) -> None:
+    caller.store({"name": "later", "nodes": [node("a", "painted_later", queue="shared")]}, allow_unknown_handlers=True)
+    name = caller.start("later")
+    text = "no live worker of the queue 'shared' has the handler 'painted_later'"
+    open_workers(page, caller)
+    expect(page.get_by_text(text)).to_be_visible()
+    page.goto(f"{caller.address}/ui/executions/{name}?node=a")
+    expect(page.get_by_role("complementary", name="Node a")).to_contain_text(text)
