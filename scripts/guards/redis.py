@@ -325,4 +325,10 @@ GUARDS = [
         "if stored is not None and stored.record.state in EXECUTION_ENDS:", "if stored is not None:",
         "tests/redis/test_scaled.py",
     ),
+    Guard(
+        "an end that Redis has isn't steered", "stores/scaled.py",
+        "        if newest is not None and newest.state in EXECUTION_ENDS:\n"
+        "            check_steerable(execution_id, newest.state, wish, waits=False)\n", "",
+        "tests/contract/test_cold.py",
+    ),
 ]  # fmt: skip

@@ -35,7 +35,10 @@ class Bodies:
 
     async def read(self, request: Request, schema: Mapping[str, Any] | None = None, *, empty: Any = None) -> Any:
         """The body as JSON; `empty` for no body at all, if that is given. Raises `Refused`."""
-        data = await self._bytes(request)
+        try:
+            data = await self._bytes(request)
+        except ClientDisconnect:  # nobody reads the answer, but it is counted and recorded as what it is
+            raise Refused(400, "incomplete_body", "the connection ended before the body was complete") from None
         if not data and empty is not None:
             return empty
         try:
@@ -55,14 +58,11 @@ class Bodies:
             self._too_large()
         parts: list[bytes] = []
         size = 0
-        try:
-            async for part in request.stream():
-                size += len(part)
-                if size > self._most:
-                    self._too_large()
-                parts.append(part)
-        except ClientDisconnect:  # nobody reads the answer, but it is counted and recorded as what it is
-            raise Refused(400, "incomplete_body", "the connection ended before the body was complete") from None
+        async for part in request.stream():
+            size += len(part)
+            if size > self._most:
+                self._too_large()
+            parts.append(part)
         return b"".join(parts)
 
     def _too_large(self) -> None:

@@ -102,6 +102,7 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
 ) -> AsyncIterator[Server]:
     """As `serving`, whoever does the work. `windows` are those of the rate limit, if other processes share them."""
     await require_keys(settings, service.keys)
+    await service.keys.exist()  # so that it is known whether there are any when the store goes away
     trail = Trail(service.stores.cold)
     metrics = Exposition(measured).render if measured else None
     app = create_app(

@@ -90,8 +90,7 @@ class Keys:
         return done
 
     async def any(self) -> bool:
-        await self._read()
-        return any(key.revoked_at is None for key in self._known.values())
+        return any(key.revoked_at is None for key in await self._store.keys())
 
     async def exist(self) -> bool:
         """Whether this store has had a key, also one that was revoked: a service that was closed doesn't open again.
