@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import time
 
 import psycopg
 import pytest
@@ -149,9 +150,9 @@ def test_the_command_can_say_what_would_go_without_a_loop() -> None:
         await store.put_copies(0, 1, [copy_of("old", COMPLETED, 3, finished_at=OLD)])
 
     asyncio.run(with_opened(url, fill))
-    assert purge_database(url, BEFORE, dry_run=True).executions == 1
-    assert purge_database(url, BEFORE)._asdict()["executions"] == 1
-    assert purge_database(url, BEFORE).executions == 0
+    assert purge_database(url, time.time() - BEFORE, dry_run=True).executions == 1
+    assert purge_database(url, time.time() - BEFORE)._asdict()["executions"] == 1
+    assert purge_database(url, time.time() - BEFORE).executions == 0
 
 
 @with_store

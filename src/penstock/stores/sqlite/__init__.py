@@ -61,6 +61,12 @@ class SqliteStores:
     async def open(self) -> None:
         """It is."""
 
+    async def forget(self, before: float) -> int:
+        """Also large values that nobody needs any more."""
+        forgotten = await self.cold.forget_executions(before)
+        await self.cold.forget_blobs(self.blobs, before)
+        return forgotten
+
     async def close(self) -> None:
         """Also a second time."""
         with self._closing:
