@@ -53,7 +53,7 @@ def test_an_engine_forgets_what_ended_long_ago_unless_told_not_to(
         make_old(tmp_path)
         (old_blob,) = blobs_in(tmp_path)
         async with Engine(address, settings=settings(tmp_path, retention_days=days)) as engine:
-            other = {**LARGE, "nodes": [{**LARGE["nodes"][0], "config": {"text": "y" * 2000}}]}  # type: ignore[index,dict-item]
+            other = {**LARGE, "nodes": [{**LARGE["nodes"][0], "config": {"text": "y" * 2000}}]}  # type: ignore[dict-item]
             young = (await (await engine.start(other)).result()).execution_id
             if days:
                 await until(lambda: not old_blob.exists())

@@ -101,13 +101,13 @@ class DirectoryBlobs:
         path = self._path(key)
         if not self._touch(path):
             if not self._is_made:  # once only: if it is gone, so are the values in it, and a new one would hide that
-                self._directory.mkdir(parents=True, exist_ok=True)
+                self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._is_made = True
                 if self._on_made is not None:
                     self._on_made()
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
             partial = path.with_suffix(f".{secrets.token_hex(4)}.part")
-            with partial.open("wb") as file:
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())  # a record that points here may be committed next

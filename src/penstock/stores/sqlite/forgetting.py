@@ -8,6 +8,7 @@ that may belong to several executions: it goes when it is old and nothing that i
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 import sqlite3
 from collections.abc import Sequence
@@ -56,7 +57,7 @@ class SqliteForgetting:
         await self._forget_changes()  # of those that the last process was about to forget
         while numbers := await self._old(before, after):
             after = numbers[-1]
-            forgotten += await self._writer.submit(lambda connection, some=numbers: forget(connection, before, some))
+            forgotten += await self._writer.submit(functools.partial(forget, before=before, numbers=numbers))
             await self._forget_changes()
         return forgotten
 
@@ -106,7 +107,7 @@ def forget(connection: sqlite3.Connection, before: float, numbers: Sequence[int]
     rows = connection.execute(f"{OLD} AND n IN ({marks})", {"before": before}).fetchall()
     for row in rows:
         delete_execution(connection, row)
-        connection.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (row[0],))
+        connection.execute("INSERT INTO forgotten VALUES (?)", (row[0],))
     return len(rows)
 
 
