@@ -238,6 +238,16 @@ GUARDS = [
         "tests/postgres/test_retention.py",
     ),
     Guard(
+        "only what waits for its trigger is purged by its age", "stores/postgres/retention.py",
+        "OR {{name}}.state = 'PENDING' AND", "OR {{name}}.ended_at IS NULL AND",
+        "tests/contract/test_forgetting.py -k redis",
+    ),
+    Guard(
+        "what is triggered while it is about to be purged stays", "stores/postgres/retention.py",
+        "AND {MAY_GO} FOR UPDATE OF old", "AND {MAY_GO}",
+        "tests/postgres/test_retention.py",
+    ),
+    Guard(
         "a blob that is used is not purged", "stores/postgres/retention.py",
         'UNUSED = "NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key)"', 'UNUSED = "true"',
         "tests/postgres/test_retention.py",

@@ -240,7 +240,17 @@ GUARDS = [
         "tests/contract/test_sqlite_purging.py",
     ),
     Guard(
-        "a purge leaves what a retry may need", "stores/sqlite/purging.py",
+        "only what waits for its trigger is forgotten by its age (SQLite)", "stores/sqlite/forgetting.py",
+        "OR {name}.state = 'PENDING' AND", "OR {name}.ended_at IS NULL AND",
+        "tests/contract/test_forgetting.py -k sqlite",
+    ),
+    Guard(
+        "only what has ended is forgotten by its end (memory)", "stores/memory_cold.py",
+        "        return record.state in EXECUTION_ENDS and (", "        return (",
+        "tests/contract/test_forgetting.py -k memory",
+    ),
+    Guard(
+        "a purge leaves what a retry may need", "stores/sqlite/forgetting.py",
         "NOT EXISTS (\n      SELECT 1 FROM executions AS retry WHERE retry.retry_of = old.id\n",
         "NOT EXISTS (\n      SELECT 1 FROM executions AS retry WHERE false AND retry.retry_of = old.id\n",
         "tests/contract/test_sqlite_purging.py",

@@ -68,6 +68,9 @@ HARMLESS: dict[tuple[str, str], str] = {
     ("stores/redis/fleet.py", "worker_id in counts"): "shows who lives; nothing is decided by it",
     ("stores/redis/queue.py", "held[0] != worker_id"): "frees memory; what isn't on its list, the script refuses",
     ("stores/redis/queue.py", "worker_id not in self._wakers"): "makes a waker once",
+    ("stores/sqlite/forgetting.py", "state IN ('RUNNING', 'PAUSED')"):
+        "looks for the oldest, and lets nothing in or out",
+    ("stores/sqlite/purging.py", "NOT EXISTS"): "makes a table that files of earlier versions don't have",
     ("stores/sqlite/hot.py", "stored.record.state not in EXECUTION_ENDS"): "what has ended needs no number in memory",
     ("stores/task_queue.py", "worker_id in self._offers"): "keeps since when a worker is there",
     ("stores/task_queue.py", "key in self._stopped"):

@@ -299,6 +299,21 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         SqliteStores(tmp_path / "store.db")
 
 
+def test_only_its_account_may_read_the_files_of_a_store(tmp_path: Path) -> None:
+    async def look(stores: SqliteStores) -> None:
+        await stores.cold.create([new("e1")])
+        await stores.blobs.put(b"x" * 1000)
+        files = await asyncio.to_thread(lambda: list(tmp_path.rglob("*")))
+        assert {each.name for each in files} >= {f"store.db{end}" for end in ("", "-wal", "-shm", ".lock", ".claims")}
+        assert {each.name: oct(each.stat().st_mode & 0o077) for each in files if each.stat().st_mode & 0o077} == {}
+
+    before = os.umask(0o022)
+    try:
+        _in_turn(tmp_path / "store.db", look)
+    finally:
+        os.umask(before)
+
+
 def test_a_blob_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record that points to it may be committed next, and must not survive a power cut alone."""
     steps: list[str] = []

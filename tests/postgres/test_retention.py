@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import time
 
 import psycopg
 import pytest
@@ -19,6 +20,7 @@ from penstock.stores.records import AuditLine, AuditSearch, LetterSearch, Search
 from tests.contract.facts import letter, submitted
 from tests.postgres.opened import copy_of, new, with_opened, with_store
 from tests.servers import database_url
+from tests.waiting import until
 
 COMPLETED, FAILED, RUNNING = ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.RUNNING
 DAY = 86400.0
@@ -149,9 +151,9 @@ def test_the_command_can_say_what_would_go_without_a_loop() -> None:
         await store.put_copies(0, 1, [copy_of("old", COMPLETED, 3, finished_at=OLD)])
 
     asyncio.run(with_opened(url, fill))
-    assert purge_database(url, BEFORE, dry_run=True).executions == 1
-    assert purge_database(url, BEFORE)._asdict()["executions"] == 1
-    assert purge_database(url, BEFORE).executions == 0
+    assert purge_database(url, time.time() - BEFORE, dry_run=True).executions == 1
+    assert purge_database(url, time.time() - BEFORE)._asdict()["executions"] == 1
+    assert purge_database(url, time.time() - BEFORE).executions == 0
 
 
 @with_store
@@ -174,3 +176,23 @@ async def test_a_blob_is_named_by_its_hash(store: PostgresColdStore) -> None:
 async def _age_blobs(store: PostgresColdStore, at: float) -> None:
     with psycopg.connect(store.database._conninfo) as connection:
         connection.execute("UPDATE blobs SET used_at = %s", (at,))
+
+
+WAITING_FOR_A_LOCK = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+)
+
+
+@with_store
+async def test_what_is_triggered_while_it_is_about_to_go_stays(store: PostgresColdStore) -> None:
+    await store.create([new("waits", created_at=OLD, waits=True)])
+    async with store.database.transaction() as connection:
+        await connection.execute("UPDATE executions SET state = 'RUNNING' WHERE id = 'waits'")
+        purging = asyncio.create_task(purge(store, BEFORE))
+
+        async def is_blocked() -> bool:
+            return bool((await store.database.rows(WAITING_FOR_A_LOCK))[0][0])
+
+        await until(is_blocked)
+    assert (await purging).executions == 0
+    assert await store.execution("waits") is not None

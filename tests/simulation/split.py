@@ -321,5 +321,9 @@ class SplitStores:
     async def open(self) -> None:
         """Nothing to open."""
 
+    async def forget(self, before: float) -> int:
+        """No retention here."""
+        return 0
+
     async def close(self) -> None:
         """Nothing to close; the protocol asks."""

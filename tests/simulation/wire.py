@@ -49,6 +49,10 @@ class Wire:
     async def open(self) -> None:
         """Nothing to open either."""
 
+    async def forget(self, before: float) -> int:
+        """No retention here."""
+        return 0
+
     async def close(self) -> None:
         """Nothing to close; the protocol asks."""
 

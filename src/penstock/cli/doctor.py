@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import platform
 import sqlite3
 from collections.abc import Mapping
@@ -41,7 +42,7 @@ def doctor(**options: Any) -> int:
 
     settings = Settings.load({"store": options["store"], "database": options["database"]})
     named = click.get_current_context().get_parameter_source("url") is not ParameterSource.DEFAULT
-    stores = check_servers(settings) if settings.store.startswith("redis") else [_store(settings)]
+    stores = check_servers(settings) if settings.store.startswith("redis") else [_store(settings), *_files(settings)]
     checks = [_versions(), *stores, *ask(options, lambda client: _server(client, named=named))]
     if options["as_json"]:
         shown = [{"check": it.name, "outcome": it.outcome, "text": it.text} for it in checks]
@@ -88,6 +89,19 @@ def _store(settings: Settings) -> Check:
     except PenstockError as error:
         return Check("store", "failed", str(error))
     return Check("store", "ok", f"{shown} can be opened; nobody else uses it")
+
+
+def _files(settings: Settings) -> list[Check]:
+    """Files of a store that other users of this machine may read: those of earlier versions were made so."""
+    path = Path(settings.store.removeprefix("sqlite:///"))
+    if not settings.store.startswith("sqlite:") or not path.exists():
+        return []
+    path = path.resolve()
+    files = [each for each in path.parent.glob(f"{glob.escape(path.name)}*") if each.stat().st_mode & 0o077]
+    if not files:
+        return [Check("files", "ok", "only this account may read the store's files")]
+    names = ", ".join(each.name for each in sorted(files))
+    return [Check("files", "note", f"others on this machine may read {names}; chmod go-rwx keeps them out")]
 
 
 async def _server(client: Client, *, named: bool) -> list[Check]:

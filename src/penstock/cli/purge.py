@@ -25,7 +25,12 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 @click.command(epilog=EPILOG)
-@click.option("--older-than", required=True, metavar="AGE", help="Since they ended: 45m, 12h, 30d, 8w.")
+@click.option(
+    "--older-than",
+    required=True,
+    metavar="AGE",
+    help="Since they ended, or were made and never triggered: 45m, 12h, 30d, 8w.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 @click.option("--store", metavar="URL", help="A SQLite file: sqlite:///FILE. Default: PENSTOCK_STORE.")
 @click.option("--database", metavar="URL", help="postgresql://…; default: PENSTOCK_DATABASE, or DATABASE_URL.")
@@ -34,15 +39,15 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 def purge(older_than: str, store: str | None, database: str | None, **options: Any) -> None:
     """Delete executions that ended long ago, with their history, outputs, dead letters and large values.
 
-    Nothing that is unfinished goes, nor what a younger retry has kept of an older execution. A SQLite file must not be
-    in use meanwhile; PostgreSQL may.
+    Those that wait for their trigger since then go, too. Nothing that runs goes, nor what a younger retry has kept of
+    an older execution. PostgreSQL's own clock counts, and it may be in use meanwhile; a SQLite file must not.
     """
     from penstock.config import Settings
 
-    before = time.time() - seconds_of(older_than)
+    seconds = seconds_of(older_than)
     settings = Settings.load({"store": store, "database": database}, application_urls=True)
     in_file = store is not None and store.startswith("sqlite:") and database is None
-    where, counts = _purge(settings, before, in_file=in_file, dry_run=options["dry_run"])
+    where, counts = _purge(settings, seconds, in_file=in_file, dry_run=options["dry_run"])
     if options["as_json"]:
         from penstock.cli.remote import print_json
 
@@ -58,24 +63,31 @@ def seconds_of(age: str) -> float:
     return float(given[1]) * SECONDS[given[2]]
 
 
-def _purge(settings: Settings, before: float, *, in_file: bool, dry_run: bool) -> tuple[str, dict[str, int]]:
+def _purge(settings: Settings, seconds: float, *, in_file: bool, dry_run: bool) -> tuple[str, dict[str, int]]:
     """Where, and how many of what."""
     from penstock.config import hide_password
 
     scheme, _, rest = settings.store.partition("://")
     if settings.database is not None and not in_file:
-        return hide_password(settings.database), _in_database(settings, before, dry_run=dry_run)
+        return hide_password(settings.database), _in_database(settings, seconds, dry_run=dry_run)
     from penstock.errors import SettingsError
 
     if scheme != "sqlite":
         raise SettingsError("what ended is in PostgreSQL; name it with --database, or PENSTOCK_DATABASE")
     from penstock.stores.sqlite.purging import purge as purge_file
 
+    before = time.time() - seconds  # the host's clock is the one that a file's times were written by
+    from penstock.stores.object_blobs import ObjectBlobs, is_object_store
+
+    file = Path(rest[1:])
+    if is_object_store(settings.blobs):
+        objects = ObjectBlobs(str(settings.blobs))
+        return settings.store, purge_file(file, before, objects=objects, dry_run=dry_run)._asdict()
     blobs = Path(settings.blobs) if settings.blobs else None
-    return settings.store, purge_file(Path(rest[1:]), before, blobs=blobs, dry_run=dry_run)._asdict()
+    return settings.store, purge_file(file, before, blobs=blobs, dry_run=dry_run)._asdict()
 
 
-def _in_database(settings: Settings, before: float, *, dry_run: bool) -> dict[str, int]:
+def _in_database(settings: Settings, seconds: float, *, dry_run: bool) -> dict[str, int]:
     from penstock.errors import SettingsError
     from penstock.stores.object_blobs import ObjectBlobs
 
@@ -85,7 +97,7 @@ def _in_database(settings: Settings, before: float, *, dry_run: bool) -> dict[st
         raise SettingsError(f"PostgreSQL needs {error.name}; pip install 'penstock[scale]' brings it") from None
 
     objects = ObjectBlobs(settings.blobs) if settings.blobs else None
-    gone = purge_database(str(settings.database), before, objects=objects, dry_run=dry_run)
+    gone = purge_database(str(settings.database), seconds, objects=objects, dry_run=dry_run)
     names = ("executions",) if dry_run else ("executions", "letters", "blobs")
     return {name: getattr(gone, name) for name in names}
 

@@ -68,7 +68,8 @@ def _own(folder: Path) -> Iterator[None]:
     from penstock.stores.sqlite.lock import LockFile
 
     try:
-        (folder / "logs").mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "logs").mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise PenstockError(
             f"the folder {folder} can't be made: {error.strerror}; name another with --folder"

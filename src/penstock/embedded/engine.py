@@ -23,6 +23,7 @@ from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.view import history_view
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
+from penstock.service.forgetting import keep_forgetting
 from penstock.service.submissions import Order
 from penstock.stores.base import Stores
 from penstock.stores.handlers import tell_handlers
@@ -155,6 +156,11 @@ class Engine:
         if isinstance(self._address, str):  # else the store is the caller's, and so may be the clock
             self.worker.guard_loop(self._address)
         self.worker.start()
+        if self.settings.retention_days:
+            forgetting = keep_forgetting(
+                self.stores, self.settings.retention_days, lambda: 0 in self.orchestrator.owned
+            )
+            self._in_background(forgetting)
 
     async def __aexit__(self, *_: object) -> None:
         """Whatever fails here, or is cancelled: the store is closed in the end."""
@@ -162,11 +168,18 @@ class Engine:
         async with self._closing:
             try:
                 await self._wait_for_calls()
+                await self._end_background()
                 await self.worker.stop()
                 await self.orchestrator.stop()
             finally:
                 await self.sandbox.close()
                 self.service.close()
+
+    async def _end_background(self) -> None:
+        tasks = list(self._background)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait_for_calls(self) -> None:
         """What is answered for must be there when the orchestrator records what there is."""
@@ -277,7 +290,10 @@ class Engine:
 
     def _look_again(self) -> None:
         """A new owner has begun."""
-        task = asyncio.get_running_loop().create_task(self.service.look_again())
+        self._in_background(self.service.look_again())
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 

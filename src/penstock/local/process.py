@@ -53,7 +53,7 @@ class Process:
             "signal": int(stop_signal),
             "seconds": stop_seconds,
         }
-        output = log.open("ab") if isinstance(log, Path) else log
+        output = _private_log(log) if isinstance(log, Path) else log
         try:
             self._leash = subprocess.Popen(  # noqa: S603 -- what it is for
                 [sys.executable, "-I", "-S", str(LEASH), json.dumps(order)],
@@ -113,3 +113,8 @@ class Process:
             return ""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
         return " | ".join(line.strip() for line in lines[-TAIL_LINES:])
+
+
+def _private_log(path: Path) -> IO[bytes]:
+    """What a process says may have data of workflows in it: for its account only."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")

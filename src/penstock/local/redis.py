@@ -40,7 +40,7 @@ class RedisServer(Server):
         return f"redis://:{self.password()}@{HOST}:{self.port}/0"
 
     def _prepare(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.installation = find_redis()
 
     def _launch(self) -> Process:

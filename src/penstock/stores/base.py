@@ -347,4 +347,10 @@ class Stores(Protocol):
     async def open(self) -> None:
         """Before anything else is asked of them."""
 
+    async def forget(self, before: float) -> int:
+        """Delete executions that ended, or were made and never triggered, before this time, with all that is theirs.
+
+        One stays as long as a retry of it does. In steps that hold nobody up. Answers how many are gone.
+        """
+
     async def close(self) -> None: ...

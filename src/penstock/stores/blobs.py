@@ -8,6 +8,7 @@ import hashlib
 import os
 import secrets
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,7 @@ class DirectoryBlobs:
         """`older`: where values may be, too; nothing new is put there. `on_made`: called when there is a folder."""
         self._directory, self._older, self._on_made = directory, older, on_made
         self._is_made = directory.is_dir()
+        self._turn = threading.Lock()
 
     async def put(self, data: bytes) -> Blob:
         try:
@@ -56,6 +58,35 @@ class DirectoryBlobs:
     async def delete(self, blob: Blob) -> None:
         await asyncio.to_thread(self._path(blob.key).unlink, missing_ok=True)
 
+    async def keys_before(self, before: float) -> set[str]:
+        """Of values that were put before this time, and not again since."""
+        return await asyncio.to_thread(self._keys_before, before)
+
+    async def delete_before(self, key: str, before: float) -> bool:
+        """Delete a value unless it has been put again since."""
+        return await asyncio.to_thread(self._delete_before, key, before)
+
+    def _keys_before(self, before: float) -> set[str]:
+        files = [path for path in self._directory.glob("*/*") if not path.suffix]
+        return {path.name for path in files if _put_at(path) < before}
+
+    def _delete_before(self, key: str, before: float) -> bool:
+        with self._turn:
+            path = self._path(key)
+            if not _put_at(path) < before:
+                return False
+            path.unlink(missing_ok=True)
+            return True
+
+    def _touch(self, path: Path) -> bool:
+        """True if the value is there: it counts as new from now on, so it isn't deleted as an old one."""
+        with self._turn:
+            try:
+                os.utime(path)
+            except FileNotFoundError:
+                return False
+            return True
+
     def _path(self, key: str) -> Path:
         return self._directory / key[:2] / key
 
@@ -68,21 +99,28 @@ class DirectoryBlobs:
     def _put(self, data: bytes) -> Blob:
         key = hashlib.sha256(data).hexdigest()
         path = self._path(key)
-        if not path.exists():
+        if not self._touch(path):
             if not self._is_made:  # once only: if it is gone, so are the values in it, and a new one would hide that
-                self._directory.mkdir(parents=True, exist_ok=True)
+                self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._is_made = True
                 if self._on_made is not None:
                     self._on_made()
-            path.parent.mkdir(exist_ok=True)
+            path.parent.mkdir(mode=0o700, exist_ok=True)
             partial = path.with_suffix(f".{secrets.token_hex(4)}.part")
-            with partial.open("wb") as file:
+            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())  # a record that points here may be committed next
             partial.rename(path)
             _sync_directory(path.parent)
         return Blob(key, len(data))
+
+
+def _put_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return float("inf")
 
 
 def _sync_directory(path: Path) -> None:

@@ -187,5 +187,8 @@ class MemoryStores:
         """Also one that was closed: it still has everything."""
         self.hot.is_open = True
 
+    async def forget(self, before: float) -> int:
+        return self.cold.forget(before)
+
     async def close(self) -> None:
         self.hot.is_open = False

@@ -45,6 +45,8 @@ class MemoryExecutions:
         self._keys: dict[idempotency.Key, idempotency.Made] = {}
         self._wishes: dict[str, Wish] = {}
         self._waiting: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        self._last_number = 0
 
     async def made_by(self, scope: str, key: str) -> idempotency.Made | None:
         return self._keys.get((scope, key))
@@ -60,6 +62,8 @@ class MemoryExecutions:
 
     def _write(self, new: NewExecution) -> None:
         name = new.record.execution_id
+        if name not in self._numbers:
+            self._numbers[name] = self._last_number = self._last_number + 1
         self._intents[name] = codec.encode(new)
         self._hot.records[name] = codec.encode(new.record)
         (self._waiting.add if new.waits else self._waiting.discard)(name)
@@ -109,8 +113,7 @@ class MemoryExecutions:
         return {name: intent for name, intent in found.items() if intent is not None}
 
     async def search(self, search: Search) -> list[ExecutionRow]:
-        names = list(enumerate(self._intents, start=1))
-        rows = (self._execution_row(n, name) for n, name in reversed(names))
+        rows = (self._execution_row(n, name) for name, n in reversed(self._numbers.items()))
         return list(islice((row for row in rows if finds(search, row)), search.limit))
 
     def _execution_row(self, n: int, name: str) -> ExecutionRow:
@@ -121,6 +124,30 @@ class MemoryExecutions:
             record.finished_at, record.labels, record.error, record.error_node, retry_of,
         )  # fmt: skip
 
+    def forget(self, before: float) -> int:
+        """The letters and the places in the feed stay, without content: their numbers go on."""
+        old = {name for name in self._intents if self._is_old(name, before)}
+        retries = {name: codec.decode_intent(data).retry_of for name, data in self._intents.items()}
+        old -= {origin for name, origin in retries.items() if origin is not None and name not in old}
+        for name in old:
+            del self._intents[name], self._numbers[name], self._hot.records[name]
+            self._hot.changes.pop(name, None)
+            self._wishes.pop(name, None)
+            self._waiting.discard(name)
+        self._keys = {key: made for key, made in self._keys.items() if made.execution_id not in old}
+        self._hot.feed[:] = [(name, b"" if name in old else change) for name, change in self._hot.feed]
+        self._hot.letters[:] = [data if self._has(data) else b"" for data in self._hot.letters]
+        return len(old)
+
+    def _has(self, letter: bytes) -> bool:
+        return bool(letter) and codec.decode_letter(letter).execution_id in self._intents
+
+    def _is_old(self, name: str, before: float) -> bool:
+        record = codec.decode_record(self._hot.records[name])
+        if name in self._waiting:
+            return record.created_at < before
+        return record.state in EXECUTION_ENDS and (record.finished_at or record.created_at) < before
+
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         if execution_id not in self._intents:
             return None
@@ -130,7 +157,11 @@ class MemoryExecutions:
     async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
         first = max(after[0], 0)
         changes = enumerate(self._hot.feed[first:], start=first + 1)
-        parts = (FeedPart(position, name, history_of(change)) for position, (name, change) in changes)
+        parts = (
+            FeedPart(position, name, history_of(change))
+            for position, (name, change) in changes
+            if name in self._intents
+        )
         return list(islice((part for part in parts if part.lines), limit))
 
     async def feed_end(self) -> Place:
@@ -143,11 +174,13 @@ class MemoryLetters:
         self._closed: dict[int, tuple[Closed, float, str | None]] = {}
 
     async def letters(self, search: LetterSearch) -> list[LetterRow]:
-        rows = (self._letter(number) for number in range(len(self._hot.letters), 0, -1))
+        numbers = range(len(self._hot.letters), 0, -1)
+        rows = (self._letter(number) for number in numbers if self._hot.letters[number - 1])
         return list(islice((row for row in rows if finds_letter(search, row)), search.limit))
 
     async def letter(self, letter_id: int) -> LetterRow | None:
-        return self._letter(letter_id) if 0 < letter_id <= len(self._hot.letters) else None
+        is_there = 0 < letter_id <= len(self._hot.letters) and self._hot.letters[letter_id - 1]
+        return self._letter(letter_id) if is_there else None
 
     def _letter(self, number: int) -> LetterRow:
         letter = codec.decode_letter(self._hot.letters[number - 1])

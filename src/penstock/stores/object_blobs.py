@@ -8,14 +8,16 @@ Who may use the bucket, and where it is, is read where every client of such a st
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 from penstock.engine.events import Blob
 from penstock.errors import SettingsError, StoreError, StoreUnavailable
-from penstock.stores.base import BlobStore
+from penstock.stores.blobs import DirectoryBlobs
 
 SCHEMES = ("s3", "gs", "az")
 CALL_SECONDS = 30
@@ -36,11 +38,16 @@ class ObjectBlobs:
         """Raises `SettingsError` for an address that can't be used. Nothing is asked of the store yet."""
         self.url = url
         self._obstore, self._store = _open(url)
+        self._put_at: dict[str, float] = {}
+        """By key, when this process has put it last: what was put again meanwhile isn't deleted as an old value."""
+        self._deleting = asyncio.Lock()
 
     async def put(self, data: bytes) -> Blob:
         key = hashlib.sha256(data).hexdigest()
-        with self._errors("written"):
-            await self._obstore.put_async(self._store, _path(key), data)
+        self._put_at[key] = time.time()
+        async with self._deleting if self._deleting.locked() else nullcontext():
+            with self._errors("written"):
+                await self._obstore.put_async(self._store, _path(key), data)
         return Blob(key, len(data))
 
     async def get(self, blob: Blob) -> bytes:
@@ -67,6 +74,19 @@ class ObjectBlobs:
             return
         with self._errors("deleted"):
             await self._obstore.delete_async(self._store, [_path(key) for key in keys])
+
+    async def keys_before(self, before: float) -> set[str]:
+        """Of values that were put before this time, and not again since."""
+        self._put_at = {key: at for key, at in self._put_at.items() if at >= before}
+        return {found.key async for found in self.objects() if found.modified_at < before}
+
+    async def delete_before(self, key: str, before: float) -> bool:
+        """Delete a value unless this process has put it again since."""
+        async with self._deleting:
+            if self._put_at.get(key, before - 1) >= before:
+                return False
+            await self.delete_many([key])
+            return True
 
     async def objects(self) -> AsyncIterator[StoredObject]:
         """Everything that is there, in no order."""
@@ -104,7 +124,7 @@ class ObjectBlobs:
 class BlobsMovedToObjects:
     """Large values are written to an object store; those from before PENSTOCK_BLOBS named it are where they were."""
 
-    def __init__(self, objects: ObjectBlobs, before: BlobStore) -> None:
+    def __init__(self, objects: ObjectBlobs, before: DirectoryBlobs) -> None:
         self.objects, self._before = objects, before
 
     async def put(self, data: bytes) -> Blob:
@@ -117,6 +137,13 @@ class BlobsMovedToObjects:
     async def delete(self, blob: Blob) -> None:
         await self.objects.delete(blob)
         await self._before.delete(blob)
+
+    async def keys_before(self, before: float) -> set[str]:
+        return await self.objects.keys_before(before) | await self._before.keys_before(before)
+
+    async def delete_before(self, key: str, before: float) -> bool:
+        deleted = await self.objects.delete_before(key, before)
+        return await self._before.delete_before(key, before) or deleted
 
 
 def is_object_store(blobs: str | None) -> bool:

@@ -17,6 +17,7 @@ from penstock.stores.partial import history_of, record_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.database import Row
+from penstock.stores.postgres.retention import purge
 from penstock.stores.records import CountRow, Counts, ExecutionRow, FeedPart, Place, Search, Window
 from penstock.stores.redis import keys
 from penstock.stores.redis.events import RedisEvents
@@ -205,6 +206,9 @@ class ScaledStores:
                 f"Redis at {self.server.endpoints} is laid out by another version of Penstock "
                 f"({layout or 'unknown'}; this one uses {keys.LAYOUT})"
             )
+
+    async def forget(self, before: float) -> int:
+        return (await purge(self.cold, before)).executions
 
     async def close(self) -> None:
         if hasattr(self, "queue"):

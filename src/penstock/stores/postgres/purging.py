@@ -9,15 +9,21 @@ from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.retention import Purged, would_go
 from penstock.stores.postgres.retention import purge as purge_store
 
-
-def purge(database_url: str, before: float, *, objects: ObjectBlobs | None = None, dry_run: bool = False) -> Purged:
-    """As `retention.purge`, or what it would do; for callers without a loop. Others may use the database meanwhile."""
-    return asyncio.run(_purge(PostgresColdStore(database_url, objects=objects), before, dry_run=dry_run))
+CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 
-async def _purge(store: PostgresColdStore, before: float, *, dry_run: bool) -> Purged:
+def purge(database_url: str, seconds: float, *, objects: ObjectBlobs | None = None, dry_run: bool = False) -> Purged:
+    """As `retention.purge` for what is older than `seconds` by the database's clock, or what it would do.
+
+    For callers without a loop. Others may use the database meanwhile.
+    """
+    return asyncio.run(_purge(PostgresColdStore(database_url, objects=objects), seconds, dry_run=dry_run))
+
+
+async def _purge(store: PostgresColdStore, seconds: float, *, dry_run: bool) -> Purged:
     try:
         await store.open()
+        before = (await store.database.rows(CLOCK))[0][0] - seconds
         return await (would_go(store, before) if dry_run else purge_store(store, before))
     finally:
         await store.close()

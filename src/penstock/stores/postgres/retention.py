@@ -15,13 +15,19 @@ from penstock.stores.postgres.searching import label_digest
 
 BATCH = 1000
 ENDED = "state IN ('COMPLETED', 'FAILED', 'CANCELLED')"
-# Those that ended before, unless a retry of it hasn't.
+GONE = f"""(
+    {{name}}.{ENDED} AND coalesce({{name}}.ended_at, {{name}}.created_at) < %(before)s
+    OR {{name}}.state = 'PENDING' AND {{name}}.created_at < %(before)s
+)"""
+# Those that ended before, or were made before and never triggered, unless a retry of it stays.
 MAY_GO = f"""
-    old.{ENDED} AND coalesce(old.ended_at, old.created_at) < %(before)s AND NOT EXISTS (
+    {GONE.format(name="old")} AND NOT EXISTS (
       SELECT 1 FROM executions AS retry WHERE retry.retry_of = old.id
-        AND NOT (retry.{ENDED} AND coalesce(retry.ended_at, retry.created_at) < %(before)s)
+        AND NOT {GONE.format(name="retry")}
     )
 """  # noqa: S608 -- our own words
+# Once more, when it is to go: meanwhile it may have been triggered or retried.
+STILL_OLD = f"SELECT n FROM executions AS old WHERE n = ANY(%(numbers)s) AND {MAY_GO} FOR UPDATE OF old"  # noqa: S608
 SELECT_OLD = f"""
     SELECT n, labels, created_at, {MAY_GO} FROM executions AS old WHERE n > %(after)s ORDER BY n LIMIT %(batch)s
 """  # noqa: S608
@@ -56,7 +62,7 @@ class Purged(NamedTuple):
 
 
 async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> Purged:
-    """Delete executions that ended before this time, with all that belongs to them, and what else is as old.
+    """Delete executions that ended, or were never triggered, before this time, with all that is theirs, and the like.
 
     An execution stays as long as a retry of it does, and a blob as long as anything names it. Idempotency keys are
     known for a day: they go when they are a day older than the rest.
@@ -87,8 +93,11 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
     gone = Counter[str]()
     if not rows:
         return gone
-    numbers = [n for n, _ in rows]
     async with store.database.transaction(SLOW_SECONDS) as connection:
+        found = await connection.execute(STILL_OLD, {"numbers": [n for n, _ in rows], "before": before})
+        still = {n for (n,) in await found.fetchall()}
+        rows = [row for row in rows if row[0] in still]
+        numbers = [n for n, _ in rows]
         await _delete_labels(connection, rows)
         await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
         letters = await connection.execute("DELETE FROM letters WHERE n = ANY(%b)", (numbers,))

@@ -6,7 +6,6 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from penstock.errors import StoreError
-from penstock.stores.base import BlobStore
 from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.object_blobs import BlobsMovedToObjects, ObjectBlobs
 from penstock.stores.sqlite.claims import Claims
@@ -23,7 +22,7 @@ __all__ = ["SCHEMA_VERSION", "UPDATES", "SqliteStores"]
 
 class SqliteStores:
     split = events = None
-    blobs: BlobStore
+    blobs: DirectoryBlobs | BlobsMovedToObjects
 
     def __init__(self, path: Path, blobs: Path | None = None, objects: ObjectBlobs | None = None) -> None:
         """`blobs`: the folder for large values, `objects`: the object store; else a folder beside the file."""
@@ -36,7 +35,7 @@ class SqliteStores:
             except OSError as error:
                 raise unusable(path, error) from None
             if objects is not None:
-                self.blobs = BlobsMovedToObjects(objects, self.blobs)
+                self.blobs = BlobsMovedToObjects(objects, self._folder)
             self._closing = undo.pop_all()
 
     def _open_files(self, undo: ExitStack, given: Path, blobs: Path | None) -> None:
@@ -62,10 +61,16 @@ class SqliteStores:
         self.queue = self.hot.queue
         self.cold = SqliteColdStore(self.hot, self._writer, reader, searcher)
         # earlier versions had the folder beside a symbolic link, not beside the file that it leads to
-        self.blobs = DirectoryBlobs(folder, given.with_name(given.name + ".blobs"), on_made=watch.look)
+        self.blobs = self._folder = DirectoryBlobs(folder, given.with_name(given.name + ".blobs"), on_made=watch.look)
 
     async def open(self) -> None:
         """It is."""
+
+    async def forget(self, before: float) -> int:
+        """Also large values that nobody needs any more."""
+        forgotten = await self.cold.forget_executions(before)
+        await self.cold.forget_blobs(self.blobs, before)
+        return forgotten
 
     async def close(self) -> None:
         """Also a second time."""

@@ -29,7 +29,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 class Claims:
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         self._slots = max(os.fstat(self._file).st_size // SLOT_BYTES, GROW_SLOTS)
         self._map = self._reserve()
         self._turn = threading.Lock()

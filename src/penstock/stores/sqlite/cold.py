@@ -6,17 +6,19 @@ from penstock.stores.sqlite.books import SqliteBooks
 from penstock.stores.sqlite.counting import SqliteCounts
 from penstock.stores.sqlite.definitions import SqliteDefinitions
 from penstock.stores.sqlite.executions import SqliteExecutions
+from penstock.stores.sqlite.forgetting import SqliteForgetting
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.letters import SqliteLetters
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer
 
 
-class SqliteColdStore(SqliteDefinitions, SqliteExecutions, SqliteLetters, SqliteCounts, SqliteBooks):
+class SqliteColdStore(SqliteDefinitions, SqliteExecutions, SqliteLetters, SqliteCounts, SqliteBooks, SqliteForgetting):
     def __init__(self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader) -> None:
         """`searcher` is for what may take long: who looks at one thing, or follows the feed, doesn't wait behind it."""
         SqliteDefinitions.__init__(self, writer, reader)
         SqliteExecutions.__init__(self, hot, writer, reader, searcher)
+        SqliteForgetting.__init__(self, writer, searcher, self._numbers)
         SqliteLetters.__init__(self, writer, reader, searcher)
         SqliteCounts.__init__(self, searcher)
         SqliteBooks.__init__(self, writer, reader, searcher)

@@ -41,6 +41,7 @@ class Rest(msgspec.Struct, array_like=True):
 
 
 _rest_decoder = msgspec.msgpack.Decoder(Rest)
+decode_rest = _rest_decoder.decode
 
 
 class SqliteExecutions:

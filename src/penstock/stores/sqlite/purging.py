@@ -1,35 +1,27 @@
-"""Finished executions that are old enough leave a file that no engine has open.
+"""Executions that are old enough leave a file that no engine has open: `penstock purge`.
 
-Not while one has it open: a large value is stored before the record that points to it, so only who knows that nothing
-is under way can tell a value that nobody needs from one that is about to be needed.
+An engine does the same by itself, in small steps (`forgetting`). Here nothing is under way, so large values that nobody
+needs can be told from those that are about to be needed at once, and the file is made smaller.
 """
 
 from __future__ import annotations
 
-import re
+import asyncio
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from penstock.errors import SchemaMismatch, StoreError
+from penstock.stores.object_blobs import ObjectBlobs, StoredObject
+from penstock.stores.sqlite.forgetting import OLD, forget, forget_changes, named_keys
 from penstock.stores.sqlite.lock import StoreLock
 from penstock.stores.sqlite.preparing import SCHEMA_VERSION, UPDATES, unusable
 from penstock.stores.sqlite.writer import connect
 
 BATCH = 500
-NOBODY = 0
-"""A number that no execution has."""
-BLOB_KEY = re.compile(rb"[0-9a-f]{64}")
 
-# As in PostgreSQL: those that ended before, unless a retry of it hasn't.
-OLD = """
-    SELECT n, id FROM executions AS old WHERE ended_at IS NOT NULL AND ended_at < :before AND NOT EXISTS (
-      SELECT 1 FROM executions AS retry WHERE retry.retry_of = old.id
-        AND (retry.ended_at IS NULL OR retry.ended_at >= :before)
-    ) ORDER BY n LIMIT :most
-"""
 # A retry has in `rest` what it keeps, so blobs of executions that are gone are found there.
 EVERYTHING = """
     SELECT change FROM changes UNION ALL SELECT intent FROM executions
@@ -44,8 +36,15 @@ class Purged(NamedTuple):
     blob_bytes: int
 
 
-def purge(path: Path, before: float, *, blobs: Path | None = None, dry_run: bool = False) -> Purged:
-    """Executions that ended before this time, with all that belongs to them, and large values that nobody needs.
+def purge(
+    path: Path,
+    before: float,
+    *,
+    blobs: Path | None = None,
+    objects: ObjectBlobs | None = None,
+    dry_run: bool = False,
+) -> Purged:
+    """Executions that ended, or were never triggered, before this time, and large values that nobody needs.
 
     Raises `StoreLocked` if a process has the file open.
     """
@@ -53,12 +52,17 @@ def purge(path: Path, before: float, *, blobs: Path | None = None, dry_run: bool
         raise StoreError(f"there is no store {path}; name another with --store")
     with _open(path.absolute()) as (connection, name):
         folder = blobs or name.with_name(name.name + ".blobs")
+        connection.execute("CREATE TABLE IF NOT EXISTS forgotten (n INTEGER PRIMARY KEY)")  # not in older files
         if dry_run:
-            old = [n for n, _ in connection.execute(OLD, {"before": before, "most": -1})]
-            return Purged(len(old), *_sizes(_unused(_keys_after(connection, old), folder, before)))
+            old = [row[0] for row in connection.execute(OLD, {"before": before})]
+            kept = _keys_after(connection, old)
+            unneeded = asyncio.run(_unused_objects(objects, kept, before))
+            return Purged(len(old), *_sizes(_unused(kept, folder, before), unneeded))
         executions = _delete_executions(connection, before)
-        unused = _unused(_keys(connection, EVERYTHING), folder, before)
-        sizes = _sizes(unused)
+        kept = _keys(connection, EVERYTHING)
+        unused = _unused(kept, folder, before)
+        unneeded = asyncio.run(_unused_objects(objects, kept, before, delete=True))
+        sizes = _sizes(unused, unneeded)
         for blob in unused:
             blob.unlink(missing_ok=True)
         if executions:
@@ -90,33 +94,19 @@ def _open(given: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
 
 def _delete_executions(connection: sqlite3.Connection, before: float) -> int:
     deleted = 0
-    while rows := connection.execute(OLD, {"before": before, "most": BATCH}).fetchall():
+    while rows := connection.execute(f"{OLD} ORDER BY n LIMIT :most", {"before": before, "most": BATCH}).fetchall():
         connection.execute("BEGIN IMMEDIATE")
         with connection:
-            _delete_some(connection, rows)
-        deleted += len(rows)
+            deleted += forget(connection, before, [row[0] for row in rows])
+            while forget_changes(connection):
+                pass
     return deleted
-
-
-def _delete_some(connection: sqlite3.Connection, rows: list[tuple[int, str]]) -> None:
-    numbers, names = [(n,) for n, _ in rows], [(name,) for _, name in rows]
-    # The last row of these stays, without content: the next one is counted from it, and no number must come twice.
-    for table, column in (("changes", "change"), ("letters", "letter")):
-        last = connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]  # noqa: S608 -- ours
-        emptied = f"UPDATE {table} SET n = ?, {column} = x'' WHERE n = ? AND id = ?"  # noqa: S608 -- ours
-        connection.executemany(emptied, [(NOBODY, n, last) for (n,) in numbers])
-        connection.execute(f"DELETE FROM {table} WHERE n = ? AND id < ?", (NOBODY, last))  # noqa: S608 -- ours
-    for table in ("changes", "timers", "letters", "reports", "executions"):
-        connection.executemany(f"DELETE FROM {table} WHERE n = ?", numbers)  # noqa: S608 -- from the line above
-    connection.executemany("DELETE FROM idempotency WHERE execution_id = ?", names)
-    marks = ",".join("?" * len(numbers))
-    connection.execute(f"DELETE FROM labels WHERE n IN ({marks})", [n for (n,) in numbers])  # noqa: S608 -- marks
 
 
 def _keys(connection: sqlite3.Connection, query: str) -> set[str]:
     """Whatever looks like a blob's key in these bytes: a value that is kept in vain does no harm."""
     rows = connection.execute(query)
-    return {key.decode() for (data,) in rows for key in BLOB_KEY.findall(data)}
+    return {key for (data,) in rows for key in named_keys([data])}
 
 
 def _keys_after(connection: sqlite3.Connection, gone: list[int]) -> set[str]:
@@ -141,5 +131,17 @@ def _unused(keys: set[str], folder: Path, before: float) -> list[Path]:
     return [path for path in files if path.name.partition(".")[0] not in keys and path.stat().st_mtime < before]
 
 
-def _sizes(files: list[Path]) -> tuple[int, int]:
-    return len(files), sum(path.stat().st_size for path in files)
+async def _unused_objects(
+    objects: ObjectBlobs | None, kept: set[str], before: float, *, delete: bool = False
+) -> list[StoredObject]:
+    if objects is None:
+        return []
+    found = [each async for each in objects.objects() if each.key not in kept and each.modified_at < before]
+    if delete:
+        await objects.delete_many([each.key for each in found])
+    return found
+
+
+def _sizes(files: list[Path], objects: Sequence[StoredObject]) -> tuple[int, int]:
+    size = sum(path.stat().st_size for path in files) + sum(each.size for each in objects)
+    return len(files) + len(objects), size

@@ -15,6 +15,7 @@
 --             executions writes a few pages at the end of the table, and the index says where an execution's are.
 --             `id` is the position in the feed of all executions.
 -- timers      when an execution must be looked at; only those that have a timer.
+-- forgotten   executions that retention has deleted and whose changes are still to go, a few at a time.
 -- letters     dead letters (msgpack); `category` is that of the last attempt's error, `closed` null or how it was closed.
 -- workflows   every version. A deleted one stays: executions are pinned to it. A document that was started inline is
 --             `deleted` from the beginning, its content_hash begins with `inline:`: only its executions know of it.
@@ -55,6 +56,8 @@ CREATE TABLE IF NOT EXISTS idempotency (
 
 CREATE TABLE IF NOT EXISTS changes (id INTEGER PRIMARY KEY, n INTEGER NOT NULL, change BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS changes_of ON changes (n);
+
+CREATE TABLE IF NOT EXISTS forgotten (n INTEGER PRIMARY KEY);
 
 CREATE TABLE IF NOT EXISTS timers (n INTEGER PRIMARY KEY, wake_at REAL NOT NULL);
 

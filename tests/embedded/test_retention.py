@@ -1,0 +1,133 @@
+"""An engine on a SQLite file forgets what ended long ago by itself, while it runs, and holds nobody up."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock import Engine
+from penstock.config import Settings
+from penstock.service import forgetting as service
+from penstock.stores.sqlite import SqliteStores, forgetting
+from tests.contract.facts import Owner, ended, new, started
+from tests.waiting import until
+
+LARGE = {"name": "big", "nodes": [{"id": "a", "handler": "echo", "config": {"text": "x" * 2000}}]}
+DAY = 86400.0
+
+
+def settings(folder: Path, **more: Any) -> Settings:
+    return Settings.load({"inline_max_bytes": 1000, **more}, environ={}, directory=folder)
+
+
+def blobs_in(folder: Path) -> list[Path]:
+    return [each for each in (folder / "work.db.blobs").glob("*/*") if each.is_file()]
+
+
+def make_old(folder: Path) -> None:
+    """Everything that is in the file ended in 1970."""
+    with closing(sqlite3.connect(folder / "work.db")) as connection, connection:
+        connection.execute("UPDATE executions SET ended_at = 2, created_at = 1, n = 20000")  # the only one there is
+        connection.execute("UPDATE changes SET n = 20000")
+    for blob in blobs_in(folder):
+        os.utime(blob, (1, 1))
+
+
+@pytest.mark.parametrize("days", [7.0, 0.0])
+def test_an_engine_forgets_what_ended_long_ago_unless_told_not_to(
+    days: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(service, "EVERY_SECONDS", 0.01)
+    address = f"sqlite:///{tmp_path / 'work.db'}"
+
+    async def main() -> None:
+        async with Engine(address, settings=settings(tmp_path, retention_days=0)) as engine:
+            old = (await (await engine.start(LARGE, idempotency_key="k")).result()).execution_id
+        make_old(tmp_path)
+        (old_blob,) = blobs_in(tmp_path)
+        async with Engine(address, settings=settings(tmp_path, retention_days=days)) as engine:
+            other = {**LARGE, "nodes": [{**LARGE["nodes"][0], "config": {"text": "y" * 2000}}]}  # type: ignore[dict-item]
+            young = (await (await engine.start(other)).result()).execution_id
+            if days:
+                await until(lambda: not old_blob.exists())
+                assert await engine.stores.cold.execution(old) is None
+            else:
+                assert await engine.stores.cold.execution(old) is not None
+            assert (await engine.status(young)).completed
+            assert old_blob not in blobs_in(tmp_path) or not days
+
+    asyncio.run(main())
+
+
+def test_an_execution_with_many_changes_is_forgotten_in_small_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forgetting, "CHANGES_PER_STEP", 10)
+    sizes: list[int] = []
+    delete_rows = forgetting._delete_rows
+
+    def counted(connection: sqlite3.Connection, table: str, column: str, ids: list[int]) -> None:
+        sizes.append(len(ids))
+        delete_rows(connection, table, column, ids)
+
+    monkeypatch.setattr(forgetting, "_delete_rows", counted)
+
+    async def main() -> None:
+        stores = SqliteStores(tmp_path / "work.db")
+        await stores.cold.create([new("old"), new("young")])
+        owner = await Owner.of(stores)
+        for _ in range(100):
+            await owner.commit(started("old"))
+        await owner.commit(started("young"), ended("old"))
+        assert await stores.forget(1e12) == 1
+        assert max(sizes) <= 10
+        assert sum(sizes) == 101
+        assert await stores.cold.started(0) == ["young"]
+        await stores.close()
+
+    asyncio.run(main())
+    with closing(sqlite3.connect(tmp_path / "work.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM forgotten").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM changes WHERE n > 0").fetchone() == (1,)
+
+
+def test_what_a_killed_process_had_half_forgotten_is_forgotten_by_the_next(tmp_path: Path) -> None:
+    async def main() -> None:
+        stores = SqliteStores(tmp_path / "work.db")
+        await stores.cold.create([new("old")])
+        owner = await Owner.of(stores)
+        await owner.commit(started("old"))
+        await owner.commit(ended("old"))
+        numbers = await stores.cold._old(1e12, -1)
+        await stores._writer.submit(lambda connection: forgetting.forget(connection, 1e12, numbers))
+        await stores.close()
+        stores = SqliteStores(tmp_path / "work.db")
+        assert await stores.cold.feed((0,)) == []
+        await stores.forget(1e12)
+        await stores.close()
+
+    asyncio.run(main())
+    with closing(sqlite3.connect(tmp_path / "work.db")) as connection:
+        assert connection.execute("SELECT count(*) FROM changes WHERE n > 0").fetchone() == (0,)
+
+
+def test_a_large_value_that_is_put_again_is_not_taken_for_an_old_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        stores = SqliteStores(tmp_path / "work.db")
+        blob, other = await stores.blobs.put(b"again"), await stores.blobs.put(b"never again")
+        for each in blobs_in(tmp_path):
+            os.utime(each, (1, 1))
+        assert await stores.blobs.keys_before(1000.0) == {blob.key, other.key}
+        await stores.blobs.put(b"again")
+        await stores.forget(1000.0)
+        assert [each.name for each in blobs_in(tmp_path)] == [blob.key]
+        await stores.close()
+
+    asyncio.run(main())
