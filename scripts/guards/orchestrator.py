@@ -87,7 +87,7 @@ GUARDS = [
     Guard(
         "copies of an owner whose claim was taken are refused", "stores/split.py",
         "if term is not None and term != found:", "if False:",
-        "tests/orchestrator/test_split_brain.py",
+        "tests/postgres/test_claims.py",
     ),
     Guard(
         "what is rebuilt goes on by itself", "orchestrator/rebuild.py",

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from penstock.errors import Fenced
-from penstock.orchestrator import ferry, rebuild
+from penstock.orchestrator import checkpointer, ferry, rebuild
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.split import CLAIM_SECONDS
 from penstock.telemetry.metrics import Metrics
@@ -20,6 +20,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuild, "WAIT_SECONDS_MAX", 0.02)
     monkeypatch.setattr(rebuild, "BACK_OFF_SECONDS", 0.0)
     monkeypatch.setattr(ferry, "RENEW_SECONDS", 0.02)
+    monkeypatch.setattr(checkpointer, "CHECKPOINT_SECONDS", 1000.0)
     monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
 
 
