@@ -200,6 +200,9 @@ def _emptied(name: str, partitions: int) -> bool:
             return False
         tables = {table for table, *_ in columns} - {"penstock_version", "meta", "partitions"}
         connection.execute(f"TRUNCATE {', '.join(sorted(tables))} RESTART IDENTITY".encode())
-        connection.execute("UPDATE partitions SET commit_number = 0, generation = 1")
+        connection.execute(
+            "UPDATE partitions SET commit_number = 0, generation = 1, term = 0, holder = '', server = '', seen_at = 0, "
+            "rebuilt_at = 0, rebuilt_on = ''"
+        )
         kept = connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchall()
         return kept == [(str(partitions),)]

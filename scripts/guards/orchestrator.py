@@ -73,8 +73,31 @@ GUARDS = [
     ),
     Guard(
         "a rebuild that was broken off is begun again", "orchestrator/rebuild.py",
-        "    await split.cold.put_copies(partition, number, [])\n", "",
+        "generation = await split.cold.begin_rebuild(partition, lease.term, number)",
+        "generation = await split.cold.begin_rebuild(partition, lease.term, 0)",
         "tests/orchestrator/test_rebuild.py",
+    ),
+    Guard(
+        "nothing is built on a second master while the first one lives", "orchestrator/rebuild.py",
+        "        if claimed is not None:\n",
+        "        claimed = claimed or Claim(lease.term, 0, None)\n        if claimed is not None:\n",
+        "tests/orchestrator/test_split_brain.py",
+    ),
+    Guard(
+        "rebuilds on two servers are some time apart", "orchestrator/rebuild.py",
+        "if claimed.seconds_since_rebuild is not None:", "if False:",
+        "tests/orchestrator/test_split_brain.py",
+    ),
+    Guard(
+        "an owner whose claim was taken ends", "orchestrator/ferry.py",
+        "if not await self._split.cold.renew_claim(partition, term, server_id):",
+        "if not await self._split.cold.renew_claim(partition, term, server_id) and False:",
+        "tests/orchestrator/test_split_brain.py",
+    ),
+    Guard(
+        "copies of an owner whose claim was taken are refused", "stores/split.py",
+        "if term is not None and term != found:", "if False:",
+        "tests/postgres/test_claims.py",
     ),
     Guard(
         "what is rebuilt goes on by itself", "orchestrator/rebuild.py",

@@ -48,6 +48,36 @@ GUARDS = [
         "tests/postgres/test_copies.py",
     ),
     Guard(
+        "a partition is claimed on one server at a time", "stores/postgres/claims.py",
+        "\n      AND (server = %(server)s OR holder = %(holder)s OR seen_at < {NOW} - %(seconds)s)", "",
+        "tests/postgres/test_claims.py",
+    ),
+    Guard(
+        "a claim is renewed by its term", "stores/postgres/claims.py",
+        "server = %s WHERE number = %s AND term = %s", "server = %s WHERE number = %s AND %s > 0",
+        "tests/postgres/test_claims.py",
+    ),
+    Guard(
+        "a claim is given up by its holder only", "stores/postgres/claims.py",
+        "seen_at = 0 WHERE number = %s AND term = %s", "seen_at = 0 WHERE number = %s AND %s >= 0",
+        "tests/postgres/test_claims.py",
+    ),
+    Guard(
+        "a rebuild is begun by whoever has claimed the partition", "stores/postgres/claims.py",
+        "WHERE number = %s AND term = %s RETURNING generation", "WHERE number = %s AND %s > 0 RETURNING generation",
+        "tests/postgres/test_claims.py",
+    ),
+    Guard(
+        "a rebuild that isn't this owner's to begin is not begun", "stores/postgres/claims.py",
+        "        if not rows:\n            raise Fenced(", "        if False:\n            raise Fenced(",
+        "tests/postgres/test_claims.py",
+    ),
+    Guard(
+        "copies are stored by their term", "stores/postgres/copying.py",
+        "            check_term(partition, term, found_term)\n", "",
+        "tests/postgres/test_claims.py",
+    ),
+    Guard(
         "copies wait for a rebuild that is under way", "stores/postgres/copying.py",
         "WHERE number = %s FOR UPDATE", "WHERE number = %s",
         "tests/postgres/test_copies.py",

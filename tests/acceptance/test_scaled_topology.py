@@ -7,14 +7,18 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+from typing import cast
+from urllib.parse import urlsplit
 
 import pytest
+import redis
 
-from penstock.local import PostgresServer
+from penstock.local import PostgresServer, RedisServer
 from penstock.stores.postgres.migrating import migrate
 from tests.acceptance import works
-from tests.acceptance.outside import active, begin, caller, complaints, say, total
-from tests.acceptance.plant import END_SECONDS, PARTITIONS, Plant, plant
+from tests.acceptance.outside import active, begin, caller, complaints, is_built, say, total
+from tests.acceptance.plant import END_SECONDS, PARTITIONS, Client, Plant, plant
 from tests.acceptance.plant_judge import judge
 from tests.acceptance.scenes import (
     FULL_SECONDS,
@@ -29,8 +33,8 @@ from tests.acceptance.scenes import (
 )
 from tests.faults.table import Fault
 from tests.faults.tcp import TcpProxy
-from tests.servers import postgres_server
-from tests.waiting import until
+from tests.servers import postgres_server, redis_server
+from tests.waiting import until, until_now
 
 RUNNING, RUNNING_FULL = 20, 200
 SHORT_SILENCE, SILENCE = 8, 30
@@ -167,7 +171,89 @@ def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soo
         asyncio.run(main())
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.fault(
+    "topology", "split brain: half of the roles stay on the old Redis master after its replica was promoted"
+)
+def test_a_split_brain_builds_each_partition_again_a_bounded_number_of_times(fault: Fault):
+    """Both masters have a lease on every partition, and each owner sees the other's progress in PostgreSQL."""
+    count, length = fault.size(16, 60), fault.size(16, 30)
+    with ExitStack() as stack:
+        it = stack.enter_context(plant())
+        old, new = it.redis, stack.enter_context(redis_server())
+        replica = stack.enter_context(replicate(old, new))
+        run_id = str(replica.info("server")["run_id"])
+        stays, moves = (stack.enter_context(TcpProxy(old.url)) for _ in range(2))
+        it.redis = cast("RedisServer", SimpleNamespace(url=moves.url))
+        for proxy in (stays, moves):
+            it.start("orchestrator", ready=False, STORE=proxy.url)
+            it.start("worker", "--concurrency", "40", ready=False, STORE=proxy.url)
+        for role in it.roles:
+            role.ready()
+        asyncio.run(it.until_owned(2))
+        until_now(lambda: is_built(it), "every partition is built")
+
+        async def main() -> None:
+            async with it.client() as client:
+                before = int(await total(it, "rebuilds_total"))
+                document = works.chain(length, "work_pause", config={"seconds": 1})
+                ids = await client.submit(document, count)
+                await until(lambda: begun(it, ids) == count, "all of them run")
+                replica.replicaof("NO", "ONE")
+                moves.lead_to(new.url)
+                split_at = time.monotonic()
+                await until(lambda: time.monotonic() - split_at >= fault.size(9, 12), seconds=30)
+                stays.lead_to(new.url)
+                await until(lambda: servers(it) == {run_id}, "every partition is on the new master", seconds=60)
+                rebuilds = int(await total(it, "rebuilds_total")) - before
+                say(f"{rebuilds} rebuilds")
+                assert rebuilds <= 2 * PARTITIONS
+                assert any("are there two masters" in role.said() for role in it.running("orchestrator"))
+                fault.shows(executions=count, rebuilds=rebuilds)
+                if fault.is_full:  # a worker looks only twice a minute for tasks that it was given unnoticed
+                    await everything_ends(it, client, fault)
+                assert not (found := complaints(it)), found[0]
+
+        asyncio.run(main())
+
+
+async def everything_ends(it: Plant, client: Client, fault: Fault) -> None:
+    await client.until_ended(seconds=FULL_SECONDS)
+    rebuilds = int(await total(it, "rebuilds_total")) - PARTITIONS
+    assert rebuilds <= 2 * PARTITIONS
+    calls = sum(call.event == "begun" for call in it.calls())
+    needed = sum(len(document["nodes"]) for document in client.accepted.values())
+    say(f"{rebuilds} rebuilds; {calls - needed} extra runs beside {needed}")
+    assert calls - needed <= needed
+    verdict = judge(it, client.accepted, lossy=True).assert_kept()
+    assert verdict.states() == {"COMPLETED": len(client.accepted)}
+    fault.shows(rebuilds=rebuilds, extra_runs=calls - needed, runs=calls, missing=0)
+
+
+def servers(it: Plant) -> set[str]:
+    """Which Redis servers partitions are run on, as PostgreSQL has heard; empty for one that nobody runs."""
+    with it.connect() as connection:
+        found = connection.execute("SELECT CASE WHEN seen_at > 0 THEN server ELSE '' END FROM partitions")
+        return {server for (server,) in found.fetchall()}
+
+
+def replicate(master: RedisServer, replica: RedisServer) -> redis.Redis:
+    """Answers a connection to the replica, which has the master's password from now on."""
+    where, password = urlsplit(master.url), urlsplit(master.url).password or ""
+    with redis.Redis.from_url(replica.url) as link:
+        link.config_set("masterauth", password)
+        link.config_set("requirepass", password)
+    link = redis.Redis(urlsplit(replica.url).hostname or "", replica.port, password=password)
+    link.replicaof(where.hostname, where.port)
+    until_now(lambda: link.info("replication").get("master_link_status") == "up", "it follows", seconds=30)
+    return link
+
+
 def copied(it: Plant, ids: list[str]) -> int:
     with it.connect() as connection:
         found = connection.execute("SELECT count(*) FROM executions JOIN archives USING (n) WHERE id = ANY(%s)", (ids,))
         return int(found.fetchall()[0][0])
+
+
+def begun(it: Plant, ids: list[str]) -> int:
+    return len({call.execution_id for call in it.calls() if call.event == "begun" and call.execution_id in ids})

@@ -155,7 +155,9 @@ class SplitDesk(Desk):
         await checkpointer.copy()
 
     async def build(self, owner: PartitionOwner, known_number: int = 0, metrics: Metrics | None = None) -> int | None:
-        return await rebuild.build(self.stores, self.stores.split, owner.lease, known_number, metrics)
+        split = self.stores.split
+        claimed = await rebuild.claim(split, owner.lease)
+        return await rebuild.build(self.stores, split, owner.lease, claimed, known_number=known_number, metrics=metrics)
 
     def row(self, name: str) -> Stored:
         """What the cold store has, whatever the hot one says."""

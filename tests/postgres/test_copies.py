@@ -177,7 +177,9 @@ async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_reb
     assert list((await store.put_copies(0, 7, [copy_of("lost", RUNNING, 2, generation=5)])).rewritten) == ["lost"]
     await store.steer("lost", "cancel")
     assert [(kept.execution_id, kept.generation) for kept in await store.unfinished(0)] == [("lost", 5)]
-    assert await store.raise_generation(0) == 6, "greater than all that the hot store has"
+    claimed = await store.claim(0, "orchestrator-1", "server-1")
+    assert claimed is not None
+    assert await store.begin_rebuild(0, claimed.term, 0) == 6, "greater than all that the hot store has"
 
 
 @with_store
@@ -188,7 +190,7 @@ async def test_a_copy_without_changes_and_without_a_row_is_answered_as_missing(s
     assert (list(written.rewritten), list(written.missing)) == (["c"], ["a", "b"])
     assert await store.letters(LetterSearch(closed=True)) == []
     assert await store.execution("a") is None
-    assert await store.commit_number(0) == 7
+    assert await _commit_number(store) == 7
 
 
 @with_store
@@ -196,7 +198,7 @@ async def test_a_database_that_knows_less_than_it_has_acknowledged_takes_no_copi
     await store.put_copies(0, 5, [])
     with pytest.raises(ColdStoreWentBack, match="older copy"):
         await store.put_copies(0, 9, [copy_of("a", RUNNING, 2)], cold_number=6)
-    assert (await store.commit_number(0), await store.execution("a")) == (5, None)
+    assert (await _commit_number(store), await store.execution("a")) == (5, None)
     await store.put_copies(0, 9, [copy_of("a", RUNNING, 2)], cold_number=5)
 
 
@@ -229,15 +231,17 @@ async def test_a_version_that_is_lost_is_put_back_under_its_number(store: Postgr
 
 @with_store
 async def test_the_commit_number_never_goes_down(store: PostgresColdStore) -> None:
-    assert await store.commit_number(0) == 0
+    assert await _commit_number(store) == 0
     for given, expected in ((5, 5), (3, 5), (5, 5), (2**40, 2**40)):
         await store.put_copies(0, given, [])
-        assert await store.commit_number(0) == expected
+        assert await _commit_number(store) == expected
 
 
 @with_store
 async def test_each_generation_is_greater_than_the_last(store: PostgresColdStore) -> None:
-    assert [await store.raise_generation(0) for _ in range(3)] == [2, 3, 4]
+    claimed = await store.claim(0, "orchestrator-1", "server-1")
+    assert claimed is not None
+    assert [await store.begin_rebuild(0, claimed.term, 0) for _ in range(3)] == [2, 3, 4]
 
 
 @with_store
@@ -298,7 +302,7 @@ async def test_copies_of_a_store_that_was_built_again_since_are_refused_as_a_who
             await store.put_copies(0, 300, late)
     assert await shown(store, "a") == ("PENDING", 1, 0)
     assert await store.letters(LetterSearch()) == []
-    assert await store.commit_number(0) == 5 + REBUILD_JUMP
+    assert await _commit_number(store) == 5 + REBUILD_JUMP
 
 
 @with_store
@@ -333,3 +337,8 @@ async def test_what_a_copy_came_of_has_begun_and_is_not_to_be_started(store: Pos
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
     assert await store.started(0) == ["b"]
     assert [kept.execution_id for kept in await store.unfinished(0)] == ["a", "b"]
+
+
+async def _commit_number(store: PostgresColdStore) -> int:
+    ((number,),) = await store.database.rows("SELECT commit_number FROM partitions")
+    return int(number)

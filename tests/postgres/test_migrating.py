@@ -51,6 +51,26 @@ def test_a_second_migration_changes_nothing() -> None:
     assert asyncio.run(with_opened(url, _shape)) == (3, first["store_id"])
 
 
+def test_a_database_of_the_first_schema_is_brought_up_to_date_in_place_with_what_is_in_it() -> None:
+    url = bare_database_url()
+    migrate(url, 2)
+    with psycopg.connect(url) as connection:
+        for column in ("term", "holder", "server", "seen_at", "rebuilt_at", "rebuilt_on"):
+            connection.execute(f"ALTER TABLE partitions DROP COLUMN {column}".encode())
+        connection.execute("UPDATE partitions SET commit_number = 1000007, generation = 4 WHERE number = 1")
+        connection.execute("UPDATE penstock_version SET version_num = '0001'")
+    with pytest.raises(SchemaMismatch, match="penstock migrate"):
+        asyncio.run(with_opened(url, _shape))
+    migrate(url)
+
+    async def claims(store: PostgresColdStore) -> tuple[int, int]:
+        claimed = await store.claim(1, "orchestrator-1", "server-1")
+        assert claimed is not None
+        return claimed.commit_number, await store.begin_rebuild(1, claimed.term, 0)
+
+    assert asyncio.run(with_opened(url, claims)) == (1_000_007, 5)
+
+
 def test_a_new_database_has_eight_partitions_and_an_id_of_its_own() -> None:
     urls = [bare_database_url(), bare_database_url()]
     for url in urls:

@@ -20,12 +20,15 @@ from penstock.stores.memory import MemoryHotStore
 from penstock.stores.memory_cold import MemoryColdStore
 from penstock.stores.partial import record_of
 from penstock.stores.split import (
+    CLAIM_SECONDS,
+    Claim,
     Copy,
     Outgoing,
     Summary,
     Unfinished,
     Written,
     check_numbers,
+    check_term,
     intent_from,
     outgoing_of,
 )
@@ -45,6 +48,7 @@ class SplitHot(MemoryHotStore):
         self.boxes: list[list[Outgoing]] = [[] for _ in range(partitions)]
         self.marks = [""] * partitions
         self.cold_numbers = [0] * partitions
+        self.server_id = "server-1"
         self.restarts = 0
         self.dispatched: Counter[tuple[str, str, int, int]] = Counter()
 
@@ -92,6 +96,9 @@ class SplitHot(MemoryHotStore):
 class HotHalf:
     def __init__(self, hot: SplitHot) -> None:
         self._hot = hot
+
+    async def server_id(self, partition: int) -> str:
+        return self._hot.server_id
 
     async def built(self, lease: Lease) -> str:
         return self._hot.marks[lease.partition]
@@ -156,8 +163,14 @@ class Rows:
 
     store_id = "the store"
 
-    def __init__(self, partitions: int) -> None:
-        self.partitions = partitions
+    def __init__(self, clock: Callable[[], float], partitions: int) -> None:
+        self._clock, self.partitions = clock, partitions
+        self.terms = [0] * partitions
+        self._holders = [("", "", 0.0)] * partitions
+        """Who has claimed each partition, on which server, and when that was last heard of."""
+        self._rebuilt = [("", 0.0)] * partitions
+        """Which server was last built again for each partition, and when."""
+        self.rebuilds = 0
         self.records: dict[str, bytes] = {}
         self.changes: dict[str, list[bytes]] = {}
         self.letters: list[bytes] = []
@@ -173,8 +186,15 @@ class Rows:
         return codec.fold(record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())])
 
     async def put_copies(
-        self, partition: int, commit_number: int, copies: Sequence[Copy], *, cold_number: int = 0
+        self,
+        partition: int,
+        commit_number: int,
+        copies: Sequence[Copy],
+        *,
+        cold_number: int = 0,
+        term: int | None = None,
     ) -> Written:
+        check_term(partition, term, self.terms[partition])
         check_numbers(partition, commit_number, cold_number, self.numbers[partition])
         rewritten: list[str] = []
         missing: list[str] = []
@@ -210,11 +230,33 @@ class Rows:
         if each.changes:
             self.changes[each.execution_id] = each.changes
 
-    async def commit_number(self, partition: int) -> int:
-        return self.numbers[partition]
+    async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:
+        last, server, seen_at = self._holders[partition]
+        now = self._clock()
+        if server != server_id and last != holder and seen_at >= now - CLAIM_SECONDS:
+            return None
+        self.terms[partition] += 1
+        self._holders[partition] = (holder, server_id, now)
+        rebuilt_on, rebuilt_at = self._rebuilt[partition]
+        since = now - rebuilt_at if rebuilt_on not in ("", server_id) else None
+        return Claim(self.terms[partition], self.numbers[partition], since)
 
-    async def raise_generation(self, partition: int) -> int:
+    async def renew_claim(self, partition: int, term: int, server_id: str) -> bool:
+        if term != self.terms[partition]:
+            return False
+        self._holders[partition] = (self._holders[partition][0], server_id, self._clock())
+        return True
+
+    async def release_claim(self, partition: int, term: int) -> None:
+        if term == self.terms[partition]:
+            self._holders[partition] = (*self._holders[partition][:2], float("-inf"))
+
+    async def begin_rebuild(self, partition: int, term: int, commit_number: int) -> int:
+        check_term(partition, term, self.terms[partition])
         self._generations[partition] += 1
+        self._rebuilt[partition] = (self._holders[partition][1], self._clock())
+        self.rebuilds += 1
+        self.numbers[partition] = max(self.numbers[partition], commit_number)
         return self._generations[partition]
 
 
@@ -264,8 +306,8 @@ class ColdHalf:
     def __init__(self, rows: Rows, cold: SplitCold) -> None:
         self._rows, self._cold = rows, cold
         self.store_id = rows.store_id
-        self.put_copies, self.commit_number = rows.put_copies, rows.commit_number
-        self.raise_generation = rows.raise_generation
+        self.put_copies, self.begin_rebuild = rows.put_copies, rows.begin_rebuild
+        self.claim, self.renew_claim, self.release_claim = rows.claim, rows.renew_claim, rows.release_claim
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         """Versions are never lost here."""
@@ -291,7 +333,7 @@ class SplitStores:
     def __init__(self, clock: Callable[[], float], partitions: int) -> None:
         self.hot = SplitHot(clock, partitions)
         self.queue = self.hot.queue
-        self.rows = Rows(partitions)
+        self.rows = Rows(clock, partitions)
         self.cold = SplitCold(self.rows, self.hot)
         self.blobs = MemoryBlobs()
         self.split = Halves(HotHalf(self.hot), ColdHalf(self.rows, self.cold))

@@ -16,7 +16,7 @@ FAULTY = {
     "report", "started", "share_logs", "heartbeat", "workers", "reap", "leave", "create", "execution", "intent", "put",
     "get", "attend", "depart", "known", "intents", "wishes", "built", "outbox", "changes", "taken", "wipe", "restore",
     "mark_built", "put_copies", "commit_number", "raise_generation", "unfinished", "acknowledge", "offers", "backlog",
-    "recall", "give_back",
+    "recall", "give_back", "server_id", "claim", "renew_claim", "release_claim", "begin_rebuild",
 }  # fmt: skip
 WAITS = {"receive", "fetch"}
 """Calls that wait by themselves; a lost answer is lost after the wait."""

@@ -3,6 +3,9 @@
 "Empty" can't be seen: whoever produces events fills the keys again at once. So a partition has a mark, written last,
 that says which store it was built for; and the cold store knows the commit number that its copies came with.
 
+A replica of the hot store that was promoted, while some still use the one before it, looks like time travel from both
+sides. So an owner claims its partition in the cold store before anything else (`claim`), and builds under that claim.
+
 Everything that is unfinished comes back in a new generation, so that what workers still do for the old one has no
 effect: from its last checkpoint, or from its intent if there is none. A brand-new store takes the same way.
 """
@@ -19,36 +22,69 @@ from penstock.engine.states import EXECUTION_ENDS
 from penstock.orchestrator.transfer import PORTION_BYTES
 from penstock.stores import codec
 from penstock.stores.base import Lease, NewExecution, Stores, Wish
-from penstock.stores.split import REBUILD_JUMP, Split, Unfinished
+from penstock.stores.split import REBUILD_JUMP, Claim, Split, Unfinished
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
+WAIT_SECONDS, WAIT_SECONDS_MAX = 0.5, 4.0
+"""Between two tries to claim a partition that somebody runs on another server of the hot store."""
+BACK_OFF_SECONDS = 5.0
+"""Between rebuilds of a partition on two servers: if they took turns, everything would run again each time."""
 FIRST_PORTION, PORTION = 50, 500
 LARGE_BYTES = 64 * 1024
 
 
-async def build(
-    stores: Stores, split: Split, lease: Lease, known_number: int = 0, metrics: Metrics | None = None
+async def claim(split: Split, lease: Lease) -> Claim:
+    """The partition's next term in the cold store, when no owner on another server of the hot store lives any more."""
+    partition, seconds = lease.partition, WAIT_SECONDS
+    while True:
+        server_id = await split.hot.server_id(partition)
+        claimed = await split.cold.claim(partition, lease.owner, server_id)
+        if claimed is not None:
+            lease.term = claimed.term
+            return claimed
+        if seconds == WAIT_SECONDS:
+            log.warning(
+                "partition %d is run by somebody on another Redis server than this one (%s): are there two masters? "
+                "Nothing is run or built again here before that one is gone", partition, server_id,
+            )  # fmt: skip
+        await asyncio.sleep(seconds)
+        seconds = min(2 * seconds, WAIT_SECONDS_MAX)
+
+
+async def build(  # noqa: PLR0913 -- what it is decided by
+    stores: Stores,
+    split: Split,
+    lease: Lease,
+    claimed: Claim,
+    *,
+    known_number: int = 0,
+    metrics: Metrics | None = None,
 ) -> int | None:
     """Build the partition if it has to be. Answers how many executions came back; None if it was all there.
 
     `known_number` is a commit number that the store has reached for certain.
     """
     partition, store_id = lease.partition, split.cold.store_id
-    found = await split.cold.commit_number(partition)
+    metrics = metrics or Metrics()
+    found = claimed.commit_number
     known_number = max(known_number, found)
     built = await split.hot.built(lease)
     if built == store_id and lease.commit_number >= known_number:
         if found < lease.cold_number:
-            await _follow_cold_store_back(stores, split, lease, found, metrics or Metrics())
+            await _follow_cold_store_back(stores, split, lease, found, metrics)
         return None
     if built == store_id:
         log.warning("partition %d has gone back from commit %d to %d", partition, known_number, lease.commit_number)
+        if claimed.seconds_since_rebuild is not None:
+            await asyncio.sleep(max(0.0, BACK_OFF_SECONDS - claimed.seconds_since_rebuild))
     number = max(known_number, lease.commit_number) + REBUILD_JUMP
     # told before anything is wiped: whoever comes after a rebuild that was broken off, or undone, notices it then
-    await split.cold.put_copies(partition, number, [])
-    restored = await _restore_all(stores, split, lease)
+    generation = await split.cold.begin_rebuild(partition, lease.term, number)
+    await split.hot.wipe(lease)
+    restored = await _restore(stores, split, lease, generation)
+    metrics.rebuilds += 1
     await split.hot.mark_built(lease, store_id, number)
     lease.commit_number = number
     await split.hot.acknowledge(lease, number)
@@ -71,20 +107,14 @@ async def _follow_cold_store_back(stores: Stores, split: Split, lease: Lease, fo
         lease.cold_number,
     )  # fmt: skip
     metrics.cold_store_went_back += 1
-    generation = await split.cold.raise_generation(partition)
+    generation = await split.cold.begin_rebuild(partition, lease.term, found)
     restored = await _restore(stores, split, lease, generation, only_unknown=True)
     if restored:
         log.error("partition %d: %d executions run again from older checkpoints", partition, restored)
     # last: whoever comes after one that broke off here notices it too
-    await split.cold.put_copies(partition, lease.commit_number, [])
+    await split.cold.put_copies(partition, lease.commit_number, [], term=lease.term)
     await split.hot.acknowledge(lease, lease.commit_number)
     lease.cold_number = lease.commit_number
-
-
-async def _restore_all(stores: Stores, split: Split, lease: Lease) -> int:
-    generation = await split.cold.raise_generation(lease.partition)
-    await split.hot.wipe(lease)
-    return await _restore(stores, split, lease, generation)
 
 
 async def _restore(stores: Stores, split: Split, lease: Lease, generation: int, *, only_unknown: bool = False) -> int:

@@ -73,7 +73,7 @@ class Tenure:
         if self._stores.hot.keeps_tasks:
             works.append(self._reconcile())
         if self._ferry is not None:
-            works += [self._ferry.archive(), self._ferry.checkpoint()]
+            works += [self._ferry.archive(), self._ferry.checkpoint(), self._ferry.keep_claim()]
         services = [asyncio.create_task(work) for work in works]
         try:
             await asyncio.wait(services, return_when=asyncio.FIRST_COMPLETED)
@@ -82,6 +82,8 @@ class Tenure:
             await _ended(services, self._lease_seconds)
             with contextlib.suppress(StoreError):
                 await self._stores.hot.release(self.lease)
+            if self._ferry is not None:
+                await self._ferry.release_claim()
         for service in services:
             if not service.cancelled() and (error := service.exception()) is not None:
                 raise error

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.stores.split import ColdStoreWentBack, Copy, HotSide, Split, last_record, summary_from
+from penstock.stores.split import ColdStoreWentBack, Copy, HotSide, Split, Written, last_record, summary_from
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
@@ -109,13 +109,12 @@ class Carrier:
 
     async def _put_all(self, number: int, copies: Sequence[Copy]) -> set[str]:
         """Answers the executions that have no row, and of which the hot store has nothing to write one from."""
-        partition, cold_number = self._lease.partition, self._lease.cold_number
-        written = await self._cold.put_copies(partition, number, copies, cold_number=cold_number)
+        written = await self._store(number, copies)
         rewritten, missing = [*written.rewritten], set(written.missing)
         if missing:  # only letters came, or a pause: with everything that the hot store has of them, there can be a row
             changes = await self._hot.changes(missing)
             whole = [_with_changes(copy, changes[copy.execution_id]) for copy in copies if copy.execution_id in changes]
-            written = await self._cold.put_copies(partition, number, whole, cold_number=cold_number)
+            written = await self._store(number, whole)
             rewritten += written.rewritten
             missing -= changes.keys() - set(written.missing)
         if rewritten:
@@ -123,6 +122,12 @@ class Carrier:
         for execution_id in missing:
             log.error("execution %s has no row in the cold store, and can't be archived into one", execution_id)
         return missing
+
+    async def _store(self, number: int, copies: Sequence[Copy]) -> Written:
+        lease = self._lease
+        return await self._cold.put_copies(
+            lease.partition, number, copies, cold_number=lease.cold_number, term=lease.term
+        )
 
     async def _tell_of_rewritten(self, execution_ids: Sequence[str]) -> None:
         self._metrics.rewritten += len(execution_ids)
@@ -149,7 +154,7 @@ class Carrier:
     async def _blame_content(self, number: int, error: Exception) -> None:
         """If not even nothing can be written, it isn't the content. Raises `StoreUnavailable` then."""
         try:
-            await self._cold.put_copies(self._lease.partition, number, [], cold_number=self._lease.cold_number)
+            await self._store(number, [])
         except (Fenced, ColdStoreWentBack, StoreUnavailable):
             raise
         except Exception:  # noqa: BLE001

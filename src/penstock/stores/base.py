@@ -34,6 +34,8 @@ class Lease(msgspec.Struct):
     """Up to where the inbox has been handled."""
     cold_number: int = 0
     """The last that the cold store has acknowledged: one that knows less was put back to an older copy."""
+    term: int = 0
+    """Where hot and cold are two: of the claim on this partition in the cold store. 0: there is none."""
 
 
 class Commit(msgspec.Struct):

@@ -20,6 +20,8 @@ from penstock.errors import Fenced, SchemaMismatch, StoreError
 from penstock.stores.base import Lease, NewExecution, WorkflowVersion
 from penstock.stores.partial import history_of, record_of
 
+CLAIM_SECONDS = 6.0
+"""After so long without a word, another server of the hot store may take a partition's place."""
 REBUILD_JUMP = 1_000_000
 """How far commit numbers jump when a hot store is built again: beyond whatever was committed and never heard of.
 
@@ -80,6 +82,16 @@ class Written(NamedTuple):
     """Execution ids: the copy has no changes, so there was nothing to write a row from. Nothing was stored."""
 
 
+class Claim(NamedTuple):
+    """The right to run a partition on one server of the hot store; the cold store gives it to one at a time."""
+
+    term: int
+    commit_number: int
+    """The greatest that came with copies; a hot store that is below it has gone back in time."""
+    seconds_since_rebuild: float | None
+    """Since the last one, if another server of the hot store was built again then; else None."""
+
+
 class Unfinished(msgspec.Struct, array_like=True):
     """An unfinished execution as the cold store knows it."""
 
@@ -127,6 +139,12 @@ def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
     return intent
 
 
+def check_term(partition: int, term: int | None, found: int) -> None:
+    """Raises `Fenced` if the cold store has given the partition to somebody else."""
+    if term is not None and term != found:
+        raise Fenced(f"partition {partition} was claimed by another owner: its term is {found}, not {term}")
+
+
 def check_numbers(partition: int, commit_number: int, cold_number: int, found: int) -> None:
     """Whether copies with this commit number may be stored by a cold store that has seen `found`.
 
@@ -154,6 +172,9 @@ def outgoing_of(commands: Commands) -> Outgoing | None:
 
 class HotSide(Protocol):
     """Of the hot store. Everything that writes is fenced: raises `Fenced` unless the lease's token is current."""
+
+    async def server_id(self, partition: int) -> str:
+        """Which server has the partition: another process that took its place has another id."""
 
     async def built(self, lease: Lease) -> str:
         """The id of the store that this partition was built for; empty if it has lost its data or is new."""
@@ -185,21 +206,41 @@ class ColdSide(Protocol):
     def store_id(self) -> str: ...
 
     async def put_copies(
-        self, partition: int, commit_number: int, copies: Sequence[Copy], *, cold_number: int = 0
+        self,
+        partition: int,
+        commit_number: int,
+        copies: Sequence[Copy],
+        *,
+        cold_number: int = 0,
+        term: int | None = None,
     ) -> Written:
         """All of it in one transaction, with the partition's commit number, which never goes down.
 
         Raises `Fenced`, and stores nothing, if that is half a `REBUILD_JUMP` ahead: the hot store is another since.
+        Raises `Fenced` too if the partition was claimed again since `term`; None: whoever has claimed it.
         Raises `ColdStoreWentBack`, and stores nothing, if that is below `cold_number`, which it has acknowledged.
         Rows and changes are replaced by a greater (generation, revision); a letter is known by its execution, node
         and time, and stored once. An execution without a row gets one, made from its changes.
         """
 
-    async def commit_number(self, partition: int) -> int:
-        """The greatest that came with copies; a hot store that is below it has gone back in time."""
+    async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:
+        """Compare and set: a new term for whoever holds the partition's lease in the hot store.
 
-    async def raise_generation(self, partition: int) -> int:
-        """A new generation for the partition, greater than all before; the first answer is 2."""
+        None if somebody else has claimed it on another server of the hot store and was heard of lately: then there are
+        two such servers, and only one of them counts.
+        """
+
+    async def renew_claim(self, partition: int, term: int, server_id: str) -> bool:
+        """Its holder lives, and the hot store's server is this one now. False if it was claimed again."""
+
+    async def release_claim(self, partition: int, term: int) -> None:
+        """Whoever asks next may have it."""
+
+    async def begin_rebuild(self, partition: int, term: int, commit_number: int) -> int:
+        """A new generation, greater than all before, and the commit number that the hot store will go on from.
+
+        Raises `Fenced` if the partition was claimed again since `term`.
+        """
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         """A version that executions run and that may be missing. False if its number has another content now."""

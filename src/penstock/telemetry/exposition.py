@@ -74,6 +74,7 @@ class Exposition(Collector):
         yield _total("archived", "Finished executions that were brought into the cold store", it.archived)
         yield _total("checkpointed", "Copies of running executions in the cold store", it.checkpointed)
         yield _total("rebuilt", "Executions that came back after the hot store lost its data", it.rebuilt)
+        yield _total("rebuilds", "Partitions that were built again from the cold store", it.rebuilds)
         yield _total("rewritten", "Executions whose row the cold store had lost; stays 0", it.rewritten)
         yield _total(
             "cold_store_went_back", "Times that the cold store knew less than it had acknowledged; stays 0",

@@ -83,6 +83,8 @@ class Metrics:
         self.fenced = 0
         self.archived, self.checkpointed, self.rebuilt = 0, 0, 0
         """Executions that went to the cold store, and those that came back from it."""
+        self.rebuilds = 0
+        """Partitions of a hot store that were built again from the cold one."""
         self.rewritten = 0
         self.cold_store_went_back = 0
         self.hop_seconds, self.queue_wait_seconds = Histogram(SECONDS), Histogram(SECONDS)

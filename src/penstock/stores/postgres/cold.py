@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.errors import SchemaMismatch, SettingsError
 from penstock.stores.object_blobs import ObjectBlobs
 from penstock.stores.postgres.books import PostgresBooks
+from penstock.stores.postgres.claims import PostgresClaims
 from penstock.stores.postgres.copying import PostgresCopies
 from penstock.stores.postgres.counting import PostgresCounts
 from penstock.stores.postgres.database import Database
@@ -15,7 +16,13 @@ from penstock.stores.postgres.schema import MIGRATE, VERSION_TABLE, check_schema
 
 
 class PostgresColdStore(
-    PostgresDefinitions, PostgresExecutions, PostgresLetters, PostgresCounts, PostgresBooks, PostgresCopies
+    PostgresDefinitions,
+    PostgresExecutions,
+    PostgresLetters,
+    PostgresCounts,
+    PostgresBooks,
+    PostgresCopies,
+    PostgresClaims,
 ):
     """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `split.ColdSide`."""
 
@@ -30,6 +37,7 @@ class PostgresColdStore(
         self.store_id = ""
         for part in (
             PostgresDefinitions, PostgresExecutions, PostgresLetters, PostgresCounts, PostgresBooks, PostgresCopies,
+            PostgresClaims,
         ):  # fmt: skip
             part.__init__(self, self.database)
 

@@ -13,12 +13,12 @@ from penstock.stores.postgres.creating import INSERT_USES, create_again
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
-from penstock.stores.split import Copy, Summary, Unfinished, Written, check_numbers, intent_from
+from penstock.stores.split import Copy, Summary, Unfinished, Written, check_numbers, check_term, intent_from
 
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 
 # First of all: whoever else copies for this partition waits here, and not in the middle.
-LOCK_PARTITION = "SELECT commit_number FROM partitions WHERE number = %s FOR UPDATE"
+LOCK_PARTITION = "SELECT commit_number, term FROM partitions WHERE number = %s FOR UPDATE"
 # Generations too: after an older copy of this database was put back, the hot store has later ones than it knows.
 RAISE_NUMBER = """
     UPDATE partitions SET commit_number = greatest(commit_number, %(number)s),
@@ -75,13 +75,20 @@ class PostgresCopies:
         self._database = database
 
     async def put_copies(
-        self, partition: int, commit_number: int, copies: Sequence[Copy], *, cold_number: int = 0
+        self,
+        partition: int,
+        commit_number: int,
+        copies: Sequence[Copy],
+        *,
+        cold_number: int = 0,
+        term: int | None = None,
     ) -> Written:
         newest = max((copy.summary.generation for copy in copies if copy.summary is not None), default=0)
         raised = {"partition": partition, "number": commit_number, "generation": newest}
         async with self._database.transaction(SLOW_SECONDS) as connection:
             cursor = await connection.execute(LOCK_PARTITION, (partition,), binary=True)
-            (found,) = await cursor.fetchone() or (0,)
+            found, found_term = await cursor.fetchone() or (0, 0)
+            check_term(partition, term, found_term)
             check_numbers(partition, commit_number, cold_number, found)
             async with connection.pipeline():
                 await connection.execute(RAISE_NUMBER, raised)
@@ -95,14 +102,6 @@ class PostgresCopies:
         """Rows that are missing, from the hot store's copies of executions. What there is stays as it is."""
         async with self._database.transaction(SLOW_SECONDS) as connection:
             return await _write_again(connection, partition, copies)
-
-    async def commit_number(self, partition: int) -> int:
-        rows = await self._database.rows("SELECT commit_number FROM partitions WHERE number = %s", (partition,))
-        return int(rows[0][0])
-
-    async def raise_generation(self, partition: int) -> int:
-        statement = "UPDATE partitions SET generation = generation + 1 WHERE number = %s RETURNING generation"
-        return int((await self._database.rows(statement, (partition,)))[0][0])
 
     async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
         rows = await self._database.rows(SELECT_UNFINISHED, (partition, after, limit), seconds=SLOW_SECONDS)

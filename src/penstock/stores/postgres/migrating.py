@@ -90,7 +90,9 @@ def _fill(connection: Connection, partitions: int | None, where: str) -> None:
         "INSERT INTO meta VALUES ('partitions', %s), ('store_id', %s)", (str(wanted), uuid.uuid4().hex)
     )
     connection.exec_driver_sql(
-        "INSERT INTO partitions SELECT number, 0, 1 FROM generate_series(0, %s) AS number", (wanted - 1,)
+        "INSERT INTO partitions (number, commit_number, generation) "
+        "SELECT number, 0, 1 FROM generate_series(0, %s) AS number",
+        (wanted - 1,),
     )
 
 

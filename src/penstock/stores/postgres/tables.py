@@ -1,6 +1,6 @@
 """The schema as SQLAlchemy has it: what all migrations together lead to.
 
-A test compares a migrated database with this. What each table holds is said in `migrations/versions/v0001_first.sql`.
+A test compares a migrated database with this. What each table holds is said in `migrations/versions/*.sql`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,12 @@ def _number(name: str) -> Column[Any]:
 
 
 Table("meta", metadata, _key("key", Text), _must("value", Text))
-Table("partitions", metadata, _key("number", Integer), _must("commit_number", BigInteger), _must("generation", Integer))
+Table(
+    "partitions", metadata, _key("number", Integer), _must("commit_number", BigInteger), _must("generation", Integer),
+    _must("term", BigInteger, server_default="0"), _must("holder", Text, server_default=""),
+    _must("server", Text, server_default=""), _must("seen_at", Double, server_default="0"),
+    _must("rebuilt_at", Double, server_default="0"), _must("rebuilt_on", Text, server_default=""),
+)  # fmt: skip
 Table(
     "workflows", metadata, _key("name", Text), _key("version", Integer), _must("content_hash", Text),
     _must("created_at", Double), _must("deleted", Boolean), _must("document", LargeBinary),

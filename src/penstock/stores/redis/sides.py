@@ -23,6 +23,10 @@ class RedisSide:
     def __init__(self, server: Server, hot: RedisHotStore) -> None:
         self._server, self._hot = server, hot
 
+    async def server_id(self, partition: int) -> str:
+        info = (await self._server.of(partition).ask("INFO", "server")).decode(errors="replace")
+        return next((line.partition(":")[2] for line in info.splitlines() if line.startswith("run_id:")), "")
+
     async def built(self, lease: Lease) -> str:
         found = await self._server.of(lease.partition).ask("HGET", keys.lease(lease.partition), "built")
         return found.decode() if found else ""

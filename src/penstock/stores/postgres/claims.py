@@ -1,0 +1,50 @@
+"""Who runs a partition, and on which Redis server. A rebuild is decided here, and by one at a time.
+
+A Redis whose replica was promoted may live on, and some roles may still be on it. Then each partition has a lease in
+both, and each owner takes the other's progress for a Redis that went back in time. So an owner claims its partition
+here too: on the server that the last claim was made on, at once (there the lease says who may); on another one only
+if the last holder is the same orchestrator, has given up, or hasn't been heard of for a while.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import Fenced
+from penstock.stores.postgres.database import Database
+from penstock.stores.split import CLAIM_SECONDS, Claim
+
+NOW = "extract(epoch FROM clock_timestamp())"
+CLAIM = f"""
+    UPDATE partitions SET term = term + 1, holder = %(holder)s, server = %(server)s, seen_at = {NOW}
+    WHERE number = %(partition)s
+      AND (server = %(server)s OR holder = %(holder)s OR seen_at < {NOW} - %(seconds)s)
+    RETURNING term, commit_number, CASE WHEN rebuilt_on <> server THEN ({NOW} - rebuilt_at)::float8 END
+"""  # noqa: S608 -- our own words
+RENEW_CLAIM = f"UPDATE partitions SET seen_at = {NOW}, server = %s WHERE number = %s AND term = %s"  # noqa: S608
+RELEASE_CLAIM = "UPDATE partitions SET seen_at = 0 WHERE number = %s AND term = %s"
+BEGIN_REBUILD = f"""
+    UPDATE partitions SET generation = generation + 1, commit_number = greatest(commit_number, %s),
+      rebuilt_at = {NOW}, rebuilt_on = server
+    WHERE number = %s AND term = %s RETURNING generation
+"""  # noqa: S608
+
+
+class PostgresClaims:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:
+        values = {"partition": partition, "holder": holder, "server": server_id, "seconds": CLAIM_SECONDS}
+        rows = await self._database.rows(CLAIM, values)  # done twice, it gives a later term, and that one counts
+        return Claim(*rows[0]) if rows else None
+
+    async def renew_claim(self, partition: int, term: int, server_id: str) -> bool:
+        return await self._database.change(RENEW_CLAIM, (server_id, partition, term)) > 0
+
+    async def release_claim(self, partition: int, term: int) -> None:
+        await self._database.change(RELEASE_CLAIM, (partition, term))
+
+    async def begin_rebuild(self, partition: int, term: int, commit_number: int) -> int:
+        rows = await self._database.rows(BEGIN_REBUILD, (commit_number, partition, term))
+        if not rows:
+            raise Fenced(f"partition {partition} was claimed by another owner; it isn't built again here")
+        return int(rows[0][0])
