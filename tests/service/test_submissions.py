@@ -244,8 +244,8 @@ def test_configs_by_node_have_a_size():
     async def story() -> None:
         slow = Slow()
         with pytest.raises(InvalidInput, match=r"the configs by node have .* bytes; the limit is 1,048,576"):
-            await slow.service.submissions.trigger("x", None, {"a": {"text": "x" * 1_100_000}})
+            await slow.service.submissions.trigger("x", "flow", None, {"a": {"text": "x" * 1_100_000}})
         with pytest.raises(NotFound):
-            await slow.service.submissions.trigger("x", None, {"a": {"text": "x" * 1_000_000}})
+            await slow.service.submissions.trigger("x", "flow", None, {"a": {"text": "x" * 1_000_000}})
 
     asyncio.run(story())
