@@ -43,8 +43,11 @@ def places(service: Running, shop: Shop) -> dict[str, str]:
     """The path of every page, with something of each kind on it."""
     caller = Caller(service.address)
     caller.store({"name": "order", "nodes": [node("cart")]})
+    caller.store(ORDER)
     failed = caller.ended(ORDER, input={"amount": 5}, labels={"team": "billing", LONG: LONG})["execution_id"]
-    caller.ended(failing(f"{LONG}/of a workflow", message=f"{LONG} is out of order, {'and says so ' * 20}"))
+    long = failing(f"{LONG}/of a workflow", message=f"{LONG} is out of order, {'and says so ' * 20}")
+    caller.store(long)
+    caller.ended(long)
     running = caller.start(SLOW)
     until_now(lambda: "first" in shop.began)
     assert caller.put("/workflows/order/aliases/stable", {"version": 1}).status in {200, 201}

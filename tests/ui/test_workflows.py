@@ -229,8 +229,9 @@ def test_each_node_has_its_statistics(page: Page, caller: Caller) -> None:
         node("bad", "fail", ("weak",), retry={"max_attempts": 1}),
         node("after", "noop", ("bad",)),
     ]
+    caller.store({"name": "counted", "nodes": steps})
     for _ in range(2):
-        assert caller.ended({"name": "counted", "nodes": steps})["state"] == "FAILED"
+        assert caller.ended("counted")["state"] == "FAILED"
     open_workflow(page, caller, "counted", "?tab=statistics")
     expect(page.get_by_text("The last 2 executions: 2 failed")).to_be_visible()
     rows = page.locator("table.wf-stats tbody tr")
