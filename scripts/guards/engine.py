@@ -82,7 +82,7 @@ GUARDS = [
     ),
     Guard(
         "what may take long is not evaluated in the decision", "engine/start.py",
-        "        if not condition.inline_bytes:\n            return False\n", "",
+        "size > condition.inline_bytes or ", "",
         "tests/engine/test_preparing.py",
     ),
     Guard(

@@ -35,13 +35,13 @@ def given(api: Caller, execution_id: str, name: str) -> tuple[Any, Any]:
 
 
 def chain(name: str) -> dict[str, Any]:
-    """`a` is an echo, `b` waits at a gate, `c` refers to both."""
+    """`a` is an echo, `b` waits at a gate, `c` refers to both, and fails for want of a secret."""
     written = gated(name, "b")
     written["nodes"][0]["dependencies"] = ["a"]
     config = {"a": "{{ a.n }}", "b": "{{ b.gate }}", "none": "{{ a.none ?? [] }}", "token": "{{ secrets.T }}"}
     written["nodes"] += [
         {"id": "a", "handler": "echo", "config": {"n": "{{ input.n }}"}},
-        {"id": "c", "handler": "fail", "dependencies": ["a", "b"], "config": config, "retry": {"max_attempts": 1}},
+        {"id": "c", "handler": "call_external_service", "dependencies": ["a", "b"], "config": config},
     ]
     return written
 
@@ -156,3 +156,12 @@ def test_a_node_that_was_skipped_says_that_it_was_given_nothing(api: Caller) -> 
     written["nodes"][1] |= {"condition": "1 > 2", "config": {"n": "{{ a }}"}}
     execution_id = api.ended(written)["execution_id"]
     assert given(api, execution_id, "b") == (None, "it never started: it is SKIPPED (condition_false)")
+
+
+def test_a_large_output_is_shown_as_it_is(api: Caller) -> None:
+    nodes = [{"id": "large", "handler": "grow", "config": {"bytes": 5_000_000}}]
+    execution_id = api.ended({"name": "large-output", "nodes": nodes})["execution_id"]
+    text = "x" * 5_000_000
+    assert node_of(api, execution_id, "large")["output"]["text"] == text
+    assert api.shown(f"/executions/{execution_id}")["nodes"]["large"]["output"]["text"] == text
+    assert api.shown(f"/executions/{execution_id}/results")["outputs"]["large"]["text"] == text

@@ -149,6 +149,9 @@ def test_an_execution_that_left_memory_meanwhile_gets_its_verdict():
         name = await desk.start([node("a", condition=COSTLY)], TEXT)
         await desk.drain(owner)
         owner._cache.clear()
+        desk.now += PREPARE_AGAIN_SECONDS
+        await desk.drain(owner)  # it is loaded again, and asks again
+        await desk.sandbox.asked(1)
         await desk.let_go(owner)
         await desk.work(owner)
         assert await desk.state(name) == "COMPLETED"

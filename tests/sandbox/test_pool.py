@@ -14,6 +14,7 @@ import pytest
 
 from penstock.sandbox import Job, JobFailed, Overrun, SandboxPool, call
 from penstock.sandbox.pool import Turns
+from tests.waiting import until
 
 MIB = 1024 * 1024
 ROOT = Path(__file__).parents[2]
@@ -134,6 +135,18 @@ def test_a_cancelled_job_leaves_no_process_and_gives_back_its_turn():
             assert await answers(sandbox, job("echo", b"next")) == [b"next"]
             await asyncio.to_thread(psutil.wait_procs, [process], 20)
             assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+    asyncio.run(work())
+
+
+def test_a_job_that_is_cancelled_while_its_process_starts_leaves_nothing_behind():
+    async def work() -> None:
+        async with pool() as sandbox:
+            waiting = asyncio.create_task(call(sandbox, job("say_who")))
+            await until(psutil.Process().children)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        assert not psutil.Process().children()
 
     asyncio.run(work())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from penstock.engine.states import NodeState
 from penstock.stores.base import BlobStore
 
 NOTHING: Mapping[str, Any] = {}
+UNDECODED_BYTES = 256 * 1024
 
 
 def time_text(at: float | None) -> str | None:
@@ -28,28 +29,42 @@ async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[
     return {name: await blobs.get(value) if isinstance(value, Blob) else value for name, value in outputs.items()}
 
 
+def undecoded(data: bytes) -> Any:
+    """A value for an answer that is encoded as JSON again: a large one stays the text that it is.
+
+    Decoding 60 MB takes seconds, in which a loop does nothing else.
+    """
+    return msgspec.Raw(data) if len(data) > UNDECODED_BYTES else msgspec.json.decode(data)
+
+
 def execution_view(
     record: ExecutionRecord,
     runs: Mapping[str, NodeRun],
     outputs: Mapping[str, bytes],
     plan: Plan,
     waits: Mapping[str, tuple[str, str]] = NOTHING,
+    value_of: Callable[[bytes], Any] = msgspec.json.decode,
 ) -> dict[str, Any]:
     """`waits`: by node, why nobody takes its task, as a word and as a text."""
-    values = {name: msgspec.json.decode(data) for name, data in outputs.items()}
+    values = {name: value_of(data) for name, data in outputs.items()}
     addresses = [node.address for node in plan.nodes] + [node.address for node in record.added]
     nodes = {name: node_view(runs.get(name), values.get(name), waits.get(name)) for name in addresses}
-    return {**bare_view(record, values, plan), "nodes": nodes}
+    return {**bare_view(record, values, plan, value_of), "nodes": nodes}
 
 
-def bare_view(record: ExecutionRecord, values: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+def bare_view(
+    record: ExecutionRecord,
+    values: Mapping[str, Any],
+    plan: Plan,
+    value_of: Callable[[bytes], Any] = msgspec.json.decode,
+) -> dict[str, Any]:
     """Without its nodes. `values` needs the outputs of the plan's result nodes."""
     return {
         "execution_id": record.execution_id,
         "workflow": record.workflow,
         "version": record.version,
         "state": str(record.state),
-        "input": msgspec.json.decode(record.input),
+        "input": value_of(record.input),
         "output": _output(values, plan),
         "error": error_view(record.error, record.error_node),
         "labels": record.labels,

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -53,6 +54,7 @@ class SandboxPool:
         self._idle: list[asyncio.subprocess.Process] = []
         self._children: set[asyncio.subprocess.Process] = set()
         """All that may still live."""
+        self._starting: set[asyncio.Task[asyncio.subprocess.Process]] = set()
 
     async def run(self, job: Job) -> AsyncIterator[bytes]:
         """The answers, as they come. Raises `Overrun`, or `JobFailed` for a mistake of ours."""
@@ -76,9 +78,9 @@ class SandboxPool:
                 self._turns.give_back()
 
     async def close(self) -> None:
+        await asyncio.gather(*self._starting, return_exceptions=True)
         for child in list(self._children):
-            _kill(child)
-            await child.wait()
+            await _end(child)
         self._children.clear()
         self._idle.clear()
 
@@ -131,11 +133,21 @@ class SandboxPool:
             if child.returncode is None:
                 return child
         while True:
+            starting = asyncio.create_task(self._spawn())
+            self._starting.add(starting)
+            starting.add_done_callback(self._starting.discard)
             try:
-                return await self._spawn()
+                return await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                starting.add_done_callback(self._keep)  # half a start can't be taken back; somebody else will need it
+                raise
             except OSError as error:  # too many processes, or no memory for one: no fault of the job's
                 log.warning("can't start a sandbox process, trying again: %s", error)
                 await asyncio.sleep(SPAWN_RETRY_SECONDS)
+
+    def _keep(self, starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
+        if not starting.cancelled() and starting.exception() is None:
+            self._idle.append(starting.result())
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
@@ -208,6 +220,18 @@ def _kill(child: asyncio.subprocess.Process) -> None:
             child.kill()
         except ProcessLookupError:
             return
+
+
+async def _end(child: asyncio.subprocess.Process) -> None:
+    """Until nothing of it is left, its pipes included."""
+    _kill(child)
+    await child.wait()
+    stdin, stdout = child.stdin, child.stdout
+    if stdin is not None:
+        stdin.close()
+    if stdout is not None:
+        with suppress(RuntimeError):  # whoever has a job in it reads there
+            await stdout.read()
 
 
 class Turns:

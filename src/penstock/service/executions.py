@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, NamedTuple
 
-import msgspec
-
 from penstock.definition.plan import Plan
 from penstock.engine.commands import AttemptFailure, ExecutionRecord, Transition
 from penstock.engine.events import Value
@@ -17,7 +15,7 @@ from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
-from penstock.orchestrator.view import bare_view, error_view, execution_view, fetch_outputs, time_text
+from penstock.orchestrator.view import bare_view, error_view, execution_view, fetch_outputs, time_text, undecoded
 from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
@@ -68,8 +66,9 @@ class Executions:
         """`newest`: of its chain, as one that was started by this very call is; then no retry is looked for."""
         stored = ended or await self.stored(execution_id)
         plan = await self.plan(stored.record)
+        outputs = await self.outputs(stored.outputs)
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
-        shown = execution_view(stored.record, stored.runs, await self.outputs(stored.outputs), plan, waits)
+        shown = execution_view(stored.record, stored.runs, outputs, plan, waits, undecoded)
         return {**shown, **await self._chain(stored.record, newest=newest)}
 
     async def bare(self, execution_id: str) -> dict[str, Any]:
@@ -77,8 +76,8 @@ class Executions:
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         needed = {name: stored.outputs[name] for name in plan.result_nodes if name in stored.outputs}
-        values = {name: msgspec.json.decode(data) for name, data in (await self.outputs(needed)).items()}
-        return {**bare_view(stored.record, values, plan), **await self._chain(stored.record)}
+        values = {name: undecoded(data) for name, data in (await self.outputs(needed)).items()}
+        return {**bare_view(stored.record, values, plan, undecoded), **await self._chain(stored.record)}
 
     async def _chain(self, record: ExecutionRecord, *, newest: bool = False) -> dict[str, Any]:
         """What it goes on from, and what goes on from it: only one that has ended can have been retried."""
@@ -90,13 +89,13 @@ class Executions:
     async def results(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
         plan, outputs = await self.plan(stored.record), await self.outputs(stored.outputs)
-        shown = execution_view(stored.record, stored.runs, outputs, plan)
+        shown = execution_view(stored.record, stored.runs, outputs, plan, undecoded)
         return {
             "execution_id": execution_id,
             "state": shown["state"],
             "completed": shown["state"] == "COMPLETED",
             "output": shown["output"],
-            "outputs": {name: msgspec.json.decode(data) for name, data in outputs.items()},
+            "outputs": {name: undecoded(data) for name, data in outputs.items()},
             "error": shown["error"],
         }
 

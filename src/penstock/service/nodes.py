@@ -11,7 +11,7 @@ from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.execution import Execution
 from penstock.errors import NotFound
-from penstock.orchestrator.view import fetch_outputs, node_view
+from penstock.orchestrator.view import fetch_outputs, node_view, undecoded
 from penstock.service.attempts import attempts_of
 from penstock.service.executions import Executions, no_node
 from penstock.service.resolving import resolved_config
@@ -47,7 +47,7 @@ class Nodes:
         if node_id not in stored.outputs:
             return None
         outputs = await fetch_outputs({node_id: stored.outputs[node_id]}, self._stores.blobs)
-        return msgspec.json.decode(outputs[node_id])
+        return undecoded(outputs[node_id])
 
     async def _notes(self, record: ExecutionRecord, node_id: str) -> dict[str, Any]:
         """What the document says about the node that has no effect, and so isn't in the plan."""

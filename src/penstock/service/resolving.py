@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from penstock.definition.plan import Plan, PlanNode
-from penstock.definition.template import Missing
+from penstock.definition.template import Missing, opened
 from penstock.engine.commands import NodeRun
 from penstock.engine.events import Blob
 from penstock.engine.execution import Execution
@@ -22,8 +22,8 @@ from penstock.orchestrator.view import fetch_outputs
 from penstock.stores.base import BlobStore, Stored
 
 MOST_BYTES = 256 * 1024
-MOST_SOURCE_BYTES = 1024 * 1024
-"""Of outputs and input that are decoded for it, on a loop that others wait for."""
+MOST_SOURCE_BYTES = 6 * 1024 * 1024
+"""Of outputs and input that are looked into for it, on a loop that others wait for."""
 NEVER_GIVEN = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.FAILED})
 
 
@@ -45,15 +45,18 @@ async def resolved_config(stored: Stored, plan: Plan, node: PlanNode, blobs: Blo
     if source > MOST_SOURCE_BYTES:
         return Resolved(None, f"its references look into too much to be shown ({-(-source // 1024)} KiB)")
     runs = [stored.runs[name] for name in seen if name in stored.runs]
-    execution = Execution(plan, stored.record, runs, {**await fetch_outputs(known, blobs)})
+    outputs = {**await fetch_outputs(known, blobs)}
+    execution = Execution(plan, stored.record, runs, {**outputs})
+    # decoded only as far as a reference looks into them
+    execution.values.update((name, opened(msgspec.Raw(text))) for name, text in outputs.items())
     try:
         config, _ = resolve(execution, node, Outputs(execution))
     except Missing as error:
         return Resolved(None, str(error))
-    size = len(msgspec.json.encode(config))
-    if size > MOST_BYTES:
-        return Resolved(None, f"too large to show ({-(-size // 1024)} KiB)")
-    return Resolved(config)
+    text = msgspec.json.encode(config)
+    if len(text) > MOST_BYTES:
+        return Resolved(None, f"too large to show ({-(-len(text) // 1024)} KiB)")
+    return Resolved(msgspec.json.decode(text))
 
 
 def _never_given(run: NodeRun) -> str | None:

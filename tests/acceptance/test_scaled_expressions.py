@@ -1,0 +1,77 @@
+"""Expressions that compute without end, against real orchestrators and workers: nobody else notices (D1)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import psutil
+
+from penstock.service.submissions import Order
+from tests.acceptance import works
+from tests.acceptance.plant import Client, Plant, Role, plant
+from tests.hostile.expressions import LONG_TEXT, NESTED_COUNTS
+from tests.waiting import until
+
+SECONDS = "2"
+MEMORY_MAX = 1024 * 1024 * 1024
+
+
+def _hostile(name: str) -> dict[str, Any]:
+    return works.document(name, works.node("a", (), "work_note", condition=f"input.s.matches('{NESTED_COUNTS}')"))
+
+
+def _transforming(name: str) -> dict[str, Any]:
+    config = {"expression": f"s.matches('{NESTED_COUNTS}')", "variables": {"s": "{{ input.s }}"}}
+    return works.document(name, works.node("a", (), "transform", config=config))
+
+
+async def _submit(client: Client, document: dict[str, Any]) -> str:
+    accepted = await client.service.submissions.submit(Order(workflow=document, input={"s": LONG_TEXT}))
+    client.accepted[accepted.execution_id] = document
+    return accepted.execution_id
+
+
+def _sandboxes(role: Role) -> list[psutil.Process]:
+    process = psutil.Process(role.pid)
+    return [
+        child for child in process.children(recursive=True) if "penstock.sandbox.child" in " ".join(child.cmdline())
+    ]
+
+
+async def _error(client: Client, execution_id: str) -> str:
+    stored = await client.service.executions.stored(execution_id)
+    assert stored.record.state == "FAILED"
+    assert stored.record.error is not None
+    return stored.record.error.message
+
+
+async def _story(it: Plant) -> None:
+    it.start("orchestrator", count=2, ready=False, EXPRESSION_SECONDS=SECONDS)
+    it.start("worker", ready=False, EXPRESSION_SECONDS=SECONDS)
+    for role in it.roles:
+        role.ready()
+    await it.until_owned(2)
+    async with it.client() as client:
+        before = it.owners()
+        ids = [await _submit(client, _hostile(f"hostile-{i}")) for i in range(3)]
+        ids.append(await _submit(client, _transforming("transforming")))
+        orchestrators = it.running("orchestrator")
+        busy = await until(lambda: next((role for role in orchestrators if _sandboxes(role)), None))
+        # one that waits for nothing is done long before the hostile ones are
+        await client.until_ended(*await client.submit(works.chain(3, "work_note")), seconds=10)
+        assert it.owners() == before, "no partition has wandered"
+        for role in it.running():
+            assert psutil.Process(role.pid).memory_info().rss < MEMORY_MAX
+        orphans = _sandboxes(busy)
+        busy.kill()
+        await client.until_ended()
+        messages = [await _error(client, name) for name in ids]
+        assert all("it took more than 2 s of computing time" in message for message in messages), messages
+        _, alive = await asyncio.to_thread(psutil.wait_procs, orphans, 20)
+        assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_endless_expressions_fail_their_nodes_and_an_owner_that_dies_meanwhile_is_followed_by_one_that_goes_on():
+    with plant() as it:
+        asyncio.run(_story(it))
