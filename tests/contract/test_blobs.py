@@ -1,45 +1,6 @@
 """Large values, kept apart."""
 
-import asyncio
+from penstock.contract import contract_tests
+from tests.contract.suite import OBJECT_STORES, STORES
 
-import pytest
-
-from penstock.engine.events import Blob
-from penstock.errors import StoreError
-from penstock.stores.base import Stores
-from tests.contract.suite import on_every_blob_store
-
-VALUES = (b"", b"{}", bytes(range(256)), b"x" * 5_000_000)
-
-
-@on_every_blob_store
-async def test_a_value_comes_back_as_it_was_put(stores: Stores) -> None:
-    blobs = [await stores.blobs.put(value) for value in VALUES]
-    assert [blob.size for blob in blobs] == [len(value) for value in VALUES]
-    assert len({blob.key for blob in blobs}) == len(VALUES)
-    assert [await stores.blobs.get(blob) for blob in blobs] == list(VALUES)
-
-
-@on_every_blob_store
-async def test_a_value_may_be_put_by_many_at_once(stores: Stores) -> None:
-    """A fan of nodes with the same large output does this."""
-    for round_number in range(10):
-        value = bytes([round_number]) * 300_000
-        blobs = await asyncio.gather(*(stores.blobs.put(value) for _ in range(8)))
-        assert [await stores.blobs.get(blob) for blob in blobs] == [value] * 8
-
-
-@on_every_blob_store
-async def test_a_missing_value_is_a_store_error_that_names_it(stores: Stores) -> None:
-    with pytest.raises(StoreError, match="abcdef"):
-        await stores.blobs.get(Blob("abcdef", 3))
-
-
-@on_every_blob_store
-async def test_a_deleted_value_is_gone_and_can_be_deleted_again(stores: Stores) -> None:
-    kept, dropped = await stores.blobs.put(b"kept"), await stores.blobs.put(b"dropped")
-    for _ in range(2):
-        await stores.blobs.delete(dropped)
-    with pytest.raises(StoreError):
-        await stores.blobs.get(dropped)
-    assert await stores.blobs.get(kept) == b"kept"
+globals().update(contract_tests({**STORES, **OBJECT_STORES}, "blobs"))

@@ -6,18 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from penstock.contract.facts import begin, queued, stop, success, task
 from penstock.engine.commands import Commands
 from penstock.stores.sqlite import SqliteStores
 from penstock.stores.sqlite.claims import GROW_SLOTS, SLOT_BYTES, Claims
 from penstock.stores.task_queue import Key, key_of
-from tests.contract.facts import begin, queued, stop, success, task
 
 DIES = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from penstock.stores.sqlite import SqliteStores
 from penstock.stores.task_queue import key_of
-from tests.contract.facts import begin, queued, task
+from penstock.contract.facts import begin, queued, task
 
 async def main():
     stores = SqliteStores(Path(sys.argv[1]))

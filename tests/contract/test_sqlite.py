@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.contract.facts import Owner, begin, ended, letter, new, queued, started, submitted, task
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import Blob
@@ -22,7 +23,6 @@ from penstock.stores.records import ApiKey, AuditLine, AuditSearch, LetterSearch
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores, preparing
 from penstock.stores.sqlite.lock import LockFile
 from penstock.stores.sqlite.purging import purge
-from tests.contract.facts import Owner, begin, ended, letter, new, queued, started, submitted, task
 
 HOLDER = """
 import sys

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from penstock.contract.facts import Owner, begin, new, queued, task
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.sqlite import SqliteStores, writer
 from penstock.stores.sqlite.hot import RECENT_COMMITS
-from tests.contract.facts import Owner, begin, new, queued, task
 from tests.waiting import until
 
 

@@ -11,13 +11,13 @@ from typing import Any, Self
 import msgspec
 
 from penstock.config import Settings
+from penstock.contract.facts import Owner, begin, queued, task
 from penstock.engine.commands import Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskStarted, TaskSucceeded
 from penstock.stores.memory import MemoryStores
 from penstock.stores.task_queue import key_of
 from penstock.worker.registry import Handler, Registry
 from penstock.worker.runtime import Worker
-from tests.contract.facts import Owner, begin, queued, task
 from tests.waiting import until
 
 EXECUTION = "the-execution"

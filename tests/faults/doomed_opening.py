@@ -26,9 +26,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from penstock.contract.facts import begin, new
 from penstock.errors import StoreUnavailable
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores
-from tests.contract.facts import begin, new
 
 CALLS = ("open", "write", "pwrite", "fsync", "close", "ftruncate", "posix_fallocate", "mkdir", "rename", "unlink")
 STATEMENTS = ("execute", "executescript", "executemany", "commit", "rollback", "close")

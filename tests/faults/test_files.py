@@ -17,6 +17,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from penstock.contract.facts import new
 from penstock.errors import StoreLocked, StoreUnavailable
 from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.sqlite import SqliteStores
@@ -24,7 +25,6 @@ from penstock.stores.sqlite.lock import StoreLock, identity_of
 from penstock.stores.sqlite.purging import purge
 from tests.acceptance.lives import ROOT
 from tests.acceptance.served import Life
-from tests.contract.facts import new
 from tests.faults.table import Fault
 from tests.waiting import PATIENCE_SECONDS, until
 
@@ -32,7 +32,7 @@ HOLDER = """
 import asyncio, sys
 from pathlib import Path
 from penstock.stores.sqlite import SqliteStores
-from tests.contract.facts import new
+from penstock.contract.facts import new
 
 async def main():
     stores = SqliteStores(Path(sys.argv[1]))

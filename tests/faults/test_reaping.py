@@ -7,11 +7,11 @@ import time
 
 import pytest
 
+from penstock.contract.facts import queued, started, stop, task
 from penstock.engine.commands import Task
 from penstock.engine.events import TaskLost
 from penstock.orchestrator.reaper import DEAD_SECONDS, LOOK_SECONDS, Reaper
 from penstock.stores.task_queue import key_of
-from tests.contract.facts import queued, started, stop, task
 from tests.faults.table import Fault
 from tests.orchestrator.desk import look
 from tests.redis.place import NAME, Place, place

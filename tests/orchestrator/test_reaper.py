@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from penstock.contract.facts import Owner, hand_out, stop
 from penstock.engine.events import TaskLost
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator import reaper as reaping
 from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper, WorkerWatch
 from penstock.stores.task_queue import key_of
-from tests.contract.facts import Owner, hand_out, stop
 from tests.orchestrator.desk import Desk, look
 from tests.waiting import let_others_run, until
 

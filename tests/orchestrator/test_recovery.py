@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.contract.facts import Owner, begin, ended, new, queued, task
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import (
     AnyEvent,
@@ -22,7 +23,6 @@ from penstock.orchestrator.recovery import CHUNK, recover, sweep
 from penstock.stores.base import Stores
 from penstock.stores.sqlite import SqliteStores
 from penstock.stores.task_queue import key_of
-from tests.contract.facts import Owner, begin, ended, new, queued, task
 from tests.orchestrator.desk import Desk, SplitDesk, diamond, node
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from penstock import Engine, Registry
 from penstock.config import Settings
+from penstock.contract.facts import new
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import service
 from penstock.orchestrator.plans import Plans
@@ -23,7 +24,6 @@ from penstock.stores.records import Search
 from penstock.stores.sqlite import SqliteStores
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler
-from tests.contract.facts import new
 from tests.orchestrator.desk import WORK
 from tests.waiting import PATIENCE_SECONDS, until
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from penstock.contract.facts import record
 from penstock.engine.commands import DeadLetter, ExecutionRecord, Transition
 from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
@@ -13,7 +14,6 @@ from penstock.stores import codec
 from penstock.stores.base import NewExecution
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.split import Copy, summary_of
-from tests.contract.facts import record
 from tests.servers import database_url
 
 

@@ -4,10 +4,10 @@ import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
 
+from penstock.contract.facts import submitted
 from penstock.errors import Conflict
 from penstock.stores.base import KEY_SECONDS, NewExecution
 from penstock.stores.postgres.cold import PostgresColdStore
-from tests.contract.facts import submitted
 from tests.postgres.opened import new
 from tests.servers import database_url
 

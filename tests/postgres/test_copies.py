@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec import structs
 
+from penstock.contract.facts import letter, record
 from penstock.engine.commands import AttemptFailure, DeadLetter
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
@@ -13,7 +14,6 @@ from penstock.stores.postgres import copying
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.records import LetterSearch, Search
 from penstock.stores.split import REBUILD_JUMP, ColdStoreWentBack, Copy, Written
-from tests.contract.facts import letter, record
 from tests.postgres.opened import change_of, copy_of, new, shown, with_store
 from tests.waiting import until
 

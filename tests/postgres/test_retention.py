@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from msgspec import structs
 
+from penstock.contract.facts import letter, submitted
 from penstock.engine.events import Blob
 from penstock.engine.states import ExecutionState
 from penstock.errors import StoreError
@@ -17,7 +18,6 @@ from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.purging import purge as purge_database
 from penstock.stores.postgres.retention import Purged, purge, would_go
 from penstock.stores.records import AuditLine, AuditSearch, LetterSearch, Search
-from tests.contract.facts import letter, submitted
 from tests.postgres.opened import copy_of, new, with_opened, with_store
 from tests.servers import database_url
 from tests.waiting import until

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from penstock.contract.facts import HOUR, queued, started, task
 from penstock.engine.commands import Commands, Task
 from penstock.stores import codec
 from penstock.stores.base import Lease
@@ -13,7 +14,6 @@ from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.sides import RedisSide
-from tests.contract.facts import HOUR, queued, started, task
 from tests.servers import redis_url
 
 NAME = "execution-1"

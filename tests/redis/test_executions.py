@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from penstock.contract.facts import record
 from penstock.errors import SchemaMismatch
 from penstock.stores import codec
 from penstock.stores.redis import hot, keys
-from tests.contract.facts import record
 from tests.redis.place import NAME, place
 
 WITHOUT_A_RECORD = codec.encode(codec.Change(codec.SCHEMA, None, [], {}, []))

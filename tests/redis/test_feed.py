@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
+from penstock.contract.facts import started
 from penstock.engine.commands import Commands, Transition
 from penstock.stores.records import FeedGap
 from penstock.stores.redis.commits import FEED_SLOTS as SLOTS
 from penstock.stores.redis.events import RedisEvents
-from tests.contract.facts import started
 from tests.redis.place import place
 
 

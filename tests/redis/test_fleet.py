@@ -2,9 +2,9 @@
 
 import asyncio
 
+from penstock.contract.facts import queued, started, stop, success, task
 from penstock.stores.redis import fleet
 from penstock.stores.redis.queue import RedisTaskQueue
-from tests.contract.facts import queued, started, stop, success, task
 from tests.redis.place import NAME, Place, place
 from tests.waiting import until
 

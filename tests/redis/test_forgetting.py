@@ -3,12 +3,12 @@
 import asyncio
 from typing import Any, Self
 
+from penstock.contract.facts import HOUR, queued, started, success, task
 from penstock.stores import codec
 from penstock.stores.base import Lease, partition_of
 from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.server import Server
-from tests.contract.facts import HOUR, queued, started, success, task
 from tests.servers import redis_url
 
 PARTITIONS = 3

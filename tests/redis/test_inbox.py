@@ -5,12 +5,12 @@ import logging
 
 import pytest
 
+from penstock.contract.facts import started, success, task
 from penstock.engine.events import ExecutionStarted, TaskFailed
 from penstock.stores import codec
 from penstock.stores.redis import inbox
 from penstock.stores.redis.inbox import LAST, SLOTS, events_of, keep_from, read_after
 from penstock.stores.redis.malformed import DroppedEntries
-from tests.contract.facts import started, success, task
 from tests.redis.place import NAME, place
 
 START = codec.encode(ExecutionStarted(NAME))

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from penstock.contract.facts import success, task
 from penstock.errors import StoreUnavailable
 from penstock.stores.task_queue import key_of
-from tests.contract.facts import success, task
 from tests.redis.place import NAME, place
 from tests.servers import redis_server
 from tests.waiting import until

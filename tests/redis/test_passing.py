@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any
 
+from penstock.contract.facts import queued, started, success, task
 from penstock.engine.events import TaskReturned
 from penstock.stores import codec
 from penstock.stores.base import Backlog
 from penstock.stores.task_queue import key_of
-from tests.contract.facts import queued, started, success, task
 from tests.redis.place import NAME, Place, place
 
 SIDE = "penstock:{0}:tasks:0:echo\x1fnew"

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from penstock.config import Settings
+from penstock.contract.facts import begin, ended, execution_ids, new
 from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
 from penstock.stores.opening import open_stores
 from penstock.stores.records import Search
 from penstock.stores.scaled import ScaledStores
-from tests.contract.facts import begin, ended, execution_ids, new
 from tests.servers import database_url, redis_url
 
 

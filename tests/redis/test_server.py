@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from penstock.contract.facts import started
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced, SettingsError, StoreError, StoreUnavailable
 from penstock.stores.redis import keys
@@ -15,7 +16,6 @@ from penstock.stores.redis.address import parse
 from penstock.stores.redis.commits import FEED_BYTES, FEED_COMMITS, FeedSize
 from penstock.stores.redis.server import Server, check_version
 from penstock.stores.redis.wire import TRIES, Broken, Link, error_of
-from tests.contract.facts import started
 from tests.redis.place import NAME, Place, place
 from tests.servers import redis_server, redis_url
 from tests.waiting import let_others_run, until

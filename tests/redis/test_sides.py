@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec import structs
 
+from penstock.contract.facts import ended, record, started
 from penstock.errors import Fenced
 from penstock.stores import codec
 from penstock.stores.base import Lease
 from penstock.stores.redis.sides import RedisSide
-from tests.contract.facts import ended, record, started
 from tests.redis.place import NAME, place
 
 Move = Callable[[RedisSide, Lease], Awaitable[None]]

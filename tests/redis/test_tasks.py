@@ -3,12 +3,12 @@
 import asyncio
 from typing import Any
 
+from penstock.contract.facts import queued, started, stop, success, task
 from penstock.engine.commands import Commands
 from penstock.engine.events import TaskFailed, TaskLost
 from penstock.stores import codec
 from penstock.stores.redis.entries import TaskKey
 from penstock.stores.redis.queue import RedisTaskQueue
-from tests.contract.facts import queued, started, stop, success, task
 from tests.redis.place import NAME, Place, place
 from tests.waiting import until
 

@@ -10,11 +10,11 @@ import pytest
 
 import penstock
 from penstock.config import Settings
+from penstock.contract.facts import Owner, over, queued, running, submitted, task
 from penstock.errors import Overloaded
 from penstock.service.backlog import CLOSE_LOOK_SECONDS, LOOK_SECONDS, Backlog
 from penstock.stores.memory import MemoryStores
 from penstock.worker.registry import Handler, Registry
-from tests.contract.facts import Owner, over, queued, running, submitted, task
 from tests.waiting import let_others_run
 
 

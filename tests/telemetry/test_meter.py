@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from penstock.contract.facts import hand_out
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import TaskError, TaskFailed
 from penstock.engine.states import ExecutionState, NodeState
@@ -15,7 +16,6 @@ from penstock.orchestrator.recovery import sweep
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
-from tests.contract.facts import hand_out
 from tests.orchestrator.desk import Desk, diamond, look, node
 from tests.waiting import until
 

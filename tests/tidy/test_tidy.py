@@ -205,7 +205,7 @@ def source() -> list[SourceFile]:
 
 
 def under_tests() -> list[SourceFile]:
-    return files(".py", "tests")
+    return files(".py", "tests", "src/penstock/contract")
 
 
 def all_python() -> list[SourceFile]:

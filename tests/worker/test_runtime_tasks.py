@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.contract.facts import stop
 from penstock.engine.commands import Commands, Stop
 from penstock.engine.events import TaskFailed, TaskLost, TaskStarted, TaskSucceeded
 from penstock.errors import StoreUnavailable
@@ -15,7 +16,6 @@ from penstock.stores.task_queue import Key
 from penstock.worker import runtime
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler
-from tests.contract.facts import stop
 from tests.contract.workplace import EXECUTION, Workplace, error_of, idle, output_of
 from tests.waiting import PATIENCE_SECONDS, STEP, let_others_run, until
 

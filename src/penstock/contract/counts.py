@@ -1,0 +1,144 @@
+"""Counting: what a page of charts asks for says the same as a search, and no store counts more than it was asked to."""
+
+import random
+from collections import Counter
+
+from penstock.contract.facts import Owner, begin, ended, execution_ids, letter, over, running, submitted
+from penstock.engine.states import ExecutionState
+from penstock.stores.base import NewExecution, Stores
+from penstock.stores.records import Counts, LetterSearch, Search, Window
+
+WINDOW = Window(since=1000.0, bucket_seconds=10.0, buckets=6)
+MANY = 10_000
+
+
+async def test_executions_are_counted_by_workflow_state_and_bucket(stores: Stores) -> None:
+    made = await _made(stores, *(("one", at) for at in (999.9, 1000.0, 1009.9, 1010.0, 1025.0, 1059.9)))
+    made += await _made(stores, ("two", 1025.0), ("two", 1026.0))
+    owner = await Owner.of(stores)
+    await owner.commit(*(running(each) for each in made))
+    await owner.commit(over(made[1]), over(made[2]), over(made[3], ExecutionState.FAILED))
+    await owner.commit(over(made[6], ExecutionState.CANCELLED), running(made[7], ExecutionState.PAUSED))
+    counts = await stores.cold.count_created(WINDOW, MANY)
+    assert _groups(counts) == {
+        ("one", "COMPLETED", 0): 2, ("one", "FAILED", 1): 1, ("one", "RUNNING", 2): 1, ("one", "RUNNING", 5): 1,
+        ("two", "CANCELLED", 2): 1, ("two", "PAUSED", 2): 1,
+    }  # fmt: skip
+    assert not counts.truncated
+    examples = {(row.workflow, row.state, row.bucket): row.example for row in counts.rows}
+    assert examples["one", "FAILED", 1] == made[3].record.execution_id
+    assert examples["one", "COMPLETED", 0] in {each.record.execution_id for each in made[1:3]}
+
+
+async def test_what_nobody_has_begun_counts_as_pending_and_what_has_begun_as_running(stores: Stores) -> None:
+    made = await _made(stores, *[("one", 1000.0)] * 5)
+    waits = submitted("waits", created_at=1001.0, workflow="one")
+    waits.waits = True
+    await stores.cold.create([waits])
+    owner = await Owner.of(stores)
+    await owner.commit(running(made[0]), running(made[1]))
+    await owner.commit(running(made[1], ExecutionState.PAUSED))
+    assert _groups(await stores.cold.count_created(WINDOW, MANY)) == {
+        ("one", "PENDING", 0): 4, ("one", "RUNNING", 0): 1, ("one", "PAUSED", 0): 1,
+    }  # fmt: skip
+    assert await stores.cold.count_active(MANY) == {"PENDING": 4, "RUNNING": 1, "PAUSED": 1}
+
+
+async def test_a_store_without_anything_counts_nothing(stores: Stores) -> None:
+    assert await stores.cold.count_created(WINDOW, MANY) == Counts([])
+    assert await stores.cold.count_active(MANY) == {"PENDING": 0, "RUNNING": 0, "PAUSED": 0}
+    assert await stores.cold.count_letters(MANY) == 0
+
+
+async def test_what_a_clock_that_is_ahead_has_made_counts_in_the_last_bucket(stores: Stores) -> None:
+    await _made(stores, ("one", 1060.0), ("one", 5000.0))
+    assert _groups(await stores.cold.count_created(WINDOW, MANY)) == {("one", "PENDING", 5): 2}
+
+
+async def test_a_clock_that_was_set_back_moves_nothing_to_another_bucket(stores: Stores) -> None:
+    await _made(stores, *(("one", at) for at in (1055.0, 1005.0, 1025.0, 900.0, 1005.0)))
+    assert _groups(await stores.cold.count_created(WINDOW, MANY)) == {
+        ("one", "PENDING", 0): 2, ("one", "PENDING", 2): 1, ("one", "PENDING", 5): 1,
+    }  # fmt: skip
+
+
+async def test_of_many_executions_the_newest_are_counted_and_it_says_so(stores: Stores) -> None:
+    await _made(stores, *(("one", 1000.0 + second) for second in range(30)))
+    counts = await stores.cold.count_created(WINDOW, 15)
+    assert _groups(counts) == {("one", "PENDING", 1): 5, ("one", "PENDING", 2): 10}
+    assert counts.truncated
+    assert not (await stores.cold.count_created(WINDOW, 30)).truncated
+    late = Window(since=1015.0, bucket_seconds=10.0, buckets=2)
+    assert not (await stores.cold.count_created(late, 15)).truncated, "the rest is from before"
+
+
+async def test_a_window_has_all_that_was_created_in_it_however_long_the_past_is(stores: Stores) -> None:
+    await _made(stores, *(("one", 1000.0 + second) for second in range(5000)))
+    for first in (0, 500, 2400, 3900, 4940, 4999, 6000):
+        window = Window(since=1000.0 + first, bucket_seconds=1000.0, buckets=5)
+        counts = await stores.cold.count_created(window, MANY)
+        assert sum(_groups(counts).values()) == max(0, 5000 - first), first
+        assert not counts.truncated
+
+
+async def test_active_executions_are_counted_up_to_what_was_asked(stores: Stores) -> None:
+    made = await _made(stores, *[("one", 1000.0)] * 12)
+    owner = await Owner.of(stores)
+    await owner.commit(*(running(each) for each in made[:8]))
+    await owner.commit(*(running(each, ExecutionState.PAUSED) for each in made[:4]))
+    assert await stores.cold.count_active(4) == {"PENDING": 4, "RUNNING": 4, "PAUSED": 4}
+    await owner.commit(*(over(each) for each in made[:8]))
+    assert await stores.cold.count_active(3) == {"PENDING": 3, "RUNNING": 0, "PAUSED": 0}
+
+
+async def test_open_letters_are_counted_up_to_what_was_asked(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    await owner.commit(ended(name, ExecutionState.FAILED, dead_letters=[letter(name, node) for node in "abcd"]))
+    assert [await stores.cold.count_letters(most) for most in (1, 4, MANY)] == [1, 4, 4]
+    (first, *_) = await stores.cold.letters(LetterSearch())
+    await stores.cold.close_letters([first.id], "dropped", 5.0)
+    assert await stores.cold.count_letters(MANY) == 3
+
+
+async def test_counts_say_what_a_search_says(stores: Stores) -> None:
+    choose = random.Random(5)
+    made = await _made(stores, *((choose.choice("ab"), 980.0 + number) for number in range(90)))
+    owner = await Owner.of(stores)
+    await owner.commit(*(running(each) for each in made[::2]))
+    await owner.commit(*(over(each, choose.choice([*ENDS])) for each in made[::4]))
+    found = await stores.cold.search(Search(since=WINDOW.since, limit=MANY))
+    wanted = Counter((row.workflow, str(row.state), WINDOW.bucket_of(row.created_at)) for row in found)
+    assert _groups(await stores.cold.count_created(WINDOW, MANY)) == wanted
+    assert len(wanted) > 20
+
+
+ENDS = (ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.CANCELLED)
+
+
+async def _made(stores: Stores, *given: tuple[str, float]) -> list[NewExecution]:
+    """An execution of each workflow and time, in this order, all in one partition."""
+    before = len(await stores.cold.search(Search(limit=MANY)))
+    names = [name for name, _ in zip(execution_ids(stores), range(before + len(given)), strict=False)][before:]
+    made = [
+        submitted(name, workflow=workflow, created_at=at) for name, (workflow, at) in zip(names, given, strict=True)
+    ]
+    await stores.cold.create(made)
+    return made
+
+
+def _groups(counts: Counts) -> dict[tuple[str, str, int], int]:
+    found = {(row.workflow, str(row.state), row.bucket): row.count for row in counts.rows}
+    assert len(found) == len(counts.rows), "each group is there once"
+    return found
+
+
+async def test_what_has_not_ended_is_counted_by_workflow(stores: Stores) -> None:
+    made = await _made(stores, ("one", 1000.0), ("one", 1000.0), ("two", 1000.0), ("two", 1000.0))
+    waits = submitted("waits", created_at=1001.0, workflow="one")
+    waits.waits = True
+    await stores.cold.create([waits])
+    owner = await Owner.of(stores)
+    await owner.commit(*(running(each) for each in made))
+    await owner.commit(running(made[0], ExecutionState.PAUSED))
+    assert await stores.cold.count_unfinished() == {"one": 2, "two": 2}

@@ -1,0 +1,151 @@
+"""Inboxes: in order, read from any position, trimmed by what was committed, and no poll on the happy path (G5)."""
+
+import asyncio
+
+from penstock.contract.facts import Owner, execution_ids
+from penstock.contract.waiting import let_others_run
+from penstock.engine import events as ev
+from penstock.engine.events import AnyEvent, Blob, ExecutionStarted, TaskError
+from penstock.stores.base import Stores, partition_of
+
+LONG_SECONDS = 60.0
+
+
+async def test_events_come_in_the_order_in_which_they_went_in(stores: Stores) -> None:
+    events = _numbered(stores, 5)
+    await stores.hot.append(events[:2])
+    await stores.hot.append(events[2:])
+    received = await stores.hot.receive(0, 0, 100, 0.0)
+    assert [event for _, event in received] == events
+    positions = [position for position, _ in received]
+    assert positions == sorted(set(positions))
+    assert positions[0] > 0
+
+
+async def test_no_more_events_come_than_were_asked_for(stores: Stores) -> None:
+    events = _numbered(stores, 5)
+    await stores.hot.append(events)
+    first = await stores.hot.receive(0, 0, 2, 0.0)
+    rest = await stores.hot.receive(0, first[-1][0], 100, 0.0)
+    assert [event for _, event in first + rest] == events
+
+
+async def test_what_was_not_committed_can_be_read_again(stores: Stores) -> None:
+    await stores.hot.append(_numbered(stores, 3))
+    assert await stores.hot.receive(0, 0, 100, 0.0) == await stores.hot.receive(0, 0, 100, 0.0)
+
+
+async def test_a_commit_trims_and_the_rest_can_be_read_from_any_position(stores: Stores) -> None:
+    events = _numbered(stores, 6)
+    await stores.hot.append(events)
+    received = await stores.hot.receive(0, 0, 100, 0.0)
+    owner = await Owner.of(stores)
+    owner.position = received[2][0]
+    await owner.commit()
+    assert await stores.hot.receive(0, 0, 100, 0.0) == received[3:]
+    for index in range(3, 6):
+        assert await stores.hot.receive(0, received[index - 1][0], 100, 0.0) == received[index:]
+    assert await stores.hot.receive(0, received[-1][0], 100, 0.0) == []
+
+
+async def test_a_position_is_never_given_twice(stores: Stores) -> None:
+    await stores.hot.append(_numbered(stores, 3))
+    owner = await Owner.of(stores)
+    owner.position = (await stores.hot.receive(0, 0, 100, 0.0))[-1][0]
+    await owner.commit()
+    await stores.hot.append(_numbered(stores, 1))
+    ((position, _),) = await stores.hot.receive(0, 0, 100, 0.0)
+    assert position > owner.position
+
+
+async def test_a_reader_waits_for_the_first_event_and_is_woken_by_it(stores: Stores) -> None:
+    reading = asyncio.create_task(stores.hot.receive(0, 0, 100, LONG_SECONDS))
+    await let_others_run()
+    assert not reading.done()
+    (event,) = _numbered(stores, 1)
+    await stores.hot.append([event])
+    async with asyncio.timeout(5):
+        assert [event for _, event in await reading] == [event]
+
+
+async def test_a_reader_past_the_end_waits_for_what_comes_after_its_position(stores: Stores) -> None:
+    first, second = _numbered(stores, 2)
+    await stores.hot.append([first])
+    ((position, _),) = await stores.hot.receive(0, 0, 100, 0.0)
+    reading = asyncio.create_task(stores.hot.receive(0, position, 100, LONG_SECONDS))
+    await let_others_run()
+    assert not reading.done()
+    await stores.hot.append([second])
+    async with asyncio.timeout(5):
+        assert [event for _, event in await reading] == [second]
+
+
+async def test_a_reader_gives_up_after_its_time(stores: Stores) -> None:
+    async with asyncio.timeout(5):
+        assert await stores.hot.receive(0, 0, 100, 0.01) == []
+        assert await stores.hot.receive(0, 0, 100, 0.0) == []
+
+
+async def test_a_reader_that_was_cancelled_takes_nothing_with_it(stores: Stores) -> None:
+    reading = asyncio.create_task(stores.hot.receive(0, 0, 100, LONG_SECONDS))
+    await let_others_run()
+    events = _numbered(stores, 2)
+    await stores.hot.append(events)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    assert [event for _, event in await stores.hot.receive(0, 0, 100, 0.0)] == events
+
+
+async def test_each_event_is_in_the_inbox_of_its_executions_partition(stores: Stores) -> None:
+    names = [f"execution-{number}" for number in range(50)]
+    await stores.hot.append([ExecutionStarted(name) for name in names])
+    for partition in range(stores.hot.partitions):
+        received = await stores.hot.receive(partition, 0, 100, 0.0)
+        expected = [name for name in names if partition_of(name, stores.hot.partitions) == partition]
+        assert [event.execution_id for _, event in received] == expected
+
+
+async def test_every_kind_of_event_comes_out_as_it_went_in(stores: Stores) -> None:
+    events = [event for event in _one_of_each(next(execution_ids(stores))) if type(event) in ev.AnyEvent.__args__]
+    assert len(events) == len({type(event) for event in events}) + 1 == len(ev.AnyEvent.__args__) + 1
+    await stores.hot.append(events)
+    assert [event for _, event in await stores.hot.receive(0, 0, 100, 0.0)] == events
+
+
+def _numbered(stores: Stores, count: int) -> list[AnyEvent]:
+    names = execution_ids(stores)
+    return [ExecutionStarted(next(names)) for _ in range(count)]
+
+
+def _one_of_each(name: str) -> list[AnyEvent]:
+    key = (name, "fetch", 1, 2, "worker-1")
+    error = TaskError("http", "é \n 500", "HTTPError", {"status": 500, "body": [1.5, None, True]}, "Traceback …")
+    return [
+        ev.ExecutionStarted(name),
+        ev.TaskStarted(*key, 12.5),
+        ev.TaskSucceeded(*key, 12.5, b'{"a":[1]}', "a line\nanother"),
+        ev.TaskSucceeded(*key, 12.5, Blob("ab12", 300_000)),
+        ev.TaskFailed(*key, 12.5, error, retryable=False, retry_after=3.0, logs="line"),
+        ev.TaskLost(*key),
+        ev.TaskReturned(*key),
+        ev.TimerFired(name),
+        ev.CancelRequested(name, "by hand"),
+        ev.PauseRequested(name),
+        ev.ResumeRequested(name),
+        ev.Continued(name),
+        ev.ExecutionBroke(name, "KeyError: 'x'"),
+        ev.NodesAdded(name, (ev.AddedNode("fetch[1]", "fetch", ("input",)),)),
+    ]
+
+
+async def test_two_who_wait_for_the_same_inbox_are_both_woken(stores: Stores) -> None:
+    """An owner that lost its lease and doesn't know it yet must not keep its successor from hearing anything."""
+    old, new = (asyncio.create_task(stores.hot.receive(0, 0, 100, LONG_SECONDS)) for _ in range(2))
+    await let_others_run()
+    short = asyncio.create_task(stores.hot.receive(0, 0, 100, 0.01))
+    async with asyncio.timeout(5):
+        assert await short == []
+    events = _numbered(stores, 1)
+    await stores.hot.append(events)
+    async with asyncio.timeout(5):
+        assert [event for _, event in await old] == [event for _, event in await new] == events

@@ -1,0 +1,178 @@
+"""One owner per partition: whoever holds the newest lease, and nobody else, may commit (G2, G4)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from penstock.contract.facts import HOUR, Owner, begin, execution_ids, letter, new, queued, started, stop, task
+from penstock.contract.waiting import let_others_run, until
+from penstock.engine.commands import Commands
+from penstock.engine.events import ExecutionStarted
+from penstock.errors import Fenced
+from penstock.stores.base import Commit, Stores
+from penstock.stores.records import LetterSearch
+
+SHORT_SECONDS = 0.02
+MANY = 20
+"""Active executions: a store may write at once when next to nothing is going on, and then nothing can come between."""
+
+
+async def test_a_new_store_leases_its_partitions_from_the_first_commit_on(stores: Stores) -> None:
+    for partition in range(stores.hot.partitions):
+        lease = await stores.hot.acquire(partition, "owner-1", HOUR)
+        assert lease is not None
+        assert (lease.partition, lease.owner) == (partition, "owner-1")
+        assert (lease.commit_number, lease.position) == (0, 0)
+
+
+async def test_the_lease_of_a_live_owner_is_refused_to_others(stores: Stores) -> None:
+    await Owner.of(stores)
+    assert await stores.hot.acquire(0, "owner-2", HOUR) is None
+
+
+async def test_a_lease_that_ran_out_is_taken_over(stores: Stores) -> None:
+    assert await stores.hot.acquire(0, "owner-1", SHORT_SECONDS) is not None
+    taken = await until(lambda: stores.hot.acquire(0, "owner-2", HOUR), "the lease has run out")
+    assert taken.owner == "owner-2"
+
+
+async def test_a_renewed_lease_outlives_its_first_term(stores: Stores) -> None:
+    lease = await stores.hot.acquire(0, "owner-1", SHORT_SECONDS)
+    assert lease is not None
+    assert await stores.hot.renew(lease, HOUR)
+    end = stores.hot.now() + 2 * SHORT_SECONDS
+    await until(lambda: stores.hot.now() > end)
+    assert await stores.hot.acquire(0, "owner-2", HOUR) is None
+
+
+async def test_a_released_partition_is_free_at_once(stores: Stores) -> None:
+    owner = await Owner.of(stores)
+    await stores.hot.release(owner.lease)
+    assert await stores.hot.acquire(0, "owner-2", HOUR) is not None
+
+
+async def test_every_lease_has_a_token_of_its_own_that_nobody_can_guess(stores: Stores) -> None:
+    tokens = [(await Owner.of(stores)).lease.token for _ in range(10)]
+    assert len(set(tokens)) == len(tokens)
+    assert all("owner-1" not in token and len(token) >= 16 for token in tokens)
+
+
+async def test_an_old_lease_can_neither_be_renewed_nor_release_the_new_one(stores: Stores) -> None:
+    old = await Owner.of(stores)
+    current = await Owner.of(stores)
+    assert not await stores.hot.renew(old.lease, HOUR)
+    await stores.hot.release(old.lease)
+    assert await stores.hot.renew(current.lease, HOUR)
+    assert await stores.hot.acquire(0, "owner-2", HOUR) is None
+
+
+async def test_a_released_lease_commits_nothing(stores: Stores) -> None:
+    owner = await begin(stores, *_names(stores, 1))
+    await stores.hot.release(owner.lease)
+    assert not await stores.hot.renew(owner.lease, HOUR)
+    with pytest.raises(Fenced):
+        await owner.commit()
+
+
+async def test_a_new_owner_goes_on_from_the_last_commit(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    await stores.hot.append([ExecutionStarted(name)] * 3)
+    owner.position = (await stores.hot.receive(0, 0, 2, 0.0))[-1][0]
+    await owner.commit()
+    await stores.hot.release(owner.lease)
+    following = await Owner.of(stores, name="owner-2")
+    assert following.lease.commit_number == 2
+    assert following.lease.position == owner.position
+    assert len(await following.inbox()) == 1
+
+
+async def test_a_commit_with_an_old_token_writes_nothing(stores: Stores) -> None:
+    await _assert_refused(stores, _after_a_takeover)
+
+
+async def test_a_commit_with_an_old_number_writes_nothing(stores: Stores) -> None:
+    async def repeat(owner: Owner, commit: Commit) -> Commit:
+        await owner.commit()
+        return commit
+
+    await _assert_refused(stores, repeat)
+
+
+async def test_a_commit_with_a_number_that_is_yet_to_come_writes_nothing(stores: Stores) -> None:
+    async def hurry(_owner: Owner, commit: Commit) -> Commit:
+        commit.commit_number += 1
+        return commit
+
+    await _assert_refused(stores, hurry)
+
+
+async def test_of_two_commits_with_the_same_number_only_one_happens(stores: Stores) -> None:
+    first, second, *others = _names(stores, MANY)
+    owner = await begin(stores, first, second, *others)
+    commits = [owner.commit_of(queued(task(first))), owner.commit_of(queued(task(second)))]
+    answers = await asyncio.gather(*(stores.hot.commit(commit) for commit in commits), return_exceptions=True)
+    assert [type(answer) for answer in answers].count(Fenced) == 1
+    loaded = await stores.hot.load([first, second])
+    assert sum(len(stored.runs) for stored in loaded.values()) == 1
+
+
+async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_all(stores: Stores) -> None:
+    name, *others = _names(stores, MANY)
+    owner = await begin(stores, name, *others)
+    await stores.hot.append([ExecutionStarted(name)])
+    owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
+    committing = asyncio.create_task(owner.commit(queued(task(name))))
+    await asyncio.sleep(0)
+    committing.cancel()
+    await asyncio.gather(committing, return_exceptions=True)
+    await stores.cold.put_workflow("w", "h", b"{}", 0.0)  # whatever was being written before this is written now
+    following = await Owner.of(stores)
+    happened = bool((await stores.hot.load([name]))[name].runs)
+    assert (following.lease.position == owner.position) == happened
+    assert (await following.inbox() == []) == happened
+    if happened:
+        async with asyncio.timeout(1):
+            assert len(await stores.queue.fetch("worker-1", {"echo"}, 10)) == 1
+
+
+async def _after_a_takeover(owner: Owner, commit: Commit) -> Commit:
+    await Owner.of(owner.stores)
+    return commit
+
+
+async def _assert_refused(stores: Stores, spoil: Callable[[Owner, Commit], Awaitable[Commit]]) -> None:
+    """A commit of everything that a commit can hold is refused after `spoil`, and leaves no trace."""
+    name, other = _names(stores, 2)
+    owner = await begin(stores, name)
+    kept = task(name, "kept")
+    await owner.commit(queued(kept))
+    await stores.cold.create([new(other)])
+    await stores.hot.append([ExecutionStarted(other)])
+    before = await stores.hot.load([name])
+    changes = Commands(
+        name, record=before[name].record, outputs={"kept": b"1"}, tasks=[task(name, "new")], stops=[stop(kept)],
+        dead_letters=[letter(name)], wake_at=1.0, timer_changed=True, held=True, logs=[("kept", 1, "line")],
+        nodes={"new": before[name].runs["kept"]}, history=before[name].history,
+    )  # fmt: skip
+    position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
+    planned = owner.commit_of(changes, started(other))
+    planned.position = position
+    commit = await spoil(owner, planned)
+    with pytest.raises(Fenced):
+        await stores.hot.commit(commit)
+    assert await stores.hot.load([name, other]) == before
+    assert await stores.hot.next_due(0) is None
+    assert await stores.cold.letters(LetterSearch()) == []
+    assert [event.execution_id for event in await (await Owner.of(stores)).inbox()] == [other]
+    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [kept]
+    waiting = asyncio.create_task(stores.queue.fetch("worker-2", {"echo"}, 10))
+    await let_others_run()
+    assert not waiting.done()
+    waiting.cancel()
+
+
+def _names(stores: Stores, count: int) -> list[str]:
+    names = execution_ids(stores)
+    return [next(names) for _ in range(count)]

@@ -1,0 +1,95 @@
+"""Priorities in the task queue: the highest first, and within one priority first come, first served."""
+
+import asyncio
+import random
+
+from penstock.contract.facts import Owner, begin, execution_ids, queued, stop, task
+from penstock.contract.waiting import let_others_run
+from penstock.engine.commands import Commands, Task
+from penstock.stores.base import Stores
+
+ECHO = {"echo"}
+
+
+async def test_tasks_of_a_higher_priority_are_handed_out_first(stores: Stores) -> None:
+    await _hand_out(stores, {"a": 0, "b": 5, "c": -1, "d": 10, "e": 5, "f": 0, "g": -1})
+    assert await _fetch(stores, 3) == "dbe"
+    assert await _fetch(stores, 10) == "afcg"
+
+
+async def test_a_task_of_a_higher_priority_overtakes_those_that_wait(stores: Stores) -> None:
+    owner, (a, *_) = await _hand_out(stores, {"a": 0, "b": 0, "c": 1})
+    assert await _fetch(stores, 2) == "ca"
+    await owner.commit(queued(task(a.execution_id, "d", priority=2), task(a.execution_id, "e")))
+    assert await _fetch(stores, 10) == "dbe"
+
+
+async def test_any_order_of_arrival_gives_the_order_of_priorities(stores: Stores) -> None:
+    choose = random.Random(1)
+    given = {f"n{number}": choose.choice([-2, 0, 0, 0, 1, 2**40]) for number in range(200)}
+    await _hand_out(stores, given)
+    fetched: list[Task] = []
+    while len(fetched) < len(given):
+        fetched += await stores.queue.fetch("worker-1", ECHO, choose.randrange(1, 9))
+    assert [each.node for each in fetched] == sorted(given, key=lambda node: -given[node])
+
+
+async def test_a_worker_that_waits_is_woken_by_a_task_of_any_priority(stores: Stores) -> None:
+    owner = await begin(stores, name := next(execution_ids(stores)))
+    for node, priority in (("a", 3), ("b", -3)):
+        fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 5))
+        await let_others_run()
+        await owner.commit(queued(given := task(name, node, priority=priority)))
+        async with asyncio.timeout(5):
+            assert await fetching == [given]
+
+
+async def test_each_queue_has_priorities_of_its_own(stores: Stores) -> None:
+    owner = await begin(stores, name := next(execution_ids(stores)))
+    await owner.commit(queued(task(name, "a", queue="mail", priority=9), task(name, "b"), task(name, "c", priority=1)))
+    assert await _fetch(stores, 10) == "cb"
+    assert [each.node for each in await stores.queue.fetch("worker-1", {"mail"}, 10)] == ["a"]
+
+
+async def test_a_stopped_task_is_not_handed_out_whatever_its_priority(stores: Stores) -> None:
+    owner, (a, b, c) = await _hand_out(stores, {"a": 2, "b": 2, "c": 0})
+    await owner.commit(Commands(a.execution_id, stops=[stop(a), stop(c)]))
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [b]
+
+
+async def test_tasks_keep_their_priority_through_a_pause(stores: Stores) -> None:
+    owner, (a, *_) = await _hand_out(stores, {"a": 0, "b": 2, "c": -2, "d": 1})
+    await owner.commit(Commands(a.execution_id, held=True))
+    fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 10))
+    await let_others_run()
+    assert not fetching.done()
+    await owner.commit(Commands(a.execution_id, held=False))
+    async with asyncio.timeout(5):
+        assert [each.node for each in await fetching] == list("bdac")
+
+
+async def test_what_a_worker_hands_back_keeps_its_priority(stores: Stores) -> None:
+    _, (_, b, _) = await _hand_out(stores, {"a": 0, "b": 5, "c": 1})
+    assert await stores.queue.fetch("worker-1", ECHO, 1) == [b]
+    await stores.queue.leave("worker-1", [b])
+    assert await _fetch(stores, 10) == "bca"
+
+
+async def test_depths_count_tasks_of_every_priority(stores: Stores) -> None:
+    await _hand_out(stores, {"a": 0, "b": 5, "c": -1, "d": 5})
+    assert dict(await stores.queue.depths()) == {"echo": (4, 0)}
+    await _fetch(stores, 3)
+    assert dict(await stores.queue.depths()) == {"echo": (1, 3)}
+    await _fetch(stores, 3)
+    assert (await stores.queue.depths())["echo"] == (0, 4)
+
+
+async def _hand_out(stores: Stores, priorities: dict[str, int]) -> tuple[Owner, list[Task]]:
+    owner = await begin(stores, name := next(execution_ids(stores)))
+    tasks = [task(name, node, priority=priority) for node, priority in priorities.items()]
+    await owner.commit(queued(*tasks))
+    return owner, tasks
+
+
+async def _fetch(stores: Stores, limit: int) -> str:
+    return "".join(each.node for each in await stores.queue.fetch("worker-1", ECHO, limit))

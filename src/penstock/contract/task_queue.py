@@ -1,0 +1,385 @@
+"""The task queue: a task belongs to one worker at a time, and only that one's outcome counts (G2, G4)."""
+
+import asyncio
+from collections.abc import Awaitable
+
+import pytest
+
+from penstock.contract.facts import (
+    Owner,
+    begin,
+    ended,
+    execution_ids,
+    hand_out,
+    new,
+    queued,
+    started,
+    stop,
+    success,
+    task,
+)
+from penstock.contract.waiting import let_others_run
+from penstock.engine.commands import Commands, Task
+from penstock.engine.events import TaskLost, TaskStarted
+from penstock.errors import Fenced
+from penstock.stores.base import Stores, partition_of
+from penstock.stores.task_queue import key_of
+
+ECHO = {"echo"}
+
+
+async def test_a_worker_gets_as_many_tasks_as_it_asks_for_in_order(stores: Stores) -> None:
+    _, tasks = await hand_out(stores, *"abcde")
+    assert await stores.queue.fetch("worker-1", ECHO, 2) == tasks[:2]
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == tasks[2:]
+
+
+async def test_two_workers_never_get_the_same_task(stores: Stores) -> None:
+    _, tasks = await hand_out(stores, *(f"n{i}" for i in range(20)))
+    fetched: list[Task] = []
+    while len(fetched) < len(tasks):
+        for worker in ("worker-1", "worker-2"):
+            fetched += await stores.queue.fetch(worker, ECHO, 5)
+    assert sorted(task.node for task in fetched) == sorted(task.node for task in tasks)
+
+
+async def test_a_worker_waits_for_the_first_task_and_is_woken_by_it(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 5))
+    await let_others_run()
+    assert not fetching.done()
+    await owner.commit(queued(task(name)))
+    async with asyncio.timeout(5):
+        assert await fetching == [task(name)]
+
+
+async def test_of_two_waiting_workers_the_second_keeps_waiting_for_the_second_task(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    waiting = {asyncio.create_task(stores.queue.fetch(worker, ECHO, 5)) for worker in ("worker-1", "worker-2")}
+    await let_others_run()
+    fetched = []
+    for node in "ab":
+        await owner.commit(queued(task(name, node)))
+        done, waiting = await asyncio.wait(waiting, timeout=5, return_when=asyncio.FIRST_COMPLETED)
+        fetched += [await each for each in done]
+    assert fetched == [[task(name, "a")], [task(name, "b")]]
+
+
+async def test_a_fetch_that_was_cancelled_takes_no_task_with_it(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 5))
+    await let_others_run()
+    committing = asyncio.create_task(owner.commit(queued(task(name))))
+    fetching.cancel()
+    await asyncio.gather(fetching, committing, return_exceptions=True)
+    async with asyncio.timeout(5):
+        assert await stores.queue.fetch("worker-2", ECHO, 5) == [task(name)]
+
+
+async def test_a_worker_gets_tasks_of_its_queues_only(stores: Stores) -> None:
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    tasks = [task(name, queue, queue=queue) for queue in ("gpu", "echo", "mail")]
+    await owner.commit(queued(*tasks))
+    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [tasks[1]]
+    others = await stores.queue.fetch("worker-2", {"gpu", "mail"}, 10)
+    assert sorted(each.queue for each in others) == ["gpu", "mail"]
+    await _assert_nothing_left(stores, {"gpu", "echo", "mail"})
+
+
+async def test_an_outcome_goes_into_the_inbox_and_the_task_off_the_workers_list(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
+    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    assert await owner.inbox() == [success(given, "worker-1")]
+    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == [stop(given)]
+
+
+async def test_a_second_report_of_the_same_task_is_dropped(stores: Stores) -> None:
+    owner, (a, b) = await _held(stores, "a", "b")
+    first, second = success(a, "worker-1"), success(b, "worker-1")
+    await stores.queue.report("worker-1", [first, first])
+    await stores.queue.report("worker-1", [first, second])
+    assert await owner.inbox() == [first, second]
+
+
+async def test_a_report_by_somebody_else_is_dropped(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    await stores.queue.report("worker-2", [success(given, "worker-2")])
+    assert await owner.inbox() == []
+    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    assert len(await owner.inbox()) == 1
+
+
+async def test_a_report_of_a_task_that_nobody_fetched_is_dropped(stores: Stores) -> None:
+    owner, (given,) = await hand_out(stores, "a")
+    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    assert await owner.inbox() == []
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [given]
+
+
+async def test_a_report_of_another_attempt_or_generation_is_dropped(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    name = given.execution_id
+    others = [task(name, "a", attempt=2), task(name, "a", generation=2), task(name, "b")]
+    await stores.queue.report("worker-1", [success(other, "worker-1") for other in others])
+    assert await owner.inbox() == []
+
+
+async def test_a_long_task_says_that_it_started_and_stays_on_the_list(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    begun = TaskStarted(*key_of(given), "worker-1", 12.0)
+    await stores.queue.started("worker-1", [begun])
+    await stores.queue.started("worker-2", [TaskStarted(*key_of(given), "worker-2", 12.0)])
+    assert await owner.inbox() == [begun]
+    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    assert len(await owner.inbox()) == 2
+
+
+async def test_a_queued_task_that_was_stopped_is_never_fetched(stores: Stores) -> None:
+    owner, (a, b, c) = await hand_out(stores, *"abc")
+    await owner.commit(Commands(a.execution_id, stops=[stop(b)]))
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [a, c]
+    await _assert_nothing_left(stores)
+
+
+async def test_a_held_task_that_was_stopped_shows_in_the_heartbeats_answer_and_its_outcome_is_dropped(
+    stores: Stores,
+) -> None:
+    owner, (a, b) = await _held(stores, "a", "b")
+    await owner.commit(Commands(a.execution_id, stops=[stop(a)]))
+    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(a), stop(b)]) == [stop(a)]
+    await stores.queue.report("worker-1", [success(a, "worker-1"), success(b, "worker-1")])
+    assert await owner.inbox() == [success(b, "worker-1")]
+
+
+async def test_stopping_an_attempt_leaves_the_next_one_alone(stores: Stores) -> None:
+    owner, (first,) = await hand_out(stores, "a")
+    second = task(first.execution_id, "a", attempt=2)
+    await owner.commit(Commands(first.execution_id, stops=[stop(first)], tasks=[second]))
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [second]
+
+
+async def test_stopping_a_task_that_is_gone_changes_nothing(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    await owner.commit(Commands(given.execution_id, stops=[stop(given)]))
+    await owner.commit(queued(given))  # handed out again, as after a return: the old stop must not catch it
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [given]
+
+
+async def test_no_task_of_an_execution_on_hold_is_fetched_until_its_release(stores: Stores) -> None:
+    names = execution_ids(stores)
+    held, free = next(names), next(names)
+    owner = await begin(stores, held, free)
+    await owner.commit(queued(task(held, "before")), queued(task(free)))
+    await owner.commit(Commands(held, held=True))
+    await owner.commit(queued(task(held, "during")), queued(task(free, "during")))
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [task(free), task(free, "during")]
+    await _assert_nothing_left(stores)
+    await owner.commit(Commands(held, held=False))
+    fetched = await stores.queue.fetch("worker-1", ECHO, 10)
+    assert sorted(each.node for each in fetched) == ["before", "during"]
+    await _assert_nothing_left(stores)
+
+
+async def test_a_release_wakes_a_waiting_worker(stores: Stores) -> None:
+    owner, (given,) = await hand_out(stores, "a")
+    await owner.commit(Commands(given.execution_id, held=True))
+    fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 10))
+    await let_others_run()
+    await owner.commit(Commands(given.execution_id, held=False))
+    async with asyncio.timeout(5):
+        assert await fetching == [given]
+
+
+async def test_a_task_stopped_while_on_hold_is_not_fetched_after_the_release(stores: Stores) -> None:
+    owner, (a, b) = await hand_out(stores, "a", "b")
+    await owner.commit(Commands(a.execution_id, held=True))
+    await _assert_nothing_left(stores)
+    await owner.commit(Commands(a.execution_id, stops=[stop(a)]))
+    await owner.commit(Commands(a.execution_id, held=False))
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [b]
+
+
+async def test_a_task_of_an_execution_that_ended_on_hold_is_never_fetched(stores: Stores) -> None:
+    owner, (a, _b) = await hand_out(stores, "a", "b")
+    await owner.commit(Commands(a.execution_id, held=True))
+    await _assert_nothing_left(stores)
+    await owner.commit(ended(a.execution_id, stops=[stop(a)]))  # not even a task that nobody thought of
+    await _assert_nothing_left(stores)
+
+
+async def test_what_a_worker_holds_can_be_reported_while_the_execution_is_on_hold(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    await owner.commit(Commands(given.execution_id, held=True))
+    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
+    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    assert len(await owner.inbox()) == 1
+
+
+async def test_a_heartbeat_moves_the_workers_counter(stores: Stores) -> None:
+    await stores.queue.heartbeat("worker-1", ECHO, [])
+    before = (await stores.queue.workers())["worker-1"]
+    await stores.queue.heartbeat("worker-1", ECHO, [])
+    assert (await stores.queue.workers())["worker-1"] != before
+
+
+async def test_a_worker_that_died_before_its_first_heartbeat_is_known(stores: Stores) -> None:
+    """Otherwise nobody would miss it, and its tasks would wait for ever."""
+    await _held(stores, "a")
+    assert "worker-1" in await stores.queue.workers()
+
+
+async def test_a_dead_workers_tasks_are_lost_once(stores: Stores) -> None:
+    owner, (a, b) = await _held(stores, "a", "b")
+    assert await _reap(owner) == 2
+    lost = [TaskLost(*key_of(each), "worker-1") for each in (a, b)]
+    assert sorted(await owner.inbox(), key=str) == sorted(lost, key=str)
+    assert await _reap(owner) == 0
+    assert len(await owner.inbox()) == 2
+
+
+async def test_the_outcome_of_a_task_that_was_taken_back_is_dropped(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    await _reap(owner)
+    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == [stop(given)]
+    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    assert [type(event) for event in await owner.inbox()] == [TaskLost]
+
+
+async def test_reaping_leaves_reported_tasks_and_other_workers_alone(stores: Stores) -> None:
+    owner, (a, b, c) = await hand_out(stores, *"abc")
+    await stores.queue.fetch("worker-1", ECHO, 2)
+    await stores.queue.fetch("worker-2", ECHO, 1)
+    await stores.queue.report("worker-1", [success(a, "worker-1")])
+    assert await _reap(owner) == 1
+    assert await owner.inbox() == [success(a, "worker-1"), TaskLost(*key_of(b), "worker-1")]
+    assert await stores.queue.heartbeat("worker-2", ECHO, [stop(c)]) == []
+
+
+async def test_a_reaper_whose_lease_has_moved_on_takes_nothing(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    current = await Owner.of(stores)
+    with pytest.raises(Fenced):
+        await _reap(owner)
+    assert await current.inbox() == []
+    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
+
+
+async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(stores: Stores) -> None:
+    owners = {}
+    for partition in range(stores.hot.partitions):
+        name = next(execution_ids(stores, partition))
+        await stores.cold.create([new(name)])
+        owners[name] = await Owner.of(stores, partition)
+        await owners[name].commit(started(name))
+        await owners[name].commit(queued(task(name)))
+    fetched = await stores.queue.fetch("worker-1", ECHO, 100)
+    assert {each.execution_id for each in fetched} == owners.keys()
+    for name, owner in owners.items():
+        assert "worker-1" in await stores.queue.workers(), "or the other owners wouldn't hear of it"
+        assert await _reap(owner) == 1
+        assert await owner.inbox() == [TaskLost(*key_of(task(name)), "worker-1")]
+        assert owner.lease.partition == partition_of(name, stores.hot.partitions)
+    assert "worker-1" not in await stores.queue.workers()
+
+
+async def test_a_worker_that_leaves_hands_back_what_it_never_started(stores: Stores) -> None:
+    owner, (a, b) = await _held(stores, "a", "b")
+    await stores.queue.report("worker-1", [success(a, "worker-1")])
+    await stores.queue.leave("worker-1", [b])
+    assert "worker-1" not in await stores.queue.workers()
+    await stores.queue.report("worker-1", [success(b, "worker-1")])
+    assert await owner.inbox() == [success(a, "worker-1")]
+    async with asyncio.timeout(5):
+        assert await stores.queue.fetch("worker-2", ECHO, 10) == [b]
+
+
+async def test_a_worker_that_leaves_hands_back_only_its_own(stores: Stores) -> None:
+    owner, (a, b) = await hand_out(stores, "a", "b")
+    await stores.queue.fetch("worker-1", ECHO, 1)
+    await stores.queue.fetch("worker-2", ECHO, 1)
+    await stores.queue.leave("worker-1", [a, b])
+    assert await stores.queue.fetch("worker-3", ECHO, 10) == [a]
+    await _assert_nothing_left(stores)
+    await stores.queue.report("worker-2", [success(b, "worker-2")])
+    assert await owner.inbox() == [success(b, "worker-2")]
+
+
+async def test_what_was_handed_back_by_an_execution_that_is_on_hold_waits_for_its_release(stores: Stores) -> None:
+    owner, (given,) = await _held(stores, "a")
+    await owner.commit(Commands(given.execution_id, held=True))
+    await stores.queue.leave("worker-1", [given])
+    await _assert_nothing_left(stores)
+    await owner.commit(Commands(given.execution_id, held=False))
+    async with asyncio.timeout(5):
+        assert await stores.queue.fetch("worker-2", ECHO, 10) == [given]
+
+
+async def test_what_a_leaving_worker_stopped_in_the_middle_is_lost_at_once(stores: Stores) -> None:
+    owner, (a, b) = await _held(stores, "a", "b")
+    await stores.queue.leave("worker-1", [a])
+    assert await owner.inbox() == [TaskLost(*key_of(b), "worker-1", interrupted=True)]
+    assert "worker-1" not in await stores.queue.workers()
+
+
+async def test_a_worker_can_ask_what_is_on_its_list(stores: Stores) -> None:
+    """A fetch whose answer got lost took tasks that nobody else will run."""
+    _, (a, b, c) = await hand_out(stores, *"abc")
+    assert await stores.queue.held("worker-1") == []
+    await stores.queue.fetch("worker-1", ECHO, 2)
+    await stores.queue.fetch("worker-2", ECHO, 1)
+    assert await stores.queue.held("worker-1") == [a, b]
+    await stores.queue.report("worker-1", [success(a, "worker-1")])
+    assert await stores.queue.held("worker-1") == [b]
+    assert await stores.queue.held("worker-2") == [c]
+
+
+async def test_a_task_that_is_handed_out_again_while_it_is_here_is_here_once(stores: Stores) -> None:
+    """An owner that starts again in the same process hands out what the file says is queued."""
+    owner, (waiting, held) = await hand_out(stores, "a", "b")
+    assert await stores.queue.fetch("worker-1", ECHO, 1) == [waiting]
+    await owner.commit(Commands(held.execution_id, tasks=[waiting, held]))
+    assert await stores.queue.fetch("worker-2", ECHO, 10) == [held]
+    await _assert_nothing_left(stores)
+
+
+async def _held(stores: Stores, *nodes: str) -> tuple[Owner, list[Task]]:
+    """One execution whose tasks `worker-1` has."""
+    owner, tasks = await hand_out(stores, *nodes)
+    assert await stores.queue.fetch("worker-1", ECHO, len(nodes)) == tasks
+    return owner, tasks
+
+
+def _reap(owner: Owner) -> Awaitable[int]:
+    return owner.stores.queue.reap(owner.lease.partition, owner.lease.token, "worker-1")
+
+
+async def _assert_nothing_left(stores: Stores, queues: set[str] = ECHO) -> None:
+    fetching = asyncio.create_task(stores.queue.fetch("worker-9", queues, 10))
+    await let_others_run()
+    assert not fetching.done()
+    fetching.cancel()
+    await asyncio.gather(fetching, return_exceptions=True)
+
+
+async def test_a_worker_that_was_declared_dead_while_it_waited_is_known_again_when_it_gets_a_task(
+    stores: Stores,
+) -> None:
+    """Or nobody would take its task back when it really is dead."""
+    name = next(execution_ids(stores))
+    owner = await begin(stores, name)
+    fetching = asyncio.create_task(stores.queue.fetch("worker-1", {"echo"}, 1))
+    await let_others_run()
+    lease = owner.lease
+    assert await stores.queue.reap(lease.partition, lease.token, "worker-1") == 0
+    assert "worker-1" not in await stores.queue.workers()
+    await owner.commit(queued(task(name)))
+    async with asyncio.timeout(5):
+        assert len(await fetching) == 1
+    assert "worker-1" in await stores.queue.workers()
+    assert await stores.queue.reap(lease.partition, lease.token, "worker-1") == 1
