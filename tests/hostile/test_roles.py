@@ -1,0 +1,247 @@
+"""The kit against real roles: one process on SQLite, and an API, an orchestrator and a worker on Redis and PostgreSQL.
+
+While somebody with a key of scope `submit` sends all of it, no role takes more than 1 GB with its children, nobody else
+waits for more than 250 ms longer than before, and the store grows by no more than ten times what was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+import pytest
+
+from tests.hostile.kit import KIT, START, Attack, node
+from tests.hostile.place import serve_too_much
+from tests.hostile.roles import Probe, Target, Watch, one_process, three_roles
+
+MIB = 1024 * 1024
+MEMORY_MAX = 1024 * MIB
+DELAY_SECONDS_MAX = 0.25
+GROWTH_TIMES_MAX = 10
+GROWTH_FREE = 24 * MIB
+"""For write-ahead logs, buffers of connections, and what the probe's own executions take."""
+BASELINE_SECONDS = 1.5
+RUN_SECONDS = 6.0
+"""After this an execution is cancelled."""
+END_SECONDS = 20.0
+ENDED = ("COMPLETED", "FAILED", "CANCELLED")
+
+
+class Found(NamedTuple):
+    """What an attack did to the others."""
+
+    attack: str
+    sent: int
+    took: float
+    memory: dict[str, int]
+    growth: int
+    stored_max: int
+    delays: dict[str, float]
+    problems: list[str]
+
+    def faults(self) -> list[str]:
+        found = list(self.problems)
+        found += [f"{role} took {size // MIB} MiB" for role, size in self.memory.items() if size > MEMORY_MAX]
+        found += [f"{name} waited {s * 1000:.0f} ms" for name, s in self.delays.items() if s > DELAY_SECONDS_MAX]
+        if self.growth > self.stored_max:
+            found.append(f"the store grew by {self.growth // MIB} MiB; {self.stored_max // MIB} would do")
+        return found
+
+    def __str__(self) -> str:
+        memory = " ".join(f"{role} {size // MIB}" for role, size in self.memory.items())
+        delays = " ".join(f"{name} {seconds * 1000:.0f}" for name, seconds in self.delays.items())
+        return (
+            f"{self.attack}: {self.took:.1f} s, sent {self.sent / 1e6:.1f} MB, store +{self.growth // MIB} MiB, "
+            f"memory {memory} MiB, delays {delays} ms" + "".join(f"\n    ! {fault}" for fault in self.faults())
+        )
+
+
+class Attacker:
+    def __init__(self, target: Target, place: str, session: aiohttp.ClientSession) -> None:
+        self.target, self.place, self.session = target, place, session
+        self.sent = 0
+        self.problems: list[str] = []
+
+    async def post(self, path: str, body: bytes) -> dict[str, Any]:
+        """The answer if it was accepted, else nothing; anything but a clear refusal is a problem."""
+        self.sent += len(body)
+        headers = {"content-type": "application/json"}
+        async with self.session.post(self.target.api + path, data=io.BytesIO(body), headers=headers) as answer:
+            text = await answer.read()
+            if answer.status in {200, 201}:
+                return dict(json.loads(text))
+            if not 400 <= answer.status < 500 or len(text) > 1_000_000:
+                self.problems.append(f"answered {answer.status} with {len(text)} bytes: {text[:200]!r}")
+            return {}
+
+    async def send(self, attack: Attack) -> None:
+        """All of it at once, and until what was accepted has ended, by itself or by a cancel."""
+        answers = await asyncio.gather(*(self.post(*post) for post in attack.posts(self.place)))
+        ids = [item["execution_id"] for answer in answers for item in answer.get("items", [answer]) if "execution_id" in item]
+        running = await self._await_ends(ids, RUN_SECONDS)
+        await self._cancel(running)
+        running = await self._await_ends(running, END_SECONDS)
+        if running:
+            self.problems.append(f"{len(running)} executions can't be cancelled, such as {running[0]}")
+
+    async def _cancel(self, ids: list[str]) -> None:
+        """As an operator, who must be able to."""
+        headers = {"authorization": f"Bearer {self.target.keys['operator']}"}
+        for first in range(0, len(ids), 500):
+            body = {"action": "cancel", "execution_ids": ids[first : first + 500]}
+            async with self.session.post(f"{self.target.api}{START}/bulk", json=body, headers=headers) as answer:
+                if answer.status != 200:
+                    self.problems.append(f"a cancel was answered with {answer.status}")
+
+    async def _await_ends(self, ids: list[str], seconds: float) -> list[str]:
+        """Those that still run then."""
+        left = list(ids)
+        end = time.monotonic() + seconds
+        while left and time.monotonic() < end:
+            async with self.session.get(f"{self.target.api}{START}/{left[-1]}") as answer:
+                view = await answer.json()
+            if view["state"] in ENDED:
+                left.pop()
+            else:
+                await asyncio.sleep(0.05)
+        return left
+
+    @asynccontextmanager
+    async def connections(self, number: int, data: bytes) -> AsyncIterator[list[socket.socket]]:
+        """So many, on each of which this is sent."""
+        host, _, port = self.target.api.removeprefix("http://").partition(":")
+        loop = asyncio.get_running_loop()
+        found: list[socket.socket] = []
+        try:
+            for _ in range(number):
+                each = socket.socket()
+                each.setblocking(False)  # noqa: FBT003
+                found.append(each)
+                await loop.sock_connect(each, (host, int(port)))
+                await loop.sock_sendall(each, data)
+            yield found
+        finally:
+            for each in found:
+                each.close()
+
+
+async def _headers_of_64_mb(attacker: Attacker) -> None:
+    lines = b"".join(b"x-%d: " % i + b"x" * 60_000 + b"\r\n" for i in range(20))
+    for start in (b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET /" + b"a" * 1_000_000, b"POST / HTTP/1.1\r\nX: "):
+        async with attacker.connections(4, start) as connections:
+            for each in connections:
+                for _ in range(14):
+                    try:
+                        await asyncio.get_running_loop().sock_sendall(each, lines)
+                    except OSError:  # it hangs up, as it should
+                        break
+
+
+async def _half_sent_requests(attacker: Attacker) -> None:
+    body = b"Content-Length: 1000000\r\n\r\n{"
+    key = attacker.target.keys["attacker"].encode()
+    headers = b"POST /api/v1/executions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + b"\r\n"
+    async with attacker.connections(300, b"GET /health HTTP/1.1\r\n"), attacker.connections(150, headers + body):
+        async with attacker.session.get(f"{attacker.target.api}/health/live") as answer:
+            assert answer.status == 200
+
+
+async def _event_streams(attacker: Attacker) -> None:
+    key = attacker.target.keys["attacker"].encode()
+    request = b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + b"\r\n\r\n"
+    async with attacker.connections(300, request):
+        definition = {"name": "hostile", "nodes": [node(f"n{i}") for i in range(20)]}
+        body = json.dumps({"definition": definition, "executions": [{}] * 100}).encode()
+        await attacker.send(Attack("events", lambda _: [(f"{START}/batch", body)]))  # type: ignore[list-item]
+
+
+async def _node_params(attacker: Attacker) -> None:
+    definition = {"name": "hostile", "nodes": [node(f"n{i}", "echo", config={"x": 1}) for i in range(50)]}
+    bodies = [
+        {"node_params": {f"n{i}": {"x": "x" * 250_000} for i in range(50)}},
+        {"node_params": {f"n{i}x": {"x": 1} for i in range(20_000)}},
+        {"node_params": {"n1": {f"{{{{ n{i} }}}}": "{{ input }}" for i in range(20_000)}}},
+        {f"n{i}x" * 20: {} for i in range(20_000)},
+    ]
+    for body in bodies:
+        found = await attacker.post("/workflow", json.dumps(definition).encode())
+        assert found, attacker.problems
+        execution_id = found["execution_id"]
+        await attacker.post(f"/workflow/trigger/{execution_id}", json.dumps(body).encode())
+
+
+Raw = Callable[[Attacker], Awaitable[None]]
+REQUESTS: dict[str, Raw] = {
+    "headers of 64 MB": _headers_of_64_mb,
+    "450 half-sent requests": _half_sent_requests,
+    "300 event streams": _event_streams,
+    "node_params of many MB": _node_params,
+}
+
+
+def _attacks() -> dict[str, tuple[Raw, int]]:
+    """Each with how many bytes its handlers bring in."""
+
+    def sending(attack: Attack) -> Raw:
+        return lambda attacker: attacker.send(attack)
+
+    kit = {attack.name: (sending(attack), attack.stored_bytes) for attack in KIT}
+    every = {**kit, **{name: (raw, 0) for name, raw in REQUESTS.items()}}
+    only = os.environ.get("HOSTILE_ONLY", "")
+    return {name: found for name, found in every.items() if only in name}
+
+
+async def _run(target: Target, place: str, probe: Probe, name: str, raw: Raw, brought: int) -> Found:
+    await asyncio.to_thread(probe.pass_seconds, 0.0)
+    headers = {"authorization": f"Bearer {target.keys['attacker']}"}
+    timeout = aiohttp.ClientTimeout(total=60)
+    began = time.monotonic()
+    async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
+        attacker = Attacker(target, place, session)
+        with Watch(target) as watch:
+            await raw(attacker)
+            took = time.monotonic() - began
+            await asyncio.to_thread(probe.pass_seconds, 0.1)
+    stored_max = GROWTH_TIMES_MAX * (attacker.sent + brought) + GROWTH_FREE
+    problems = [*attacker.problems[:5], *probe.problems(began)[:5]]
+    delays = probe.delays(began)
+    return Found(name, attacker.sent, took, watch.memory, watch.growth, stored_max, delays, problems)
+
+
+async def _judge(start: Callable[[str], AbstractContextManager[Target]], folder: Path) -> list[str]:
+    """Faults of attacks that had one twice: the machine may be busy with others."""
+    bad = []
+    async with serve_too_much() as place:
+        with start(place) as target, Probe(target, folder) as probe:
+            await asyncio.to_thread(probe.pass_seconds, BASELINE_SECONDS)
+            print("before:", probe.delays(0.0))  # noqa: T201 -- shown when it fails
+            for name, (raw, brought) in _attacks().items():
+                found = await _run(target, place, probe, name, raw, brought)
+                print(found)  # noqa: T201
+                if found.faults():
+                    found = await _run(target, place, probe, name, raw, brought)
+                    print("again:", found)  # noqa: T201
+                if found.faults():
+                    bad.append(str(found))
+            if bad:
+                bad.append(target.logs()[-5000:])
+    return bad
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("start", [one_process, three_roles])
+def test_the_kit_costs_nobody_else_anything(
+    start: Callable[[str], AbstractContextManager[Target]], tmp_path: Path
+) -> None:
+    bad = asyncio.run(_judge(start, tmp_path))
+    assert not bad, "\n".join(bad)
