@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 from msgspec import structs
+from tests.contract.facts import Owner, ended, execution_ids, letter, new, started
 
 from penstock.engine.commands import Commands
 from penstock.errors import NotFound
 from penstock.stores.base import NewExecution, Stores
 from penstock.stores.records import LetterSearch, Search
-from tests.contract.facts import Owner, ended, execution_ids, letter, new, started
 from tests.contract.suite import on_every_store
 
 BEFORE = 1000.0

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.facts import Owner, ended, new, started
 
 from penstock import Engine
 from penstock.config import Settings
 from penstock.service import forgetting as service
 from penstock.stores.sqlite import SqliteStores, forgetting
-from tests.contract.facts import Owner, ended, new, started
 from tests.waiting import until
 
 LARGE = {"name": "big", "nodes": [{"id": "a", "handler": "echo", "config": {"text": "x" * 2000}}]}

@@ -181,7 +181,9 @@ def _deep(_: str) -> Iterable[Post]:
 
 
 def _many_values(_: str) -> Iterable[Post]:
-    yield Post(START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{"x":[' + b"[]," * 4 * MB + b"1]}}")
+    yield Post(
+        START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{"x":[' + b"[]," * 4 * MB + b"1]}}"
+    )
     keys = b",".join(b'"%d":1' % i for i in range(1_000_000))
     yield Post(START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{' + keys + b"}}")
     yield Post(START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},' + b'"k":1,' * 2 * MB + b'"l":1}')

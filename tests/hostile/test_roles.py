@@ -87,7 +87,12 @@ class Attacker:
     async def send(self, attack: Attack) -> None:
         """All of it at once, and until what was accepted has ended, by itself or by a cancel."""
         answers = await asyncio.gather(*(self.post(*post) for post in attack.posts(self.place)))
-        ids = [item["execution_id"] for answer in answers for item in answer.get("items", [answer]) if "execution_id" in item]
+        ids = [
+            item["execution_id"]
+            for answer in answers
+            for item in answer.get("items", [answer])
+            if "execution_id" in item
+        ]
         running = await self._await_ends(ids, RUN_SECONDS)
         await self._cancel(running)
         running = await self._await_ends(running, END_SECONDS)
