@@ -185,7 +185,8 @@ def _columns_of_template(partitions: int) -> list[Any]:
 
 def _columns(connection: psycopg.Connection) -> list[Any]:
     return connection.execute(
-        "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public' "
+        "SELECT table_name, column_name, data_type FROM information_schema.columns JOIN information_schema.tables "
+        "USING (table_schema, table_name) WHERE table_schema = 'public' AND table_type = 'BASE TABLE' "
         "ORDER BY 1, 2"
     ).fetchall()
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.facts import Owner, ended, new, started
 
 from penstock import Engine
 from penstock.config import Settings
+from penstock.contract.facts import Owner, ended, new, started
 from penstock.service import forgetting as service
 from penstock.stores.sqlite import SqliteStores, forgetting
 from tests.waiting import until

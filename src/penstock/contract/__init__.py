@@ -39,6 +39,7 @@ TOPICS = (
     "dead_letters",
     "definitions",
     "feed",
+    "forgetting",
     "handlers",
     "idempotency",
     "inbox",

@@ -14,7 +14,15 @@ TRIGGER_RULES: tuple[TriggerRule, ...] = ("all_success", "none_failed", "all_don
 DATA_HANDLERS = frozenset({"input", "output", "decision"})
 """Pure handlers that the engine evaluates in place; every other handler runs on a worker."""
 
-SECRETLESS_HANDLERS = DATA_HANDLERS | {"transform", "echo", "sleep", "fail"}
+SECRETLESS_HANDLERS = DATA_HANDLERS | {
+    "transform",
+    "echo",
+    "sleep",
+    "fail",
+    "penstock.aggregate",
+    "penstock.compute",
+    "penstock.validate",
+}
 """Built-in handlers that compute with their config, or give it as their output: there a secret would be given away."""
 
 HANDLER_ALIASES = {

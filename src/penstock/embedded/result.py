@@ -28,12 +28,13 @@ class Result:
     ) -> None:
         self.execution_id, self.workflow, self.version = record.execution_id, record.workflow, record.version
         self.state = str(record.state)
-        self._parts = (record, runs, outputs, plan, waits)
+        self._parts = (record, runs, outputs, plan)
+        self._waits = waits
 
     @cached_property
     def view(self) -> dict[str, Any]:
         """Everything, as plain JSON."""
-        return execution_view(*self._parts)
+        return execution_view(*self._parts, waits=self._waits)
 
     @property
     def input(self) -> Any:

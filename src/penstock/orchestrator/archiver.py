@@ -54,6 +54,7 @@ class Archiver:
 
     async def _move(self, entries: Sequence[Outgoing]) -> None:
         letters, summaries = _told(entries)
+        reports = {entry.execution_id: entry.report for entry in entries if entry.report}
         refused = await self._put(
             [Copy(name, None, [], those) for name, those in letters.items() if name not in summaries]
         )
@@ -61,7 +62,10 @@ class Archiver:
         while names:
             changes = await self._reader.read(names)
             names = names[len(changes) :]
-            refused |= await self._put(_copies(changes, summaries, letters))
+            copies = _copies(changes, summaries, letters)
+            for copy in copies:
+                copy.report = reports.get(copy.execution_id, b"")
+            refused |= await self._put(copies)
         ended = {
             entry.execution_id: entry.summary
             for entry in entries

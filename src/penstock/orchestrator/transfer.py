@@ -176,4 +176,4 @@ def _portions(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
 
 
 def _with_changes(copy: Copy, changes: list[bytes]) -> Copy:
-    return Copy(copy.execution_id, copy.summary or summary_from(changes), changes, copy.letters)
+    return Copy(copy.execution_id, copy.summary or summary_from(changes), changes, copy.letters, copy.report)

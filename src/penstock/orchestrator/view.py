@@ -37,11 +37,12 @@ def undecoded(data: bytes) -> Any:
     return msgspec.Raw(data) if len(data) > UNDECODED_BYTES else msgspec.json.decode(data)
 
 
-def execution_view(
+def execution_view(  # noqa: PLR0913 -- what there is to show
     record: ExecutionRecord,
     runs: Mapping[str, NodeRun],
     outputs: Mapping[str, bytes],
     plan: Plan,
+    *,
     waits: Mapping[str, tuple[str, str]] = NOTHING,
     value_of: Callable[[bytes], Any] = msgspec.json.decode,
 ) -> dict[str, Any]:

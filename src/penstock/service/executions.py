@@ -68,7 +68,7 @@ class Executions:
         plan = await self.plan(stored.record)
         outputs = await self.outputs(stored.outputs)
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
-        shown = execution_view(stored.record, stored.runs, outputs, plan, waits, undecoded)
+        shown = execution_view(stored.record, stored.runs, outputs, plan, waits=waits, value_of=undecoded)
         return {**shown, **await self._chain(stored.record, newest=newest)}
 
     async def bare(self, execution_id: str) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Executions:
     async def results(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
         plan, outputs = await self.plan(stored.record), await self.outputs(stored.outputs)
-        shown = execution_view(stored.record, stored.runs, outputs, plan, undecoded)
+        shown = execution_view(stored.record, stored.runs, outputs, plan, value_of=undecoded)
         return {
             "execution_id": execution_id,
             "state": shown["state"],

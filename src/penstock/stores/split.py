@@ -19,6 +19,7 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, SchemaMismatch, StoreError
 from penstock.stores.base import Lease, NewExecution, WorkflowVersion
 from penstock.stores.partial import history_of, record_of
+from penstock.stores.reports import report_of
 
 CLAIM_SECONDS = 6.0
 """After so long without a word, another server of the hot store may take a partition's place."""
@@ -60,6 +61,8 @@ class Outgoing(msgspec.Struct, array_like=True):
     summary: Summary | None
     """Set if the execution ended, was paused or was resumed."""
     letters: list[DeadLetter] = []
+    report: bytes = b""
+    """Of an execution that ended (`stores.reports`)."""
 
 
 class Copy(msgspec.Struct, array_like=True):
@@ -71,6 +74,8 @@ class Copy(msgspec.Struct, array_like=True):
     changes: list[bytes]
     """Everything that commits did to it (encoded `codec.Change`s, oldest first); empty: leave the stored ones."""
     letters: list[DeadLetter] = []
+    report: bytes = b""
+    """Of an execution that ended (`stores.reports`)."""
 
 
 class Written(NamedTuple):
@@ -167,7 +172,7 @@ def outgoing_of(commands: Commands) -> Outgoing | None:
     summary = None
     if tells and commands.record is not None:
         summary = summary_of(commands.record, commands.history[-1].seq if commands.history else 0)
-    return Outgoing(commands.execution_id, summary, commands.dead_letters)
+    return Outgoing(commands.execution_id, summary, commands.dead_letters, report_of(commands))
 
 
 class HotSide(Protocol):

@@ -47,6 +47,11 @@ PUT_ARCHIVES = f"""
       SET generation = excluded.generation, revision = excluded.revision, changes = excluded.changes
       WHERE (old.generation, old.revision) < (excluded.generation, excluded.revision)
 """  # noqa: S608 -- our own words
+PUT_REPORTS = """
+    INSERT INTO reports (n, report) SELECT n, new.report::jsonb
+    FROM unnest(%b::text[], %b::text[]) AS new (id, report) JOIN executions USING (id)
+    ON CONFLICT (n) DO UPDATE SET report = excluded.report
+"""
 # its execution may have been retried before this came: then that was seen to
 PUT_LETTERS = """
     INSERT INTO letters (n, mark, handler, category, letter, closed, closed_at, retried_as)
@@ -120,6 +125,9 @@ async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[
     if told:
         update = await connection.execute(UPDATE_ROWS, _row_columns(told), prepare=True)
         await _put_changes(connection, {name: copy for name, copy in told.items() if copy[1]})
+    reports = {copy.execution_id: copy.report for copy in copies if copy.report}
+    if reports:
+        await connection.execute(PUT_REPORTS, (list(reports), [report.decode() for report in reports.values()]))
     letters = [letter for copy in copies for letter in copy.letters]
     if letters:
         await connection.execute(PUT_LETTERS, _letter_columns(letters))

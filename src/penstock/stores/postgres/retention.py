@@ -100,6 +100,7 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
         numbers = [n for n, _ in rows]
         await _delete_labels(connection, rows)
         await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
+        await connection.execute("DELETE FROM reports WHERE n = ANY(%b)", (numbers,))
         letters = await connection.execute("DELETE FROM letters WHERE n = ANY(%b)", (numbers,))
         used = await connection.execute("DELETE FROM blob_uses WHERE n = ANY(%b) RETURNING key", (numbers,))
         keys = sorted({key for (key,) in await used.fetchall()})

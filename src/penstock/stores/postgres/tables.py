@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Identity, Index, Integer, LargeBinary, MetaData, Table, text
 from sqlalchemy import Text as AnyText
+from sqlalchemy.dialects.postgresql import JSONB
 
 from penstock.stores.postgres.schema import VERSION_TABLE
 
@@ -90,5 +91,6 @@ Table(
     Index("audit_of", "object", postgresql_using="hash"),
     Index("audit_by_action", "action", "id"),
 )  # fmt: skip
+Table("reports", metadata, _key("n", BigInteger), _must("report", JSONB))
 Table("blobs", metadata, _key("key", Text), _must("used_at", Double), _must("data", LargeBinary))
 Table("blob_uses", metadata, _key("key", Text), _key("n", BigInteger), Index("blobs_of", "n"))

@@ -1,0 +1,96 @@
+"""Retention: what ended, or was never triggered, long ago goes with all that is its own; nothing else does."""
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from penstock.contract.facts import Owner, ended, execution_ids, letter, new, started
+from penstock.engine.commands import Commands
+from penstock.errors import NotFound
+from penstock.stores.base import NewExecution, Stores
+from penstock.stores.records import LetterSearch, Search
+
+BEFORE = 1000.0
+OLD, YOUNG = 10.0, 2000.0
+
+
+def made(execution_id: str, created_at: float, **fields: Any) -> NewExecution:
+    intent = new(execution_id, **fields)
+    intent.record.created_at = created_at
+    return intent
+
+
+def over(execution_id: str, finished_at: float) -> Commands:
+    commands = ended(execution_id, dead_letters=[letter(execution_id)])
+    assert commands.record is not None
+    commands.record = structs.replace(commands.record, created_at=OLD, finished_at=finished_at)
+    return commands
+
+
+async def finish(stores: Stores, ends: dict[str, float]) -> None:
+    owner = await Owner.of(stores)
+    await owner.commit(*(started(name) for name in ends))
+    await owner.commit(*(over(name, at) for name, at in ends.items()))
+
+
+async def names_in(stores: Stores) -> set[str]:
+    return {row.execution_id for row in await stores.cold.search(Search(limit=100))}
+
+
+async def test_what_ended_long_ago_goes_with_all_that_is_its_own(stores: Stores) -> None:
+    names = execution_ids(stores)
+    old, young, runs = next(names), next(names), next(names)
+    await stores.cold.create(
+        [made(name, OLD, labels={"of": name}, idempotency_key=name) for name in (old, young, runs)]
+    )
+    await finish(stores, {old: OLD, young: YOUNG})
+    assert await stores.forget(BEFORE) == 1
+    assert await names_in(stores) == {young, runs}
+    assert await stores.cold.execution(old) is None
+    assert await stores.cold.history(old) is None
+    assert await stores.cold.search(Search(labels={"of": old})) == []
+    assert await stores.cold.made_by("", young) is not None
+    assert [row.letter.execution_id for row in await stores.cold.letters(LetterSearch())] == [young]
+    assert await stores.cold.execution(young) is not None
+    assert await stores.forget(BEFORE) == 0
+
+
+async def test_what_was_never_triggered_has_an_age_limit_too(stores: Stores) -> None:
+    names = execution_ids(stores)
+    old, young, triggered, cancelled = (next(names) for _ in range(4))
+    await stores.cold.create([made(name, OLD, waits=True) for name in (old, triggered, cancelled)])
+    await stores.cold.create([made(young, YOUNG, waits=True)])
+    await stores.cold.trigger(triggered, None, {})
+    await stores.cold.steer(cancelled, "cancel")
+    assert await stores.forget(BEFORE) == 1
+    assert await names_in(stores) == {young, triggered, cancelled}
+    with pytest.raises(NotFound):
+        await stores.cold.trigger(old, None, {})
+
+
+async def test_an_execution_stays_as_long_as_a_retry_of_it(stores: Stores) -> None:
+    names = execution_ids(stores)
+    first, second = next(names), next(names)
+    await stores.cold.create([made(first, OLD)])
+    await stores.cold.create([made(second, OLD, retry_of=first)])
+    await finish(stores, {first: OLD})
+    assert await stores.forget(BEFORE) == 0
+    await finish(stores, {second: OLD})
+    assert await stores.forget(BEFORE) == 2
+    assert await names_in(stores) == set()
+
+
+async def test_numbers_go_on_after_everything_is_forgotten(stores: Stores) -> None:
+    names = execution_ids(stores)
+    first, second = next(names), next(names)
+    await stores.cold.create([made(first, OLD)])
+    await finish(stores, {first: OLD})
+    end = await stores.cold.feed_end()
+    letter_id = (await stores.cold.letters(LetterSearch()))[0].id
+    assert await stores.forget(BEFORE) == 1
+    assert await stores.cold.feed_end() == end
+    await stores.cold.create([made(second, OLD)])
+    await finish(stores, {second: OLD})
+    assert (await stores.cold.feed_end()) > end
+    assert (await stores.cold.letters(LetterSearch()))[0].id > letter_id
