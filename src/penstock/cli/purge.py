@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from pathlib import Path
@@ -27,7 +28,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 @click.command(epilog=EPILOG)
 @click.option("--older-than", required=True, metavar="AGE", help="Since they ended: 45m, 12h, 30d, 8w.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--store", metavar="URL", help="A SQLite file: sqlite:///FILE. Default: PENSTOCK_STORE.")
+@click.option("--store", metavar="URL", help="sqlite:///FILE, or the store of a package. Default: PENSTOCK_STORE.")
 @click.option("--database", metavar="URL", help="postgresql://…; default: PENSTOCK_DATABASE, or DATABASE_URL.")
 @as_json
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
@@ -42,7 +43,8 @@ def purge(older_than: str, store: str | None, database: str | None, **options: A
     before = time.time() - seconds_of(older_than)
     settings = Settings.load({"store": store, "database": database}, application_urls=True)
     in_file = store is not None and store.startswith("sqlite:") and database is None
-    where, counts = _purge(settings, before, in_file=in_file, dry_run=options["dry_run"])
+    in_database = database is not None
+    where, counts = _purge(settings, before, in_file=in_file, in_database=in_database, dry_run=options["dry_run"])
     if options["as_json"]:
         from penstock.cli.remote import print_json
 
@@ -58,11 +60,15 @@ def seconds_of(age: str) -> float:
     return float(given[1]) * SECONDS[given[2]]
 
 
-def _purge(settings: Settings, before: float, *, in_file: bool, dry_run: bool) -> tuple[str, dict[str, int]]:
+def _purge(
+    settings: Settings, before: float, *, in_file: bool, in_database: bool, dry_run: bool
+) -> tuple[str, dict[str, int]]:
     """Where, and how many of what."""
-    from penstock.config import hide_password
+    from penstock.config import STORE_SCHEMES, hide_password
 
     scheme, _, rest = settings.store.partition("://")
+    if scheme not in STORE_SCHEMES and not in_database:
+        return hide_password(settings.store), _in_installed(settings, before, dry_run=dry_run)
     if settings.database is not None and not in_file:
         return hide_password(settings.database), _in_database(settings, before, dry_run=dry_run)
     from penstock.errors import SettingsError
@@ -73,6 +79,27 @@ def _purge(settings: Settings, before: float, *, in_file: bool, dry_run: bool) -
 
     blobs = Path(settings.blobs) if settings.blobs else None
     return settings.store, purge_file(Path(rest[1:]), before, blobs=blobs, dry_run=dry_run)._asdict()
+
+
+def _in_installed(settings: Settings, before: float, *, dry_run: bool) -> dict[str, int]:
+    """In a store of another package, which deletes for itself."""
+    from penstock.config import hide_password
+    from penstock.errors import SettingsError
+    from penstock.stores.installed import PurgingStores
+    from penstock.stores.opening import open_stores
+
+    async def purge_stores() -> dict[str, int]:
+        stores = open_stores(settings.store, settings)
+        try:
+            if not isinstance(stores, PurgingStores):
+                shown = hide_password(settings.store)
+                raise SettingsError(f"the store {shown} can't be purged from here: its package offers no `purge`")
+            await stores.open()
+            return dict(await stores.purge(before, dry_run=dry_run))
+        finally:
+            await stores.close()
+
+    return asyncio.run(purge_stores())
 
 
 def _in_database(settings: Settings, before: float, *, dry_run: bool) -> dict[str, int]:

@@ -16,6 +16,7 @@ from penstock.scaled.health import Health
 from penstock.scaled.opening import handlers_of, open_scaled, registry_of
 from penstock.scaled.retention import keep_purging
 from penstock.stores.handlers import tell_handlers
+from penstock.stores.installed import PurgingStores
 from penstock.telemetry.metrics import Metrics
 from penstock.worker.registry import Registry
 from penstock.worker.runtime import Worker
@@ -62,9 +63,9 @@ async def run_orchestrator(
         orchestrator.start()
         stack.push_async_callback(orchestrator.stop)
         stack.callback(asyncio.create_task(plans.keep_learning()).cancel)
-        if settings.retention_days:
+        if settings.retention_days and isinstance(stores, PurgingStores):
             purging = keep_purging(
-                stores.cold, settings.retention_days, lambda: 0 in orchestrator.owned, stores.hot.now
+                stores.purge, settings.retention_days, lambda: 0 in orchestrator.owned, stores.hot.now
             )
             stack.callback(asyncio.create_task(purging).cancel)
         on_ready(orchestrator.name)

@@ -17,6 +17,7 @@ from penstock.stores.partial import history_of, record_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.database import Row
+from penstock.stores.postgres.retention import purge, would_go
 from penstock.stores.records import CountRow, Counts, ExecutionRow, FeedPart, Place, Search, Window
 from penstock.stores.redis import keys
 from penstock.stores.redis.events import RedisEvents
@@ -205,6 +206,11 @@ class ScaledStores:
                 f"Redis at {self.server.endpoints} is laid out by another version of Penstock "
                 f"({layout or 'unknown'}; this one uses {keys.LAYOUT})"
             )
+
+    async def purge(self, before: float, *, dry_run: bool = False) -> dict[str, int]:
+        """What ended before this time, while everything runs."""
+        deleted = await (would_go(self.cold, before) if dry_run else purge(self.cold, before))
+        return deleted._asdict()
 
     async def close(self) -> None:
         if hasattr(self, "queue"):
