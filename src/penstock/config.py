@@ -22,14 +22,20 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from penstock.errors import SettingsError
 from penstock.spelling import nearest_name
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 FILE_NAME = "penstock.toml"
 PREFIX = "PENSTOCK_"
 REDIS_SCHEMES = ("redis", "rediss", "redis+sentinel", "rediss+sentinel")
+STORE_SCHEMES = ("sqlite", "memory", *REDIS_SCHEMES)
+"""Of the stores that come with Penstock. Other packages register theirs under `STORE_ENTRY_POINTS`."""
+STORE_ENTRY_POINTS = "penstock.stores"
 OPENAI_URL = "https://api.openai.com/v1"
 
 KIB = 1024
@@ -183,6 +189,36 @@ def _url(*schemes: str) -> Reader:
     return read
 
 
+def is_redis(store: str) -> bool:
+    return scheme_of(store) in REDIS_SCHEMES
+
+
+def scheme_of(address: str) -> str:
+    return address.partition("://")[0]
+
+
+def installed_stores() -> dict[str, EntryPoint]:
+    """Stores of other packages, by the scheme of their addresses. They can't take the place of one of ours."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 -- most processes have no such store
+
+    found = {entry.name: entry for entry in entry_points(group=STORE_ENTRY_POINTS)}
+    return {scheme: found[scheme] for scheme in sorted(found.keys() - set(STORE_SCHEMES))}
+
+
+def _store_address(raw: Any) -> str:
+    if (
+        isinstance(raw, str)
+        and "://" in raw
+        and (scheme_of(raw) in STORE_SCHEMES or scheme_of(raw) in installed_stores())
+    ):
+        return raw
+    known = " or ".join(f"{scheme}://" for scheme in (*STORE_SCHEMES, *installed_stores()))
+    raise ValueError(
+        f"a URL that starts with {known}; for another store install a package that has it"
+        f" (entry point '{STORE_ENTRY_POINTS}') in this Python"
+    )
+
+
 def _setting(default: Any, read: Reader) -> Any:
     return field(default=default, metadata={"read": read})
 
@@ -208,9 +244,7 @@ class SecretRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Settings:
-    store: str = _setting(
-        "sqlite:///penstock.db", _url("sqlite", "memory", "redis", "rediss", "redis+sentinel", "rediss+sentinel")
-    )
+    store: str = _setting("sqlite:///penstock.db", _store_address)
     database: str | None = _setting(None, _url("postgresql", "postgres"))
     partitions: int | None = _setting(None, _whole(1, 1024))
     retention_days: float = _setting(7.0, _number("days"))

@@ -106,7 +106,9 @@ def test_the_file_has_typed_values(tmp_path):
             {"environ": {"PENSTOCK_STORE": "mysql://u:secret@h/d"}},
             (
                 "PENSTOCK_STORE is 'mysql://u:***@h/d'; "
-                "allowed: a URL that starts with sqlite:// or memory:// or redis:// or rediss://"
+                "allowed: a URL that starts with sqlite:// or memory:// or redis:// or rediss:// or "
+                "redis+sentinel:// or rediss+sentinel://; for another store install a package that has it "
+                "(entry point 'penstock.stores') in this Python"
             ),
         ),
         (

@@ -8,6 +8,7 @@ import psycopg
 
 from penstock.scaled import retention
 from penstock.stores.postgres.cold import PostgresColdStore
+from penstock.stores.postgres.retention import purge
 from tests.servers import database_url
 from tests.waiting import let_others_run, until
 
@@ -39,7 +40,11 @@ def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended(monkey
             nonlocal clock
             store = PostgresColdStore(url)
             await store.open()
-            purging = asyncio.create_task(retention.keep_purging(store, 7.0, lambda: bool(owns), now))
+
+            async def purge_store(before: float) -> dict[str, int]:
+                return (await purge(store, before))._asdict()
+
+            purging = asyncio.create_task(retention.keep_purging(purge_store, 7.0, lambda: bool(owns), now))
             await let_others_run()
             assert names() == {"old", "active"}
             owns.append(True)

@@ -16,7 +16,7 @@ from penstock.api.auditing import Trail, keep_forgetting
 from penstock.api.auth import require_keys
 from penstock.api.http_protocol import limited_protocol
 from penstock.api.limits import Storage
-from penstock.config import Settings
+from penstock.config import Settings, is_redis
 from penstock.embedded.engine import Engine
 from penstock.errors import SettingsError
 from penstock.service import Service
@@ -73,15 +73,18 @@ async def serving(engine: Engine, settings: Settings, listening: socket.socket) 
     async with contextlib.AsyncExitStack() as stack:
         fleet: Fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator)
         windows: Storage | None = None
-        if stores.split is not None:  # others may work on the same stores
+        if stores.events is not None:  # others may work on the same stores
             fleet, windows = ScaledFleet(stores), await stack.enter_async_context(shared_windows(settings))
         over = serving_over(engine.service, fleet, settings, listening, engine.metrics, windows)
         yield await stack.enter_async_context(over)
 
 
 @contextlib.asynccontextmanager
-async def shared_windows(settings: Settings) -> AsyncIterator[Storage]:
-    """Of the rate limit, in the Redis that the store is on."""
+async def shared_windows(settings: Settings) -> AsyncIterator[Storage | None]:
+    """Of the rate limit, in the Redis that the store is on. None on other stores: then each process counts alone."""
+    if not is_redis(settings.store):
+        yield None
+        return
     from penstock.api.shared_windows import RedisWindows  # noqa: PLC0415 -- needs redis, an extra
 
     windows = RedisWindows.at(settings.store)

@@ -38,11 +38,11 @@ Exit codes: 0 nothing is wrong; 1 a check failed."""
 @server_options
 def doctor(**options: Any) -> int:
     """Print the settings in force, secrets hidden, and check them: stores, the server, versions, clocks, lag."""
-    from penstock.config import Settings
+    from penstock.config import Settings, is_redis
 
     settings = Settings.load({"store": options["store"], "database": options["database"]})
     named = click.get_current_context().get_parameter_source("url") is not ParameterSource.DEFAULT
-    stores = check_servers(settings) if settings.store.startswith("redis") else [_store(settings), *_files(settings)]
+    stores = check_servers(settings) if is_redis(settings.store) else [_store(settings), *_files(settings)]
     checks = [_versions(), *stores, *ask(options, lambda client: _server(client, named=named))]
     if options["as_json"]:
         shown = [{"check": it.name, "outcome": it.outcome, "text": it.text} for it in checks]
@@ -71,9 +71,18 @@ def _versions() -> Check:
 
 def _store(settings: Settings) -> Check:
     """Opened only where it exists already: looking must not make a file."""
-    from penstock.config import hide_password
+    from penstock.config import STORE_SCHEMES, hide_password, scheme_of
     from penstock.errors import PenstockError, StoreLocked
+    from penstock.stores.installed import is_shared
     from penstock.stores.opening import open_stores
+
+    async def look() -> None:
+        stores = open_stores(settings.store, settings)
+        try:
+            if scheme_of(settings.store) not in STORE_SCHEMES:  # ours say whether they can be opened before this
+                await stores.open()
+        finally:
+            await stores.close()
 
     shown = hide_password(settings.store)
     path = Path(settings.store.removeprefix("sqlite:///"))
@@ -82,13 +91,13 @@ def _store(settings: Settings) -> Check:
             return Check("store", "failed", f"{shown}: the folder {path.absolute().parent} doesn't exist; create it")
         return Check("store", "ok", f"{shown} isn't there yet; the first start makes it")
     try:
-        stores = open_stores(settings.store, settings)
-        asyncio.run(stores.close())
+        asyncio.run(look())
     except StoreLocked as error:
         return Check("store", "note", str(error).partition(";")[0])
     except PenstockError as error:
         return Check("store", "failed", str(error))
-    return Check("store", "ok", f"{shown} can be opened; nobody else uses it")
+    alone = "" if is_shared(settings.store) else "; nobody else uses it"
+    return Check("store", "ok", f"{shown} can be opened{alone}")
 
 
 def _files(settings: Settings) -> list[Check]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from pathlib import Path
@@ -32,7 +33,7 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
     help="Since they ended, or were made and never triggered: 45m, 12h, 30d, 8w.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--store", metavar="URL", help="A SQLite file: sqlite:///FILE. Default: PENSTOCK_STORE.")
+@click.option("--store", metavar="URL", help="sqlite:///FILE, or the store of a package. Default: PENSTOCK_STORE.")
 @click.option("--database", metavar="URL", help="postgresql://…; default: PENSTOCK_DATABASE, or DATABASE_URL.")
 @as_json
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
@@ -47,7 +48,8 @@ def purge(older_than: str, store: str | None, database: str | None, **options: A
     seconds = seconds_of(older_than)
     settings = Settings.load({"store": store, "database": database}, application_urls=True)
     in_file = store is not None and store.startswith("sqlite:") and database is None
-    where, counts = _purge(settings, seconds, in_file=in_file, dry_run=options["dry_run"])
+    in_database = database is not None
+    where, counts = _purge(settings, seconds, in_file=in_file, in_database=in_database, dry_run=options["dry_run"])
     if options["as_json"]:
         from penstock.cli.remote import print_json
 
@@ -63,11 +65,15 @@ def seconds_of(age: str) -> float:
     return float(given[1]) * SECONDS[given[2]]
 
 
-def _purge(settings: Settings, seconds: float, *, in_file: bool, dry_run: bool) -> tuple[str, dict[str, int]]:
+def _purge(
+    settings: Settings, seconds: float, *, in_file: bool, in_database: bool, dry_run: bool
+) -> tuple[str, dict[str, int]]:
     """Where, and how many of what."""
-    from penstock.config import hide_password
+    from penstock.config import STORE_SCHEMES, hide_password
 
     scheme, _, rest = settings.store.partition("://")
+    if scheme not in STORE_SCHEMES and not in_database:
+        return hide_password(settings.store), _in_installed(settings, seconds, dry_run=dry_run)
     if settings.database is not None and not in_file:
         return hide_password(settings.database), _in_database(settings, seconds, dry_run=dry_run)
     from penstock.errors import SettingsError
@@ -85,6 +91,25 @@ def _purge(settings: Settings, seconds: float, *, in_file: bool, dry_run: bool) 
         return settings.store, purge_file(file, before, objects=objects, dry_run=dry_run)._asdict()
     blobs = Path(settings.blobs) if settings.blobs else None
     return settings.store, purge_file(file, before, blobs=blobs, dry_run=dry_run)._asdict()
+
+
+def _in_installed(settings: Settings, seconds: float, *, dry_run: bool) -> dict[str, int]:
+    """In a store of another package, which deletes for itself."""
+    from penstock.errors import SettingsError
+    from penstock.stores.opening import open_stores
+
+    if dry_run:
+        raise SettingsError("only a SQLite file and PostgreSQL can say what would go; leave --dry-run out")
+
+    async def purge_stores() -> dict[str, int]:
+        stores = open_stores(settings.store, settings)
+        try:
+            await stores.open()
+            return {"executions": await stores.forget(stores.hot.now() - seconds)}
+        finally:
+            await stores.close()
+
+    return asyncio.run(purge_stores())
 
 
 def _in_database(settings: Settings, seconds: float, *, dry_run: bool) -> dict[str, int]:

@@ -87,16 +87,20 @@ def _own(folder: Path) -> Iterator[None]:
 def _environment(settings: Settings, folder: Path, supervisor: Supervisor, *, debug: bool) -> dict[str, str]:
     """Where the servers are, for every process. They are started here unless somebody named others."""
     from penstock.cli.migrate import run_migration
-    from penstock.config import REDIS_SCHEMES
+    from penstock.config import is_redis
     from penstock.local import PostgresServer, RedisServer
+    from penstock.stores.installed import is_shared
 
-    store, database = settings.store, settings.database
-    if store.partition("://")[0] not in REDIS_SCHEMES:
-        store = supervisor.start_server(RedisServer(folder / "redis"))
-    if database is None:
-        database = supervisor.start_server(PostgresServer(folder / "postgres"))
-    run_migration(database, settings.partitions)
-    urls = {"PENSTOCK_STORE": store, "PENSTOCK_DATABASE": database}
+    if is_shared(settings.store) and not is_redis(settings.store):  # of another package, which needs no servers of ours
+        urls = {"PENSTOCK_STORE": settings.store}
+    else:
+        store, database = settings.store, settings.database
+        if not is_redis(store):
+            store = supervisor.start_server(RedisServer(folder / "redis"))
+        if database is None:
+            database = supervisor.start_server(PostgresServer(folder / "postgres"))
+        run_migration(database, settings.partitions)
+        urls = {"PENSTOCK_STORE": store, "PENSTOCK_DATABASE": database}
     _write_private(folder / "env", "".join(f"{name}='{value}'\n" for name, value in urls.items()))
     level = {"PENSTOCK_LOG_LEVEL": "DEBUG"} if debug else {}
     # as `penstock dev`: whoever tries things out calls services on this machine

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import TypeAlias
 
-from penstock.config import REDIS_SCHEMES, Settings, hide_password
+from penstock.config import Settings, hide_password, is_redis
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import SettingsError
 from penstock.orchestrator.plans import Plans
 from penstock.sandbox import Sandbox
 from penstock.service import Service
 from penstock.stores.base import Stores
+from penstock.stores.installed import is_shared
 from penstock.stores.opening import open_stores
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
@@ -27,19 +28,22 @@ async def open_scaled(settings: Settings) -> AsyncIterator[Stores]:
     stores = open_stores(settings.store, settings)
     try:
         await stores.open()
+        if stores.events is None:
+            shown = hide_password(settings.store)
+            raise SettingsError(f"the store {shown} has no `events`: a process wouldn't see what others commit")
         yield stores
     finally:
         await stores.close()
 
 
 def check_shared(settings: Settings) -> None:
-    if settings.store.partition("://")[0] not in REDIS_SCHEMES:
+    if not is_shared(settings.store):
         shown = hide_password(settings.store)
         raise SettingsError(
             f"the store {shown} is for one process, which 'penstock serve' is; for several set PENSTOCK_STORE=redis://…"
             " and PENSTOCK_DATABASE=postgresql://…, or let 'penstock up' start them"
         )
-    if settings.database is None:
+    if is_redis(settings.store) and settings.database is None:
         raise SettingsError("PENSTOCK_DATABASE isn't set: with Redis as its store Penstock also needs PostgreSQL")
 
 

@@ -1,13 +1,13 @@
-"""What ended long ago leaves PostgreSQL while everything runs. One orchestrator sees to it: partition 0's owner."""
+"""What ended long ago leaves the store while everything runs. One orchestrator sees to it: partition 0's owner."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
 
 from penstock.errors import StoreError
+from penstock.stores.base import Stores
 
 log = logging.getLogger("penstock.scaled")
 
@@ -15,20 +15,18 @@ FIRST_SECONDS, EVERY_SECONDS = 60.0, 3600.0
 DAY_SECONDS = 86400.0
 
 
-async def keep_purging(cold: Any, days: float, is_mine: Callable[[], bool], now: Callable[[], float]) -> None:
-    """For ever. `cold` is a `PostgresColdStore`; `is_mine` says whether to do it this time; `now` is the store's clock.
+async def keep_purging(stores: Stores, days: float, is_mine: Callable[[], bool]) -> None:
+    """For ever; `is_mine` says whether to do it this time.
 
-    That is the one that ends were written by: a host whose own is ahead would delete too much.
+    By the store's clock, which ends were written by: a host whose own is ahead would delete too much.
     """
-    from penstock.stores.postgres.retention import purge  # noqa: PLC0415 -- needs psycopg, an extra
-
     await asyncio.sleep(FIRST_SECONDS)
     while True:
         if is_mine():
             try:
-                gone = await purge(cold, now() - days * DAY_SECONDS)
+                forgotten = await stores.forget(stores.hot.now() - days * DAY_SECONDS)
             except StoreError as error:
                 log.warning("what is older than %g days couldn't be deleted, trying again later: %s", days, error)
             else:
-                log.info("deleted %d executions that ended more than %g days ago", gone.executions, days)
+                log.info("deleted %d executions that ended more than %g days ago", forgotten, days)
         await asyncio.sleep(EVERY_SECONDS)

@@ -63,9 +63,7 @@ async def run_orchestrator(
         stack.push_async_callback(orchestrator.stop)
         stack.callback(asyncio.create_task(plans.keep_learning()).cancel)
         if settings.retention_days:
-            purging = keep_purging(
-                stores.cold, settings.retention_days, lambda: 0 in orchestrator.owned, stores.hot.now
-            )
+            purging = keep_purging(stores, settings.retention_days, lambda: 0 in orchestrator.owned)
             stack.callback(asyncio.create_task(purging).cancel)
         on_ready(orchestrator.name)
         await stop.wait()

@@ -51,14 +51,21 @@ class EmbeddedFleet:
         return sum((await inboxes(self._stores, self._orchestrator.owned)).values())
 
 
-class _Workers(Protocol):
+class FleetQueue(Protocol):
+    """What the task queue of a store that several processes share has beside `TaskQueue`, for the API's lists."""
+
     async def worker_details(self, most_tasks: int) -> list[dict[str, Any]]:
         """`started_at` is a number, or None; `tasks` has pairs of a task and for how many seconds the worker has it."""
 
 
-class _Orchestrators(Protocol):
-    async def orchestrator_details(self) -> list[dict[str, Any]]: ...
-    async def inbox_length(self) -> int: ...
+class FleetHotStore(Protocol):
+    """What the hot store of such a store has beside `HotStore`."""
+
+    async def orchestrator_details(self) -> list[dict[str, Any]]:
+        """`name`, and whatever `attend` was told last as `about`, of those that live."""
+
+    async def inbox_length(self) -> int:
+        """How many events in all inboxes aren't committed yet."""
 
 
 class ScaledFleet:
@@ -69,7 +76,7 @@ class ScaledFleet:
 
     async def workers(self) -> list[dict[str, Any]]:
         """Without those that have been silent for so long that the reaper takes their tasks."""
-        found = await cast("_Workers", self._stores.queue).worker_details(MOST_TASKS)
+        found = await cast("FleetQueue", self._stores.queue).worker_details(MOST_TASKS)
         return [
             {
                 **each,
@@ -82,14 +89,14 @@ class ScaledFleet:
         ]
 
     async def orchestrators(self) -> list[dict[str, Any]]:
-        return await cast("_Orchestrators", self._stores.hot).orchestrator_details()
+        return await cast("FleetHotStore", self._stores.hot).orchestrator_details()
 
     async def queues(self) -> list[dict[str, Any]]:
         return await _queues(self._stores)
 
     async def inbox(self) -> int:
         """In entries of the streams, which are counted without being read. One may hold several events."""
-        return await cast("_Orchestrators", self._stores.hot).inbox_length()
+        return await cast("FleetHotStore", self._stores.hot).inbox_length()
 
 
 async def _queues(stores: Stores) -> list[dict[str, Any]]:

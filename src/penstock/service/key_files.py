@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
-from penstock.config import Settings
+from penstock.config import STORE_SCHEMES, Settings
 from penstock.errors import SchemaMismatch, SettingsError, StoreError
 from penstock.service.keys import Keys
 from penstock.stores.opening import open_stores
@@ -26,6 +26,8 @@ async def open_keys(settings: Settings, *, make: bool = False) -> AsyncIterator[
     if scheme != "sqlite" or missing:
         stores = open_stores(settings.store, settings)
         try:
+            if scheme not in STORE_SCHEMES:  # our own give their cold store before they are open
+                await stores.open()
             yield Keys(stores.cold)
         finally:
             await stores.close()

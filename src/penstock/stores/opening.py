@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from penstock.config import REDIS_SCHEMES, Settings, hide_password
+from penstock.config import REDIS_SCHEMES, Settings, hide_password, installed_stores
 from penstock.errors import SettingsError
 from penstock.stores.base import Stores
+from penstock.stores.installed import installed_opener
 from penstock.stores.object_blobs import ObjectBlobs, is_object_store
 
 
@@ -28,8 +29,15 @@ def open_stores(address: str, settings: Settings) -> Stores:
         return SqliteStores(path, Path(settings.blobs) if settings.blobs else None)
     if scheme in {*REDIS_SCHEMES, "unix"}:
         return _open_scaled(address, settings)
+    opener = installed_opener(address)
+    if opener is not None:
+        return opener(address, settings)
     shown = hide_password(address)
-    raise SettingsError(f"the store {shown!r} can't be opened; use sqlite:///FILE, redis://… (or memory:// for tests)")
+    others = "".join(f", {scheme}://…" for scheme in installed_stores())
+    raise SettingsError(
+        f"the store {shown!r} can't be opened; use sqlite:///FILE, redis://…{others} (or memory:// for tests),"
+        " or install the package that has this store"
+    )
 
 
 def _open_scaled(address: str, settings: Settings) -> Stores:

@@ -21,7 +21,7 @@ from contextlib import suppress
 from types import CodeType
 from typing import Any
 
-from penstock.config import Settings
+from penstock.config import REDIS_SCHEMES, Settings, scheme_of
 from penstock.worker import heartbeat_process
 from penstock.worker.registry import Handler
 
@@ -35,7 +35,6 @@ SLACK_SECONDS = 10.0
 """A promise is made for so much longer than it need be: not every task that begins has to make a new one."""
 RESTART_SECONDS = 5.0
 END_SECONDS = 1.0
-SHARED = ("redis", "rediss", "unix")
 
 
 def heartbeats_for(
@@ -43,10 +42,10 @@ def heartbeats_for(
 ) -> Heartbeats | None:
     """None for a store that lives in the worker's own process: who blocks the loop there blocks the reaper too.
 
+    None for stores of other packages: the process beside the worker speaks Redis only.
     None on Windows too, where nobody can wait for a pipe and for the time at once: there the loop has to do it alone.
     """
-    scheme = store.partition("://")[0].partition("+")[0]
-    if scheme not in SHARED or sys.platform == "win32":
+    if scheme_of(store) not in {*REDIS_SCHEMES, "unix"} or sys.platform == "win32":
         return None
     order = {
         "store": store,
