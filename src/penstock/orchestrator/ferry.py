@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from penstock.config import Timing
 from penstock.engine.commands import Commands
 from penstock.orchestrator import rebuild
-from penstock.orchestrator.archiver import Archiver
+from penstock.orchestrator.archiver import LOOK_SECONDS, Archiver
 from penstock.orchestrator.checkpointer import Checkpointer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
@@ -18,11 +19,23 @@ from penstock.telemetry.metrics import Metrics
 
 
 class Ferry:
-    def __init__(self, stores: Stores, split: Split, owner: PartitionOwner, plans: Plans, metrics: Metrics) -> None:
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        stores: Stores,
+        split: Split,
+        owner: PartitionOwner,
+        plans: Plans,
+        metrics: Metrics,
+        *,
+        timing: Timing | None = None,
+    ) -> None:
         self._stores, self._split, self._lease, self._metrics = stores, split, owner.lease, metrics
         carrier = Carrier(split, owner, plans, metrics)
-        self._archiver = Archiver(split.hot, carrier, owner.lease, metrics, stores.hot.now)
-        self._checkpointer = Checkpointer(split.hot, carrier, metrics)
+        look_seconds = timing.archive_seconds if timing is not None else LOOK_SECONDS
+        self._archiver = Archiver(split.hot, carrier, owner.lease, metrics, stores.hot.now, look_seconds=look_seconds)
+        self._checkpointer = Checkpointer(
+            split.hot, carrier, metrics, timing.checkpoint_seconds if timing is not None else None
+        )
         self._is_built = asyncio.Event()
 
     async def build(self, known_number: int) -> None:

@@ -7,22 +7,32 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from penstock.config import Timing
 from penstock.errors import StoreError
 
 log = logging.getLogger("penstock.scaled")
 
-FIRST_SECONDS, EVERY_SECONDS = 60.0, 3600.0
+FIRST_SECONDS, EVERY_SECONDS = 60.0, Timing().retention_check_seconds
 DAY_SECONDS = 86400.0
 
 
-async def keep_purging(cold: Any, days: float, is_mine: Callable[[], bool], now: Callable[[], float]) -> None:
-    """For ever. `cold` is a `PostgresColdStore`; `is_mine` says whether to do it this time; `now` is the store's clock.
+async def keep_purging(
+    cold: Any,
+    days: float,
+    is_mine: Callable[[], bool],
+    now: Callable[[], float],
+    *,
+    each_seconds: float | None = None,
+) -> None:
+    """For ever, every `each_seconds`.
 
+    `cold` is a `PostgresColdStore`; `is_mine` says whether to do it this time; `now` is the store's clock.
     That is the one that ends were written by: a host whose own is ahead would delete too much.
     """
     from penstock.stores.postgres.retention import purge  # noqa: PLC0415 -- needs psycopg, an extra
 
-    await asyncio.sleep(FIRST_SECONDS)
+    each_seconds = EVERY_SECONDS if each_seconds is None else each_seconds
+    await asyncio.sleep(min(FIRST_SECONDS, each_seconds))
     while True:
         if is_mine():
             try:
@@ -31,4 +41,4 @@ async def keep_purging(cold: Any, days: float, is_mine: Callable[[], bool], now:
                 log.warning("what is older than %g days couldn't be deleted, trying again later: %s", days, error)
             else:
                 log.info("deleted %d executions that ended more than %g days ago", gone.executions, days)
-        await asyncio.sleep(EVERY_SECONDS)
+        await asyncio.sleep(each_seconds)
