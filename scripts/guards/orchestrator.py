@@ -17,7 +17,7 @@ GUARDS = [
     ),
     Guard(
         "time in which the reaper couldn't look kills nobody", "orchestrator/reaper.py",
-        "min(now - last, 2 * LOOK_SECONDS)", "now - last",
+        "min(now - last, 2 * look_seconds)", "now - last",
         "tests/orchestrator/test_reaper.py",
     ),
     Guard(
@@ -252,7 +252,7 @@ GUARDS = [
     ),
     Guard(
         "a worker is dead only after its time", "orchestrator/reaper.py",
-        "if seconds - self._reaped_at.get(worker_id, 0.0) >= DEAD_SECONDS:", "if True:",
+        "if seconds - self._reaped_at.get(worker_id, 0.0) >= limit:", "if True:",
         "tests/orchestrator/test_reaper.py",
     ),
     Guard(

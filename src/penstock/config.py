@@ -41,6 +41,10 @@ OPENAI_URL = "https://api.openai.com/v1"
 KIB = 1024
 MIB = 1024 * KIB
 
+LEAST_PERIOD_SECONDS, MOST_PERIOD_SECONDS = 0.05, 86400.0
+LEAST_LEASE_SECONDS = 1.0
+"""A lease is renewed four times in its life: a pause of a few hundred milliseconds must not cost it."""
+
 Reader: TypeAlias = Callable[[Any], Any]
 """Turns text, or a value from TOML or a flag, into the setting's type; ValueError says what is allowed."""
 
@@ -108,6 +112,16 @@ def _seconds_above_zero(raw: Any) -> float:
     seconds: float = _number("seconds")(raw)
     if not seconds:
         raise ValueError("a number of seconds above 0")
+    return seconds
+
+
+def _period(raw: Any) -> float:
+    try:
+        seconds: float = _seconds_above_zero(raw)
+    except ValueError:
+        seconds = 0.0
+    if not LEAST_PERIOD_SECONDS <= seconds <= MOST_PERIOD_SECONDS:
+        raise ValueError(f"a number of seconds from {LEAST_PERIOD_SECONDS:g} to {MOST_PERIOD_SECONDS:g}")
     return seconds
 
 
@@ -242,6 +256,60 @@ class SecretRule:
     workflows: tuple[str, ...] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The times that crashes are noticed and mended by. `Settings.timing` makes one that is known to make sense."""
+
+    heartbeat_seconds: float = 5.0
+    """How often a worker says that it lives."""
+    worker_dead_seconds: float = 15.0
+    """A worker that has said nothing for so long is dead, and its tasks are taken back."""
+    reaper_seconds: float = 1.0
+    """How often an orchestrator looks at the workers' heartbeats."""
+    lease_seconds: float = 5.0
+    """For how long an orchestrator owns a partition without renewing its lease."""
+    reconcile_seconds: float = 10.0
+    """How often an owner looks for executions that were accepted and whose start got lost."""
+    stale_seconds: float = 10.0
+    """A start that hasn't arrived after so long is counted as lost (`penstock_swept_total`)."""
+    checkpoint_seconds: float = 10.0
+    """How often what runs is copied from Redis to PostgreSQL."""
+    archive_seconds: float = 1.0
+    """How often an owner looks for ended executions that nobody told it to archive."""
+    retention_check_seconds: float = 3600.0
+    """How often it is looked for executions and audit lines that are older than they are kept."""
+
+    def check(self) -> None:
+        """Raises `SettingsError` for times that don't go together."""
+        least_dead = 2 * self.heartbeat_seconds + 2 * self.reaper_seconds
+        if self.worker_dead_seconds < least_dead:
+            raise SettingsError(
+                f"worker_dead_seconds is {self.worker_dead_seconds:g}, and must be at least {least_dead:g}: twice"
+                f" heartbeat_seconds ({self.heartbeat_seconds:g}) and twice reaper_seconds ({self.reaper_seconds:g}),"
+                " or one late heartbeat would make a live worker dead; raise it, or lower those"
+            )
+        if self.lease_seconds < LEAST_LEASE_SECONDS:
+            raise SettingsError(
+                f"lease_seconds is {self.lease_seconds:g}, and must be at least {LEAST_LEASE_SECONDS:g}: a lease is"
+                " renewed four times in its life, and a short pause between two renewals must not cost it; raise it"
+            )
+        if self.stale_seconds > self.reconcile_seconds:
+            raise SettingsError(
+                f"stale_seconds is {self.stale_seconds:g}, and may be at most reconcile_seconds"
+                f" ({self.reconcile_seconds:g}): a lost start is made up at the next look, and one that is lost would"
+                " never be old enough to be counted; lower it, or raise reconcile_seconds"
+            )
+        if self.archive_seconds > self.checkpoint_seconds:
+            raise SettingsError(
+                f"archive_seconds is {self.archive_seconds:g}, and may be at most checkpoint_seconds"
+                f" ({self.checkpoint_seconds:g}): what has ended is copied to PostgreSQL only by being archived, and"
+                " must not be at risk for longer than what runs; lower it, or raise checkpoint_seconds"
+            )
+
+
+_TIMES = Timing()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Settings:
     store: str = _setting("sqlite:///penstock.db", _store_address)
@@ -251,6 +319,15 @@ class Settings:
     waiting_tasks_max: int = _setting(1_000_000, _whole(0))
     workflow_unfinished_max: int = _setting(1_000_000, _whole(0))
     audit_retention_days: float = _setting(365.0, _number("days"))
+    heartbeat_seconds: float = _setting(_TIMES.heartbeat_seconds, _period)
+    worker_dead_seconds: float = _setting(_TIMES.worker_dead_seconds, _period)
+    reaper_seconds: float = _setting(_TIMES.reaper_seconds, _period)
+    lease_seconds: float = _setting(_TIMES.lease_seconds, _period)
+    reconcile_seconds: float = _setting(_TIMES.reconcile_seconds, _period)
+    stale_seconds: float = _setting(_TIMES.stale_seconds, _period)
+    checkpoint_seconds: float = _setting(_TIMES.checkpoint_seconds, _period)
+    archive_seconds: float = _setting(_TIMES.archive_seconds, _period)
+    retention_check_seconds: float = _setting(_TIMES.retention_check_seconds, _period)
     host: str = _setting("127.0.0.1", _text)
     port: int = _setting(8000, _whole(0, 65535))
     blobs: str | None = _setting(None, _text)
@@ -314,7 +391,15 @@ class Settings:
         if settings.llm_default_provider not in settings.llm_providers:
             known = ", ".join(sorted(settings.llm_providers))
             raise SettingsError(f"llm_default_provider is '{settings.llm_default_provider}'; known are: {known}")
+        _ = settings.timing  # refused now rather than when a role starts
         return settings
+
+    @property
+    def timing(self) -> Timing:
+        """Raises `SettingsError` for times that don't go together: these may not have come through `load`."""
+        timing = Timing(**{item.name: getattr(self, item.name) for item in fields(Timing)})
+        timing.check()
+        return timing
 
     def describe(self) -> dict[str, Any]:
         """What is in force, as JSON, without passwords and keys."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock.config import Timing
 from penstock.engine.commands import Transition
 from tests.acceptance import works
 from tests.acceptance.plant import Client, Plant, Role, plant
@@ -116,6 +117,37 @@ def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters
             "poison", "a handler that kills its worker", kills=len(victims), attempts=len(letter.attempts),
             dead_letters=1, others_completed=verdict.states()["COMPLETED"],
         )  # fmt: skip
+
+
+QUICK_TIMES = {
+    "HEARTBEAT_SECONDS": "0.2", "WORKER_DEAD_SECONDS": "1", "REAPER_SECONDS": "0.2", "LEASE_SECONDS": "2",
+}  # fmt: skip
+DEFAULT_DEAD_SECONDS = Timing().worker_dead_seconds
+
+
+def test_with_quick_heartbeats_a_killed_workers_task_runs_again_long_before_the_default_time() -> None:
+    async def main(it: Plant) -> tuple[dict[str, Any], float]:
+        async with it.client() as client:
+            (dying,) = it.start("worker", "--queues", DYING, **QUICK_TIMES)
+            (died,) = await client.submit(_held(DYING))
+            await _until_begun(it, died)
+            it.start("worker", "--queues", f"{DYING},work_pause", **QUICK_TIMES)
+            dying.kill()
+            killed = time.monotonic()
+            await _until_begun(it, died, attempt=2)
+            seconds = time.monotonic() - killed
+            it.release("go")
+            it.release("end")
+            await client.until_ended()
+            return client.accepted, seconds
+
+    with plant() as it:
+        it.start("orchestrator", **QUICK_TIMES)
+        accepted, seconds = asyncio.run(main(it))
+        verdict = judge(it, accepted).assert_kept()
+        assert verdict.states() == {"COMPLETED": 1}
+        assert verdict.redelivered() == 1
+        assert seconds < DEFAULT_DEAD_SECONDS, "the settings changed nothing"
 
 
 def test_no_worker_hoards_and_a_new_one_gets_work_at_once() -> None:

@@ -4,7 +4,7 @@ ORDER is JSON. `die_at` names a point (`HotStore.commit:before:3`): on its third
 with SIGKILL, before the call or after it was answered. `clock_seconds` is how far its clock is off, from the
 moment on when there is a file `clock_file`; the system's own can't be set here, so everything that Python asks for the
 time of day is moved instead, before anything of Penstock is imported. `constants` gives constants of modules other
-values (`{"penstock.orchestrator.reaper.DEAD_SECONDS": 7}`), for tests that can't wait as long as people can.
+values (`{"penstock.worker.heartbeats.MARGIN_SECONDS": 1}`), for tests that can't wait as long as people can.
 """
 
 from __future__ import annotations

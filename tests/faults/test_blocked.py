@@ -23,14 +23,9 @@ SHORT_SECONDS = 7
 """After which a worker counts as dead in `make test`."""
 LONGER = 1.5
 """So much longer than that the loop is blocked, or the lock is held."""
-ORCHESTRATOR = {
-    "penstock.orchestrator.reaper.DEAD_SECONDS": float(SHORT_SECONDS),
-    "penstock.orchestrator.reaper.LOOK_SECONDS": 0.5,
-}
-WORKER = {"penstock.worker.runtime.HEARTBEAT_SECONDS": 1.0}
-IMPATIENT = {
-    **WORKER, "penstock.worker.heartbeats.MARGIN_SECONDS": 1.0, "penstock.worker.heartbeats.SLACK_SECONDS": 1.0,
-}  # fmt: skip
+TIMES = {"HEARTBEAT_SECONDS": "1", "WORKER_DEAD_SECONDS": str(SHORT_SECONDS), "REAPER_SECONDS": "0.5"}
+PATIENT: dict[str, float] = {}
+IMPATIENT = {"penstock.worker.heartbeats.MARGIN_SECONDS": 1.0, "penstock.worker.heartbeats.SLACK_SECONDS": 1.0}
 """A worker that is taken for stuck soon after its tasks' time is up."""
 ONCE = {**works.STEADY, "max_attempts": 1}
 NEIGHBOURS = 7
@@ -110,9 +105,10 @@ def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names
             return client.accepted, culprits
 
     with plant() as it:
-        roles = [launch(it, "orchestrator", _constants(fault, ORCHESTRATOR))]
-        for queue, constants in (("blocked", WORKER), ("held", WORKER), ("stuck", IMPATIENT)):
-            roles.append(launch(it, "worker", _constants(fault, constants), "--queues", queue))
+        times = {} if fault.is_full else TIMES
+        roles = [launch(it, "orchestrator", {}, **times)]
+        for queue, constants in (("blocked", PATIENT), ("held", PATIENT), ("stuck", IMPATIENT)):
+            roles.append(launch(it, "worker", _constants(fault, constants), "--queues", queue, **times))
         for role in roles:
             role.ready()
         accepted, culprits = asyncio.run(main(it, roles[1:]))

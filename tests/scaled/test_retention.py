@@ -18,6 +18,21 @@ OLD = """
 """
 
 
+class Forgetting:
+    """What `keep_purging` asks of stores; the clock is the store's, whatever the host's says."""
+
+    def __init__(self, cold: PostgresColdStore) -> None:
+        self.hot, self._cold = self, cold
+        self.clock, self.clock_reads = 6 * retention.DAY_SECONDS, 0
+
+    def now(self) -> float:
+        self.clock_reads += 1
+        return self.clock
+
+    async def forget(self, before: float) -> int:
+        return (await purge(self._cold, before)).executions
+
+
 def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended(monkeypatch):
     monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(retention, "EVERY_SECONDS", 0.0)
@@ -29,28 +44,17 @@ def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended(monkey
         def names() -> set[str]:
             return {name for (name,) in connection.execute("SELECT id FROM executions").fetchall()}
 
-        clock, clock_reads = 6 * retention.DAY_SECONDS, 0  # the store's, whatever the host's says
-
-        def now() -> float:
-            nonlocal clock_reads
-            clock_reads += 1
-            return clock
-
         async def main() -> None:
-            nonlocal clock
             store = PostgresColdStore(url)
             await store.open()
-
-            async def purge_store(before: float) -> dict[str, int]:
-                return (await purge(store, before))._asdict()
-
-            purging = asyncio.create_task(retention.keep_purging(purge_store, 7.0, lambda: bool(owns), now))
+            stores = Forgetting(store)
+            purging = asyncio.create_task(retention.keep_purging(stores, 7.0, lambda: bool(owns)))  # type: ignore[arg-type]
             await let_others_run()
             assert names() == {"old", "active"}
             owns.append(True)
-            await until(lambda: clock_reads > 2)
+            await until(lambda: stores.clock_reads > 2)
             assert names() == {"old", "active"}
-            clock = 8 * retention.DAY_SECONDS
+            stores.clock = 8 * retention.DAY_SECONDS
             await until(lambda: names() == {"active"})
             purging.cancel()
             await asyncio.gather(purging, return_exceptions=True)

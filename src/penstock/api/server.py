@@ -74,7 +74,8 @@ async def serving(engine: Engine, settings: Settings, listening: socket.socket) 
         fleet: Fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator)
         windows: Storage | None = None
         if stores.events is not None:  # others may work on the same stores
-            fleet, windows = ScaledFleet(stores), await stack.enter_async_context(shared_windows(settings))
+            fleet = ScaledFleet(stores, settings.worker_dead_seconds)
+            windows = await stack.enter_async_context(shared_windows(settings))
         over = serving_over(engine.service, fleet, settings, listening, engine.metrics, windows)
         yield await stack.enter_async_context(over)
 
@@ -120,7 +121,9 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
     server = Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
     cold, now = service.stores.cold, service.stores.hot.now
-    forgetting = asyncio.create_task(keep_forgetting(cold, settings.audit_retention_days, now))
+    forgetting = asyncio.create_task(
+        keep_forgetting(cold, settings.audit_retention_days, now, each_seconds=settings.retention_check_seconds)
+    )
     try:
         await server.ready.wait()
         yield server

@@ -34,7 +34,7 @@ def check_servers(settings: Settings) -> list[Check]:
     """PostgreSQL first: it knows how many partitions there are to look at in Redis."""
     found: list[Found] = []
     checks = list(_checked("PostgreSQL", lambda: _postgres(settings.database, found)))
-    return checks + list(_checked("Redis", lambda: _redis(settings.store, found[0] if found else None)))
+    return checks + list(_checked("Redis", lambda: _redis(settings, found[0] if found else None)))
 
 
 def _checked(name: str, look: Callable[[], Iterator[Check]]) -> Iterator[Check]:
@@ -92,11 +92,11 @@ def _schema(connection: Any, found: list[Found]) -> Iterator[Check]:
     yield Check("partitions", "ok", f"{found[0].partitions}, fixed when the database was made")
 
 
-def _redis(store: str, found: Found | None) -> Iterator[Check]:
+def _redis(settings: Settings, found: Found | None) -> Iterator[Check]:
     from penstock.stores.redis.clients import client as open_client
 
     options: dict[str, Any] = {"socket_timeout": TIMEOUT_SECONDS, "socket_connect_timeout": TIMEOUT_SECONDS}
-    with open_client(store, decode_responses=True, **options) as client:
+    with open_client(settings.store, decode_responses=True, **options) as client:
         yield _redis_version(client.info("server"))
         yield from _redis_settings(client)
         before = time.time()
@@ -107,7 +107,7 @@ def _redis(store: str, found: Found | None) -> Iterator[Check]:
             yield Check("Redis store", "failed", "it belongs to another Penstock database; use another number (…/1)")
         elif found is not None:
             yield _lag(client, found.partitions)
-            yield from _fleet(client, found.partitions)
+            yield from _fleet(client, found.partitions, settings.worker_dead_seconds)
 
 
 def _redis_version(info: Any) -> Check:
@@ -151,12 +151,12 @@ def _lag(client: Any, partitions: int) -> Check:
     return Check("lag", "note" if late else "ok", text + ("; are there enough orchestrators?" if late else ""))
 
 
-def _fleet(client: Any, partitions: int) -> Iterator[Check]:
+def _fleet(client: Any, partitions: int, dead_seconds: float) -> Iterator[Check]:
     from penstock.orchestrator.routing import explain, live, missing
     from penstock.stores.redis.fleet import offers_of
 
     seconds, micros = client.time()
-    offers = live(offers_of(client.hgetall("penstock:{fleet}:workers"), seconds + micros / 1e6))
+    offers = live(offers_of(client.hgetall("penstock:{fleet}:workers"), seconds + micros / 1e6), dead_seconds)
     orchestrators = client.hlen("penstock:{fleet}:orchestrators")
     lacking = [name for name, count in (("orchestrator", orchestrators), ("worker", len(offers))) if not count]
     text = f"{orchestrators} orchestrators, {len(offers)} live workers"

@@ -177,7 +177,9 @@ async def serve_api(settings: Settings, stop: asyncio.Event) -> None:
         service = service_over(stores, settings)
         stack.callback(service.close)
         windows = await stack.enter_async_context(shared_windows(settings))
-        serving = serving_over(service, ScaledFleet(stores), settings, listening, Metrics(), windows)
+        serving = serving_over(
+            service, ScaledFleet(stores, settings.worker_dead_seconds), settings, listening, Metrics(), windows
+        )
         await stack.enter_async_context(serving)
         _say_ready(f"the API at {address_of(listening)}")
         await stop.wait()

@@ -122,6 +122,7 @@ class Engine:
         return self
 
     async def _start_parts(self) -> None:
+        timing = self.settings.timing
         await self.stores.open()
         built_in = builtin(self.settings, self.sandbox) if self._built_in else {}
         self.registry = Registry([*(Handler(name, function) for name, function in built_in.items()), *self._registry])
@@ -140,6 +141,7 @@ class Engine:
             clock=self._clock,
             metrics=self.metrics,
             sandbox=self.sandbox,
+            timing=timing,
         )
         self.orchestrator = Orchestrator(
             self.stores,
@@ -150,6 +152,7 @@ class Engine:
             on_new_owner=self._look_again,
             metrics=self.metrics,
             no_handler_seconds=self.settings.no_handler_seconds,
+            timing=timing,
         )
         await tell_handlers(self.stores.cold, self._defaults())
         self.orchestrator.start()

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
+from penstock.config import Timing
 from penstock.engine.commands import DeadLetter
 from penstock.orchestrator.transfer import Carrier, Reader
 from penstock.stores.base import Lease
@@ -17,17 +18,25 @@ from penstock.stores.split import Copy, HotSide, Outgoing, Summary, summary_from
 from penstock.telemetry.metrics import Metrics
 
 MOST_ENTRIES = 500
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = Timing().archive_seconds
 COLLECT_SECONDS = 0.1
 """What finishes together is archived together: a transaction costs more than a wait that nobody sees."""
 
 
 class Archiver:
-    """`now` is the store's clock."""
+    """`now` is the store's clock; `look_seconds` pass at most between two looks into the outbox."""
 
-    def __init__(
-        self, hot: HotSide, carrier: Carrier, lease: Lease, metrics: Metrics, now: Callable[[], float]
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        hot: HotSide,
+        carrier: Carrier,
+        lease: Lease,
+        metrics: Metrics,
+        now: Callable[[], float],
+        *,
+        look_seconds: float = LOOK_SECONDS,
     ) -> None:
+        self._look_seconds = look_seconds
         self._hot, self._carrier, self._lease, self._metrics, self._now = hot, carrier, lease, metrics, now
         self._reader = Reader(hot)
         self._told = asyncio.Event()
@@ -41,7 +50,7 @@ class Archiver:
             self._told.clear()
             await self.drain()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
+                async with asyncio.timeout(self._look_seconds):
                     await self._told.wait()
                     await asyncio.sleep(COLLECT_SECONDS)
 

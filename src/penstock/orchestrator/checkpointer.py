@@ -5,23 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from penstock.config import Timing
 from penstock.orchestrator.transfer import Carrier, Reader
 from penstock.stores.split import Copy, HotSide, summary_from
 from penstock.telemetry.metrics import Metrics
 
-CHECKPOINT_SECONDS = 10.0
+CHECKPOINT_SECONDS = Timing().checkpoint_seconds
 PORTION = 200
 
 
 class Checkpointer:
-    def __init__(self, hot: HotSide, carrier: Carrier, metrics: Metrics) -> None:
+    def __init__(self, hot: HotSide, carrier: Carrier, metrics: Metrics, seconds: float | None = None) -> None:
+        """`seconds`: between two copies."""
+        self._seconds = seconds
         self._reader, self._carrier, self._metrics = Reader(hot), carrier, metrics
         self.dirty: set[str] = set()
         """Executions that run and that have changed since their last copy. A new owner begins with all."""
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(CHECKPOINT_SECONDS)
+            await asyncio.sleep(CHECKPOINT_SECONDS if self._seconds is None else self._seconds)
             await self.copy()
 
     async def copy(self) -> None:

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
+from penstock.config import Timing
 from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator import rebuild
-from penstock.orchestrator.archiver import Archiver
+from penstock.orchestrator.archiver import LOOK_SECONDS, Archiver
 from penstock.orchestrator.checkpointer import Checkpointer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
@@ -23,11 +24,22 @@ RELEASE_SECONDS = 1.0
 
 
 class Ferry:
-    def __init__(self, stores: Stores, split: Split, owner: PartitionOwner, plans: Plans, metrics: Metrics) -> None:
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        stores: Stores,
+        split: Split,
+        owner: PartitionOwner,
+        plans: Plans,
+        metrics: Metrics,
+        *,
+        timing: Timing | None = None,
+    ) -> None:
         self._stores, self._split, self._lease, self._metrics = stores, split, owner.lease, metrics
         carrier = Carrier(split, owner, plans, metrics)
-        self._archiver = Archiver(split.hot, carrier, owner.lease, metrics, stores.hot.now)
-        self._checkpointer = Checkpointer(split.hot, carrier, metrics)
+        look_seconds = timing.archive_seconds if timing is not None else LOOK_SECONDS
+        self._archiver = Archiver(split.hot, carrier, owner.lease, metrics, stores.hot.now, look_seconds=look_seconds)
+        checkpoint_seconds = timing.checkpoint_seconds if timing is not None else None
+        self._checkpointer = Checkpointer(split.hot, carrier, metrics, checkpoint_seconds)
         self._is_claimed, self._is_built = asyncio.Event(), asyncio.Event()
 
     async def build(self, known_number: int) -> None:

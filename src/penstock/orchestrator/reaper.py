@@ -1,7 +1,8 @@
 """Takes tasks back from dead workers.
 
-Dead means: its heartbeat counter hasn't moved for `DEAD_SECONDS` of the watch's own uninterrupted time. Time in which
-it couldn't look (a pause, an outage of the store) counts for nobody, so an outage declares nobody dead.
+Dead means: its heartbeat counter hasn't moved for `worker_dead_seconds` of the watch's own uninterrupted time. Time in
+which it couldn't look (a pause, an outage of the store) counts for nobody, so an outage declares nobody dead. A worker
+may have other settings than the orchestrator: one that announces slower heartbeats than that allows gets longer.
 
 An orchestrator has one watch, for all workers and for as long as it lives; each partition that it owns has a reaper. So
 a partition that moves to another orchestrator doesn't begin to count the silence of its workers from nothing.
@@ -11,23 +12,35 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
+from penstock.config import Timing
 from penstock.errors import StoreError
 from penstock.stores.base import Lease, TaskQueue
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
-LOOK_SECONDS = 1.0
-DEAD_SECONDS = 15.0
+LOOK_SECONDS = Timing().reaper_seconds
+DEAD_SECONDS = Timing().worker_dead_seconds
+"""For parts that are given no `Timing`."""
+BEATS_MISSED = 3
+"""So many of the heartbeats that it announced must be missing, whatever an orchestrator's settings say."""
+Announced: TypeAlias = Callable[[], Mapping[str, float]]
+"""Answers how often each worker says that it beats, in seconds, by its id."""
+
+
+def dead_after(dead_seconds: float, heartbeat_seconds: float) -> float:
+    """After how long a silence a worker that announced this period (0: none) is dead."""
+    return max(dead_seconds, BEATS_MISSED * heartbeat_seconds)
 
 
 class WorkerWatch:
     """For how long each worker has been silent."""
 
-    def __init__(self, queue: TaskQueue) -> None:
-        self._queue = queue
+    def __init__(self, queue: TaskQueue, look_seconds: float | None = None) -> None:
+        self._queue, self._look_seconds = queue, look_seconds
         self._beats: dict[str, int] = {}
         self._silent_seconds: dict[str, float] = {}
         self._looked = asyncio.Event()
@@ -39,17 +52,18 @@ class WorkerWatch:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         last = loop.time()
+        look_seconds = LOOK_SECONDS if self._look_seconds is None else self._look_seconds
         while True:
             now = loop.time()
             try:
-                await self.look(min(now - last, 2 * LOOK_SECONDS))
+                await self.look(min(now - last, 2 * look_seconds))
             except StoreError:
                 self._forget()  # the owners complain of it
             except Exception:
                 log.exception("the workers' heartbeats can't be read; trying again")
                 self._forget()
             last = now
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(look_seconds)
 
     def _forget(self) -> None:
         """Nobody could send heartbeats meanwhile: their silence says nothing."""
@@ -77,10 +91,18 @@ class WorkerWatch:
 class Reaper:
     """Of one partition, for as long as its lease holds."""
 
-    def __init__(
-        self, queue: TaskQueue, lease: Lease, metrics: Metrics | None = None, watch: WorkerWatch | None = None
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        queue: TaskQueue,
+        lease: Lease,
+        metrics: Metrics | None = None,
+        watch: WorkerWatch | None = None,
+        *,
+        dead_seconds: float = DEAD_SECONDS,
+        announced: Announced = dict,
     ) -> None:
         self._queue, self._lease, self._metrics = queue, lease, metrics or Metrics()
+        self._dead_seconds, self._announced = dead_seconds, announced
         self._watch = watch or WorkerWatch(queue)
         self._reaped_at: dict[str, float] = {}
         """Workers whose tasks were taken back, and for how long each had been silent then."""
@@ -93,10 +115,11 @@ class Reaper:
 
     async def reap_dead(self) -> None:
         """Raises `Fenced` if the partition has another owner by now."""
-        silent = dict(self._watch.silent_seconds)
+        silent, announced = dict(self._watch.silent_seconds), self._announced()
         for worker_id, seconds in silent.items():
+            limit = dead_after(self._dead_seconds, announced.get(worker_id, 0.0))
             # again after as long a time: a call of the dead may have landed late, and claimed a task for it
-            if seconds - self._reaped_at.get(worker_id, 0.0) >= DEAD_SECONDS:
+            if seconds - self._reaped_at.get(worker_id, 0.0) >= limit:
                 await self._reap(worker_id)
                 self._reaped_at[worker_id] = seconds
         self._reaped_at = {

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import StoreError
-from penstock.orchestrator.reaper import DEAD_SECONDS
+from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
 from penstock.stores.base import Offer, TaskQueue
 
 log = logging.getLogger("penstock.orchestrator")
@@ -25,12 +25,16 @@ NO_WORKER, NO_HANDLER = "no_worker", "no_handler"
 class Routing:
     """What live workers offer, read every second: one for all partitions of an orchestrator."""
 
-    def __init__(self, queue: TaskQueue) -> None:
-        self._queue = queue
+    def __init__(self, queue: TaskQueue, dead_seconds: float = DEAD_SECONDS) -> None:
+        self._queue, self._dead_seconds = queue, dead_seconds
         self.offers: list[Offer] = []
         self.queues: Mapping[str, str] = {}
         """By handler, the queue that its tasks go to."""
+        self.announced: Mapping[str, float] = {}
+        """By worker, dead or alive, how often it says that it beats."""
         self._warned: set[tuple[str, str | None]] = set()
+        self._slow: set[str] = set()
+        """Workers whose heartbeats are too slow for this orchestrator's settings; it has been said."""
 
     async def run(self) -> None:
         """For ever. While the store is away, what was known last counts."""
@@ -44,11 +48,26 @@ class Routing:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        self.offers = live(await self._queue.offers())
+        offers = await self._queue.offers()
+        self.announced = {offer.worker_id: offer.heartbeat_seconds for offer in offers}
+        self._compare_settings()
+        self.offers = live(offers, self._dead_seconds)
         self.queues = queues_of(self.offers)
         for queue, handler in [each for each in self._warned if missing(self.offers, *each) is None]:
             self._warned.discard((queue, handler))
             log.info("the queue %r has a worker again%s", queue, f" for the handler {handler!r}" if handler else "")
+
+    def _compare_settings(self) -> None:
+        """Once for each worker whose settings don't go with the ones here."""
+        slow = {name for name, seconds in self.announced.items() if dead_after(0.0, seconds) > self._dead_seconds}
+        for worker_id in sorted(slow - self._slow):
+            seconds = self.announced[worker_id]
+            log.warning(
+                "the worker %s sends a heartbeat every %g s, and PENSTOCK_WORKER_DEAD_SECONDS is %g here: it is given "
+                "%g s; give workers and orchestrators the same settings",
+                worker_id, seconds, self._dead_seconds, dead_after(self._dead_seconds, seconds),
+            )  # fmt: skip
+        self._slow = slow
 
     def defaults(self) -> dict[str, HandlerDefaults]:
         """What live workers ask for, for each of their handlers: the one that started last is heard."""
@@ -65,9 +84,9 @@ class Routing:
             log.warning("%d tasks wait in the queue %r: %s", waiting, queue, explain(why, queue, handler or ""))
 
 
-def live(offers: Iterable[Offer]) -> list[Offer]:
+def live(offers: Iterable[Offer], dead_seconds: float = DEAD_SECONDS) -> list[Offer]:
     """Without those that have been silent for so long that the reaper takes their tasks; the newest worker last."""
-    found = [offer for offer in offers if offer.silent_seconds < DEAD_SECONDS]
+    found = [offer for offer in offers if offer.silent_seconds < dead_after(dead_seconds, offer.heartbeat_seconds)]
     return sorted(found, key=lambda offer: (offer.started_at, offer.worker_id))
 
 

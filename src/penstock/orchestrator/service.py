@@ -13,14 +13,14 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 
-from penstock.config import Settings
+from penstock.config import Settings, Timing
 from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError
 from penstock.orchestrator import balance
 from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.reaper import WorkerWatch
+from penstock.orchestrator.reaper import DEAD_SECONDS, WorkerWatch
 from penstock.orchestrator.routing import Routing
 from penstock.orchestrator.tenure import Tenure
 from penstock.sandbox import Sandbox, sandbox_of
@@ -29,9 +29,9 @@ from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
-LEASE_SECONDS = 5.0
+LEASE_SECONDS = Timing().lease_seconds
 RETRY_SECONDS = 0.2
-RECONCILE_SECONDS = 10.0
+RECONCILE_SECONDS = Timing().reconcile_seconds
 NO_HANDLER_SECONDS = 300.0
 WARN_SECONDS = 30.0
 DRAIN_SECONDS = 3.0
@@ -56,11 +56,14 @@ class Orchestrator:
         name: str = "",
         metrics: Metrics | None = None,
         no_handler_seconds: float = NO_HANDLER_SECONDS,
+        timing: Timing | None = None,
     ) -> None:
+        """`timing` None: what the modules say, for tests that change it there."""
+        self._timing = timing
         self._stores, self._plans, self._observer, self._on_new_owner = stores, plans, observer, on_new_owner
         self._inline_max_bytes, self._no_handler_seconds = inline_max_bytes, no_handler_seconds
         self._sandbox: Sandbox = sandbox or sandbox_of(Settings())
-        self.routing = Routing(stores.queue)
+        self.routing = Routing(stores.queue, timing.worker_dead_seconds if timing is not None else DEAD_SECONDS)
         self._metrics = metrics or Metrics()
         self._meter = Meter(metrics, stores.hot.now) if metrics is not None else None
         self.name = name or f"orchestrator-{os.getpid()}-{secrets.token_hex(3)}"
@@ -76,7 +79,7 @@ class Orchestrator:
         self._attend_at = 0.0
         self._warned: dict[int | None, tuple[str, float]] = {}
         self._stopping = False
-        self._watch = WorkerWatch(stores.queue)
+        self._watch = WorkerWatch(stores.queue, timing.reaper_seconds if timing is not None else None)
         self.recovered = asyncio.Event()
         """Set when the first partition's owner has looked at everything that was unfinished."""
 
@@ -85,6 +88,14 @@ class Orchestrator:
         self._plans.live = self.routing.defaults
         services = (self._keep_share(), self._watch.run(), self.routing.run())
         self._tasks = [asyncio.create_task(service) for service in services]
+
+    @property
+    def _lease_seconds(self) -> float:
+        return LEASE_SECONDS if self._timing is None else self._timing.lease_seconds
+
+    @property
+    def _reconcile_seconds(self) -> float:
+        return RECONCILE_SECONDS if self._timing is None else self._timing.reconcile_seconds
 
     async def stop(self) -> None:
         """Hand everything over. What has been reported is recorded first, so that it costs nobody an attempt."""
@@ -138,8 +149,8 @@ class Orchestrator:
         now = asyncio.get_running_loop().time()
         if now >= self._attend_at:
             about = {"partitions": sorted(self.owned), "pid": os.getpid()}
-            self._names = await self._stores.hot.attend(self.name, ATTENDING_LEASES * LEASE_SECONDS, about)
-            self._attend_at = now + ATTEND_LEASES * LEASE_SECONDS
+            self._names = await self._stores.hot.attend(self.name, ATTENDING_LEASES * self._lease_seconds, about)
+            self._attend_at = now + ATTEND_LEASES * self._lease_seconds
 
     async def _settle(self) -> float:
         share = balance.share(self._stores.hot.partitions, self._names, self.name)
@@ -150,11 +161,11 @@ class Orchestrator:
             await self._take(share - len(kept))
         seconds = max(0.0, self._attend_at - asyncio.get_running_loop().time())
         is_short = len(self._tended.keys() - self._leaving) < share
-        return min(seconds, POLL_LEASES * LEASE_SECONDS) if is_short else seconds
+        return min(seconds, POLL_LEASES * self._lease_seconds) if is_short else seconds
 
     async def _take(self, wanted: int) -> None:
         for partition in self._in_order(set(range(self._stores.hot.partitions)) - self._tended.keys()):
-            lease = await self._stores.hot.acquire(partition, self.name, LEASE_SECONDS)
+            lease = await self._stores.hot.acquire(partition, self.name, self._lease_seconds)
             if lease is not None:
                 self._tended[partition] = asyncio.create_task(self._tend(lease))
                 wanted -= 1
@@ -184,7 +195,7 @@ class Orchestrator:
     async def _again(self, partition: int) -> Lease | None:
         while partition not in self._leaving:
             try:
-                return await self._stores.hot.acquire(partition, self.name, LEASE_SECONDS)
+                return await self._stores.hot.acquire(partition, self.name, self._lease_seconds)
             except StoreError as error:
                 self._warn(partition, error)
                 await asyncio.sleep(RETRY_SECONDS)
@@ -233,8 +244,9 @@ class Orchestrator:
             observer=self._committed,
             on_begun=self._begun,
             known_number=self._numbers.get(lease.partition, 0),
-            lease_seconds=LEASE_SECONDS,
-            reconcile_seconds=RECONCILE_SECONDS,
+            lease_seconds=self._lease_seconds,
+            reconcile_seconds=self._reconcile_seconds,
+            timing=self._timing,
             watch=self._watch,
             routing=self.routing,
             no_handler_seconds=self._no_handler_seconds,

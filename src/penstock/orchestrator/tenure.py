@@ -8,12 +8,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from penstock.config import Timing
 from penstock.engine.commands import Commands
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.orchestrator.backlog import BacklogWatch
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.reaper import Reaper, WorkerWatch
+from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper, WorkerWatch
 from penstock.orchestrator.recovery import recover, sweep
 from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox
@@ -43,6 +44,7 @@ class Tenure:
         known_number: int = 0,
         lease_seconds: float,
         reconcile_seconds: float,
+        timing: Timing | None = None,
         watch: WorkerWatch,
         routing: Routing,
         no_handler_seconds: float,
@@ -50,6 +52,9 @@ class Tenure:
         self._stores, self.lease, self._metrics, self._observer = stores, lease, metrics, observer
         self._on_begun, self._known_number = on_begun, known_number
         self._lease_seconds, self._reconcile_seconds, self._watch = lease_seconds, reconcile_seconds, watch
+        self._stale_seconds = timing.stale_seconds if timing is not None else reconcile_seconds
+        self._dead_seconds = timing.worker_dead_seconds if timing is not None else DEAD_SECONDS
+        self._routing = routing
         self.owner = PartitionOwner(
             stores,
             lease,
@@ -65,7 +70,7 @@ class Tenure:
         if stores.split is not None:
             from penstock.orchestrator.ferry import Ferry  # noqa: PLC0415 -- an embedded engine has no use for it
 
-            self._ferry = Ferry(stores, stores.split, self.owner, plans, metrics)
+            self._ferry = Ferry(stores, stores.split, self.owner, plans, metrics, timing=timing)
 
     async def run(self) -> None:
         """Until one of its parts ends or fails; raises what that raised. The lease is released in any case."""
@@ -135,7 +140,15 @@ class Tenure:
                 last = asked
 
     async def _reap(self) -> None:
-        await Reaper(self._stores.queue, self.lease, self._metrics, self._watch).run()
+        reaper = Reaper(
+            self._stores.queue,
+            self.lease,
+            self._metrics,
+            self._watch,
+            dead_seconds=self._dead_seconds,
+            announced=lambda: self._routing.announced,
+        )
+        await reaper.run()
 
     async def _reconcile(self) -> None:
         """Accepted, but its start never reached the inbox: only possible where others write to the store too."""
@@ -144,7 +157,7 @@ class Tenure:
             # a cold store that is away must not end the owner; a hot one does so by itself
             with contextlib.suppress(StoreUnavailable):
                 lease = self.lease
-                found = await sweep(self._stores, lease.partition, self._reconcile_seconds, lease.position)
+                found = await sweep(self._stores, lease.partition, self._stale_seconds, lease.position)
                 self._metrics.swept += found
 
 

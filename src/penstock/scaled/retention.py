@@ -6,21 +6,25 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from penstock.config import Timing
 from penstock.errors import StoreError
 from penstock.stores.base import Stores
 
 log = logging.getLogger("penstock.scaled")
 
-FIRST_SECONDS, EVERY_SECONDS = 60.0, 3600.0
+FIRST_SECONDS, EVERY_SECONDS = 60.0, Timing().retention_check_seconds
 DAY_SECONDS = 86400.0
 
 
-async def keep_purging(stores: Stores, days: float, is_mine: Callable[[], bool]) -> None:
-    """For ever; `is_mine` says whether to do it this time.
+async def keep_purging(
+    stores: Stores, days: float, is_mine: Callable[[], bool], *, each_seconds: float | None = None
+) -> None:
+    """For ever, every `each_seconds`; `is_mine` says whether to do it this time.
 
     By the store's clock, which ends were written by: a host whose own is ahead would delete too much.
     """
-    await asyncio.sleep(FIRST_SECONDS)
+    each_seconds = EVERY_SECONDS if each_seconds is None else each_seconds
+    await asyncio.sleep(min(FIRST_SECONDS, each_seconds))
     while True:
         if is_mine():
             try:
@@ -29,4 +33,4 @@ async def keep_purging(stores: Stores, days: float, is_mine: Callable[[], bool])
                 log.warning("what is older than %g days couldn't be deleted, trying again later: %s", days, error)
             else:
                 log.info("deleted %d executions that ended more than %g days ago", forgotten, days)
-        await asyncio.sleep(EVERY_SECONDS)
+        await asyncio.sleep(each_seconds)

@@ -43,7 +43,7 @@ async def run_orchestrator(
     `registry`: handlers whose own retries, time-outs and queues it should know before a worker has told the store.
     `health`: where to answer for itself.
     """
-    metrics = Metrics()
+    metrics, timing = Metrics(), settings.timing
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         plans = Plans(stores.cold, handlers_of(settings, registry))
@@ -56,6 +56,7 @@ async def run_orchestrator(
             sandbox=sandbox,
             metrics=metrics,
             no_handler_seconds=settings.no_handler_seconds,
+            timing=timing,
         )
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
@@ -63,7 +64,12 @@ async def run_orchestrator(
         stack.push_async_callback(orchestrator.stop)
         stack.callback(asyncio.create_task(plans.keep_learning()).cancel)
         if settings.retention_days:
-            purging = keep_purging(stores, settings.retention_days, lambda: 0 in orchestrator.owned)
+            purging = keep_purging(
+                stores,
+                settings.retention_days,
+                lambda: 0 in orchestrator.owned,
+                each_seconds=timing.retention_check_seconds,
+            )
             stack.callback(asyncio.create_task(purging).cancel)
         on_ready(orchestrator.name)
         await stop.wait()
@@ -80,14 +86,23 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
     on_ready: OnReady = _nothing,
 ) -> None:
     """Until `stop` is set. Then it takes no more, finishes within the grace period and hands back the rest."""
-    metrics = Metrics()
+    metrics, timing = Metrics(), settings.timing
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         sandbox = sandbox_of(settings)
         handlers = registry_of(settings, registry, sandbox)
         await tell_handlers(stores.cold, handlers.defaults())
         served = set(queues) or queues_of(handlers)
-        worker = Worker(stores.queue, stores.blobs, handlers, settings, queues=served, metrics=metrics, sandbox=sandbox)
+        worker = Worker(
+            stores.queue,
+            stores.blobs,
+            handlers,
+            settings,
+            queues=served,
+            metrics=metrics,
+            sandbox=sandbox,
+            timing=timing,
+        )
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         worker.guard_loop(settings.store)

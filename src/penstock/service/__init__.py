@@ -57,7 +57,7 @@ class Service:
             workflow_unfinished_max=settings.workflow_unfinished_max,
         )
         self.submissions = Submissions(stores, self.workflows, self.backlog, hears_of_ends=news is None)
-        self.executions = Executions(stores, plans, listening)
+        self.executions = Executions(stores, plans, listening, settings.worker_dead_seconds)
         self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)
         self.letters = Letters(stores, self.retries)

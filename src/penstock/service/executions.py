@@ -14,6 +14,7 @@ from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.recovery import EVENTS
 from penstock.orchestrator.view import bare_view, error_view, execution_view, fetch_outputs, time_text, undecoded
 from penstock.service.graphs import execution_graph
@@ -40,10 +41,14 @@ class LogText(NamedTuple):
 
 class Executions:
     def __init__(
-        self, stores: Stores, plans: Plans, listening: Callable[[], AbstractContextManager[None]] = nullcontext
+        self,
+        stores: Stores,
+        plans: Plans,
+        listening: Callable[[], AbstractContextManager[None]] = nullcontext,
+        dead_seconds: float = DEAD_SECONDS,
     ) -> None:
         """Somebody tells of ends while a `listening` is entered; by default always."""
-        self.waiting = Waiting(stores)
+        self.waiting = Waiting(stores, dead_seconds)
         self._stores, self._plans, self._listening = stores, plans, listening
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
         self._reading = asyncio.Semaphore(MOST_READS)

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Protocol, cast
 
 from penstock.orchestrator.meter import inboxes
-from penstock.orchestrator.reaper import DEAD_SECONDS
+from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
 from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.view import time_text
 from penstock.service.waiting import Waiting
@@ -71,8 +71,8 @@ class FleetHotStore(Protocol):
 class ScaledFleet:
     """Workers and orchestrators wherever they run, as they say of themselves in the store."""
 
-    def __init__(self, stores: Stores) -> None:
-        self._stores = stores
+    def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
+        self._stores, self._dead_seconds = stores, dead_seconds
 
     async def workers(self) -> list[dict[str, Any]]:
         """Without those that have been silent for so long that the reaper takes their tasks."""
@@ -85,22 +85,23 @@ class ScaledFleet:
                 "tasks": _tasks(each["tasks"]),
             }
             for each in found
-            if each["seconds_since_heartbeat"] < DEAD_SECONDS
+            if each["seconds_since_heartbeat"]
+            < dead_after(self._dead_seconds, each.pop("heartbeat_seconds", None) or 0.0)
         ]
 
     async def orchestrators(self) -> list[dict[str, Any]]:
         return await cast("FleetHotStore", self._stores.hot).orchestrator_details()
 
     async def queues(self) -> list[dict[str, Any]]:
-        return await _queues(self._stores)
+        return await _queues(self._stores, self._dead_seconds)
 
     async def inbox(self) -> int:
         """In entries of the streams, which are counted without being read. One may hold several events."""
         return await cast("FleetHotStore", self._stores.hot).inbox_length()
 
 
-async def _queues(stores: Stores) -> list[dict[str, Any]]:
-    depths, waits = await stores.queue.depths(), Waiting(stores)
+async def _queues(stores: Stores, dead_seconds: float = DEAD_SECONDS) -> list[dict[str, Any]]:
+    depths, waits = await stores.queue.depths(), Waiting(stores, dead_seconds)
     offers = await waits.offers()
     untaken = {each.queue: each for each in reversed(await waits.untaken())}
     queues: list[dict[str, Any]] = []

@@ -12,6 +12,7 @@ from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.execution import Execution
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import StoreError
+from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.routing import explain, live, missing, queues_of
 from penstock.stores.base import Backlog, Offer, Stores
 
@@ -35,15 +36,15 @@ class Untaken(NamedTuple):
 
 
 class Waiting:
-    def __init__(self, stores: Stores) -> None:
-        self._stores = stores
+    def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
+        self._stores, self._dead_seconds = stores, dead_seconds
         self._read: tuple[float, list[Offer]] | None = None
 
     async def offers(self) -> list[Offer]:
         """Of live workers; as they were a second ago at most."""
         now = time.monotonic()
         if self._read is None or now - self._read[0] > FRESH_SECONDS:
-            self._read = now, live(await self._stores.queue.offers())
+            self._read = now, live(await self._stores.queue.offers(), self._dead_seconds)
         return self._read[1]
 
     async def of_nodes(self, record: ExecutionRecord, runs: Mapping[str, NodeRun], plan: Plan) -> dict[str, Wait]:

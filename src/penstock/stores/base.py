@@ -209,6 +209,8 @@ class Offer(msgspec.Struct):
     started_at: float = 0.0
     silent_seconds: float = 0.0
     """Since its last heartbeat."""
+    heartbeat_seconds: float = 0.0
+    """How often it sends one. 0: it doesn't say."""
 
     def has(self, handler: str) -> bool:
         return self.handlers is None or handler in self.handlers

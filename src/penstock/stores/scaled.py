@@ -167,6 +167,7 @@ class ScaledStores:
                 f"the store {hide_password(store)} needs a PostgreSQL beside it: set PENSTOCK_DATABASE=postgresql://…"
             )
         self.server = Server(store)
+        self._heartbeat_seconds = settings.heartbeat_seconds
         self.objects = _objects(settings.blobs)
         self.cold = ScaledColdStore(settings.database, partitions=settings.partitions, objects=self.objects)
         self.blobs: BlobStore = PostgresBlobs(self.cold.database)
@@ -185,7 +186,8 @@ class ScaledStores:
             await self.close()
             raise
         partitions = self.cold.partitions
-        self.hot, self.queue = RedisHotStore(self.server, partitions), RedisTaskQueue(self.server, partitions)
+        self.hot = RedisHotStore(self.server, partitions)
+        self.queue = RedisTaskQueue(self.server, partitions, self._heartbeat_seconds)
         self.cold.hot = self.hot
         self.cold.events = self.events = RedisEvents(self.server, partitions)
         self.split = Sides(RedisSide(self.server, self.hot), self.cold)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.25
 SILENT_SECONDS = 2.0
-"""After so long this process sends the heartbeats."""
+"""After so long, or `Order.silent_seconds`, this process sends the heartbeats."""
 HELD_SECONDS = 1.0
 """After so long it asks for the stacks of an interpreter that doesn't run."""
 DUMPED_SECONDS = 0.5
@@ -112,6 +112,7 @@ class Silence:
 class Companion:
     def __init__(self, order: dict[str, Any], worker: Worker) -> None:
         self._order, self._worker = order, worker
+        self._silent_seconds = order.get("silent_seconds", SILENT_SECONDS)
         self._silence = Silence(time.monotonic(), order["patience_seconds"])
         self._next_beat = 0.0
         self._gave_up = self._is_cut_off = False
@@ -126,7 +127,7 @@ class Companion:
 
     def look(self) -> None:
         now = time.monotonic()
-        if self._silence.of_loop(now) < SILENT_SECONDS and self._silence.of_interpreter(now) < HELD_SECONDS:
+        if self._silence.of_loop(now) < self._silent_seconds and self._silence.of_interpreter(now) < HELD_SECONDS:
             self._gave_up, self._asked_at = False, None
             return
         if self._worker.is_stopped:
@@ -134,7 +135,7 @@ class Companion:
             return
         if self._silence.of_interpreter(now) >= HELD_SECONDS:
             self._look_who_holds_it(now)
-        if self._silence.of_loop(now) >= SILENT_SECONDS:
+        if self._silence.of_loop(now) >= self._silent_seconds:
             self._keep_alive(now)
 
     def _look_who_holds_it(self, now: float) -> None:
@@ -244,8 +245,9 @@ def main() -> None:
     companion.hear(rest)
     dumps = order["dumps"]
     sources = [0] if dumps is None else [0, dumps]
+    look_seconds = min(LOOK_SECONDS, order.get("silent_seconds", SILENT_SECONDS) / 2)
     while not worker.has_ended:
-        ready, _, _ = select.select(sources, [], [], LOOK_SECONDS)
+        ready, _, _ = select.select(sources, [], [], look_seconds)
         if 0 in ready:
             data = os.read(0, 65536)
             if not data:

@@ -27,8 +27,9 @@ from penstock.worker.registry import Handler
 
 log = logging.getLogger("penstock.worker")
 
+LEAST_SILENT_SECONDS = 0.2
 TELL_SECONDS = 1.0
-"""How often the loop says that it runs."""
+"""How often the loop says that it runs; more often for a process that is to notice sooner that it doesn't."""
 MARGIN_SECONDS = 10.0
 """A worker may be silent for so much longer than its tasks may run: the owner's backstop comes as late."""
 SLACK_SECONDS = 10.0
@@ -51,6 +52,8 @@ def heartbeats_for(
         "store": store,
         "worker_id": worker_id,
         "heartbeat_seconds": heartbeat_seconds,
+        # no later than the heartbeat that is missing: fast ones go with a short time until a worker counts as dead
+        "silent_seconds": min(heartbeat_process.SILENT_SECONDS, max(heartbeat_seconds, LEAST_SILENT_SECONDS)),
         "handlers": [place for handler in handlers for place in _places(handler)],
         "logging": {"log_level": settings.log_level, "log_format": settings.log_format},
     }
@@ -74,11 +77,12 @@ class Heartbeats:
 
     async def run(self, longest_seconds: Callable[[], float]) -> None:
         """`longest_seconds` answers how long the tasks that run now may still take."""
+        hurry = self._order["silent_seconds"] / heartbeat_process.SILENT_SECONDS
         while True:
             if self._process is None or self._process.poll() is not None:
                 await self._restart()
             self._promise(longest_seconds())
-            await asyncio.sleep(TELL_SECONDS)
+            await asyncio.sleep(TELL_SECONDS * hurry)
 
     def expect(self, seconds: float) -> None:
         """A handler is about to be called that may block the loop for so long."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from penstock.config import Settings
+from penstock.config import Settings, Timing
 from penstock.definition.model import BUILT_IN_HANDLERS
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import TaskEvent, TaskStarted
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("penstock.worker")
 
-HEARTBEAT_SECONDS = 5.0
+HEARTBEAT_SECONDS = Timing().heartbeat_seconds
 STRAY_BEATS = 6
 """After so many heartbeats it compares what it holds with what the store says."""
 LONG_SECONDS = 0.1
@@ -69,7 +69,9 @@ class Worker:
         metrics: Metrics | None = None,
         tracer: Tracer | None = None,
         sandbox: Sandbox | None = None,
+        timing: Timing | None = None,
     ) -> None:
+        self._timing = timing
         self.settings, self.blobs, self.registry = settings, blobs, registry
         self.worker_id = worker_id or f"worker-{os.getpid()}-{random_tokens.token_hex(3)}"
         self.secrets = Secrets(settings)
@@ -103,7 +105,11 @@ class Worker:
     def guard_loop(self, store: str) -> None:
         """Before `start`: log what blocks the loop, and live on meanwhile if heartbeats are what says so in `store`."""
         self._watch_loop = True
-        self._heartbeats = heartbeats_for(self.settings, store, self.worker_id, self.registry, HEARTBEAT_SECONDS)
+        self._heartbeats = heartbeats_for(self.settings, store, self.worker_id, self.registry, self._heartbeat_seconds)
+
+    @property
+    def _heartbeat_seconds(self) -> float:
+        return HEARTBEAT_SECONDS if self._timing is None else self._timing.heartbeat_seconds
 
     def serve(self, queues: Iterable[str]) -> None:
         """Take tasks of these queues too, from now on."""
@@ -389,7 +395,7 @@ class Worker:
                     strays = await self._take_up(strays)
             except StoreError as error:
                 self._complain("it can't say that it lives", error)
-            await asyncio.sleep(HEARTBEAT_SECONDS)
+            await asyncio.sleep(self._heartbeat_seconds)
 
     async def _take_up(self, before: set[Key]) -> set[Key]:
         """Run what has been on our list for a whole round without our knowing; answers what else is there.

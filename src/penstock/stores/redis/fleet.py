@@ -58,6 +58,8 @@ class _About(msgspec.Struct):
     at: float
     handlers: dict[str, HandlerDefaults] | None = None
     since: float | None = None
+    every: float | None = None
+    """Seconds between two heartbeats."""
 
 
 _about = msgspec.json.Decoder(_About)
@@ -82,7 +84,7 @@ def offers_of(said: Mapping[str, bytes | str], now: float) -> list[Offer]:
         with suppress(msgspec.DecodeError):  # of a version that says it otherwise
             it = _about.decode(data)
             silent = max(0.0, now - it.at)
-            offers.append(Offer(name, set(it.queues), it.handlers, it.since or 0.0, silent))
+            offers.append(Offer(name, set(it.queues), it.handlers, it.since or 0.0, silent, it.every or 0.0))
     return offers
 
 
@@ -101,6 +103,7 @@ async def worker_details(server: Server, partitions: int, most_tasks: int) -> li
                     "handlers": it.get("handlers"),
                     "running": it["running"],
                     "heartbeats": counts[worker_id],
+                    "heartbeat_seconds": it.get("every"),
                     "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3)),
                     "started_at": it.get("since"),
                     "tasks": tasks[:most_tasks],

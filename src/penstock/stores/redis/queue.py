@@ -39,8 +39,9 @@ _task = msgspec.msgpack.Decoder(Task)
 
 
 class RedisTaskQueue:
-    def __init__(self, server: Server, partitions: int) -> None:
-        self._server, self._partitions = server, partitions
+    def __init__(self, server: Server, partitions: int, heartbeat_seconds: float | None = None) -> None:
+        """`heartbeat_seconds`: how often workers here say that they live, so that others know how long to wait."""
+        self._server, self._partitions, self._heartbeat_seconds = server, partitions, heartbeat_seconds
         self._held: dict[Held, Place] = {}
         self._wakers: dict[str, Waker] = {}
         self._background: set[asyncio.Future[Any]] = set()
@@ -188,7 +189,7 @@ class RedisTaskQueue:
     ) -> list[Stop]:
         now = self._server.now()
         since = self._since.setdefault(worker_id, now)
-        about = about_worker(queues, handlers, running=len(held), at=now, since=since)
+        about = about_worker(queues, handlers, running=len(held), at=now, since=since, every=self._heartbeat_seconds)
         await script("beat").run(self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about))
         groups: dict[int, list[tuple[Stop, Place]]] = {}
         gone: list[Stop] = []
