@@ -110,7 +110,7 @@ GUARDS = [
     ),
     Guard(
         "a version is put back under a number that nobody else has", "stores/postgres/definitions.py",
-        "VALUES (%s, %s, %s, %s, false, %s) ON CONFLICT DO NOTHING", "VALUES (%s, %s, %s, %s, false, %s)",
+        "VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING", "VALUES (%s, %s, %s, %s, %s, %s)",
         "tests/postgres/test_copies.py",
     ),
     Guard(

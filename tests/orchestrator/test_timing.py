@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 
 import pytest
+from penstock.contract.facts import hand_out
 
 from penstock.config import Settings
 from penstock.embedded import Engine
@@ -15,7 +16,6 @@ from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.routing import Routing, live
 from penstock.stores.base import Offer
 from penstock.stores.redis.queue import RedisTaskQueue
-from tests.contract.facts import hand_out
 from tests.orchestrator.desk import Desk, look
 from tests.redis.place import place
 
