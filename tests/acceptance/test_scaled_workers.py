@@ -119,7 +119,7 @@ def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters
         )  # fmt: skip
 
 
-QUICK_TIMES = {
+QUICK_TIMES: dict[str, Any] = {
     "HEARTBEAT_SECONDS": "0.2", "WORKER_DEAD_SECONDS": "1", "REAPER_SECONDS": "0.2", "LEASE_SECONDS": "2",
 }  # fmt: skip
 DEFAULT_DEAD_SECONDS = Timing().worker_dead_seconds
