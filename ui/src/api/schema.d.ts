@@ -667,6 +667,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/errors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Nodes that failed for good, and why, the newest first
+         * @description Also those that were retried since. A page may have fewer items than `limit` although another one follows.
+         */
+        get: operations["list_errors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workers": {
         parameters: {
             query?: never;
@@ -996,10 +1016,52 @@ export interface components {
             /** Message */
             message: string;
         };
+        /**
+         * CompatEntry
+         * @description A dead letter as the public implementations show it.
+         */
+        CompatEntry: {
+            /** Id */
+            id: string;
+            /** Task Id */
+            task_id: string;
+            /** Execution Id */
+            execution_id: string;
+            /** Node Id */
+            node_id: string;
+            /** Handler */
+            handler: string;
+            /** Error Message */
+            error_message: string | null;
+            /** Retry Count */
+            retry_count: number;
+            /** Original Timestamp */
+            original_timestamp: string;
+            /** Failed At */
+            failed_at: string;
+        };
+        /** CompatHealth */
+        CompatHealth: {
+            /** Status */
+            status: string;
+            /** Healthy */
+            healthy: boolean;
+            /** Ok */
+            ok: boolean;
+            /** Dependencies */
+            dependencies: {
+                [key: string]: string;
+            };
+        };
         /** CompatLetter */
         CompatLetter: {
             /** Id */
             id: number;
+            /**
+             * Task Id
+             * @description `<execution_id>:<node_id>`.
+             */
+            task_id: string;
             /** Execution Id */
             execution_id: string;
             /** Workflow Id */
@@ -1025,6 +1087,11 @@ export interface components {
         CompatLetters: {
             /** Items */
             items: components["schemas"]["CompatLetter"][];
+            /**
+             * Entries
+             * @description The same dead letters, under the names of other implementations.
+             */
+            entries: components["schemas"]["CompatEntry"][];
             /** Count */
             count: number;
             /** Next Cursor */
@@ -1032,6 +1099,10 @@ export interface components {
         };
         /** CompatNode */
         CompatNode: {
+            /** Node Id */
+            node_id: string;
+            /** Worker Id */
+            worker_id: string | null;
             /** State */
             state: string;
             /** Status */
@@ -1064,6 +1135,12 @@ export interface components {
             name: string;
             /** Status */
             status: string;
+            /** Instance Id */
+            instance_id: string;
+            /** Workflow Name */
+            workflow_name: string;
+            /** Message */
+            message: string;
             /** State */
             state: string;
             /** Completed */
@@ -1214,6 +1291,38 @@ export interface components {
          * @enum {string}
          */
         ExecutionState: "PENDING" | "RUNNING" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED";
+        /** Failure */
+        Failure: {
+            /** Dead Letter Id */
+            dead_letter_id: number;
+            /** Execution Id */
+            execution_id: string;
+            /** Workflow */
+            workflow: string;
+            /** Version */
+            version: number;
+            /** Node Id */
+            node_id: string;
+            /** Handler */
+            handler: string;
+            /** At */
+            at: string;
+            /** Category */
+            category: string | null;
+            /** Message */
+            message: string | null;
+            /** Attempts */
+            attempts: number;
+            /** Retried As */
+            retried_as: string | null;
+        };
+        /** FailurePage */
+        FailurePage: {
+            /** Items */
+            items: components["schemas"]["Failure"][];
+            /** Next Cursor */
+            next_cursor?: string | null;
+        };
         /** Graph */
         Graph: {
             /** Execution Id */
@@ -1341,6 +1450,8 @@ export interface components {
         LetterDropped: {
             /** Id */
             id: number;
+            /** Task Id */
+            task_id: string;
             /** Status */
             status: string;
             /** Message */
@@ -1350,6 +1461,8 @@ export interface components {
         LetterRetried: {
             /** Id */
             id: number;
+            /** Task Id */
+            task_id: string;
             /** Execution Id */
             execution_id: string;
             /** Retry Of */
@@ -1869,6 +1982,12 @@ export interface components {
             name: string;
             /** Status */
             status: string;
+            /** Instance Id */
+            instance_id: string;
+            /** Workflow Name */
+            workflow_name: string;
+            /** Message */
+            message: string;
             /** State */
             state: string;
             /** Node States */
@@ -1963,6 +2082,11 @@ export interface components {
             name: string;
             /** Status */
             status: string;
+            /**
+             * Instance Id
+             * @description The same as `execution_id`.
+             */
+            instance_id: string;
             /**
              * Retry Of
              * @description The failed execution that this one goes on with.
@@ -3439,7 +3563,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Health"];
+                    "application/json": components["schemas"]["CompatHealth"];
                 };
             };
             /** @description The body isn't JSON, or a parameter can't be read */
@@ -8031,6 +8155,140 @@ export interface operations {
             };
             /** @description The state doesn't allow it */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The URL is too long */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The headers are too large, or too many */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    list_errors: {
+        parameters: {
+            query?: {
+                workflow?: string | null;
+                node_id?: string | null;
+                handler?: string | null;
+                category?: string | null;
+                /** @description Part of the message. */
+                text?: string | null;
+                /** @description ISO 8601; without a zone it is UTC. */
+                since?: string | null;
+                /** @description ISO 8601; without a zone it is UTC. */
+                until?: string | null;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nodes that failed for good, and why, the newest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FailurePage"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request didn't come in time */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
