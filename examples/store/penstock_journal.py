@@ -1,0 +1,224 @@
+"""A store in memory whose every change is also in a file, the journal. Opening the store makes all changes again.
+
+    journal:///work.journal        relative
+    journal:////var/lib/x.journal  absolute
+
+One process at a time has it. What is in the journal: what users asked for (definitions, intents, control requests, API
+keys, the audit log) and every commit. What isn't: leases, inboxes and queued tasks. `keeps_tasks` says so, and Penstock
+hands these tasks out again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from inspect import signature
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+from msgspec import structs
+
+from penstock.config import Settings
+from penstock.definition.model import HandlerDefaults
+from penstock.errors import SettingsError, StoreLocked, StoreUnavailable
+from penstock.stores.base import Commit, NewExecution
+from penstock.stores.blobs import DirectoryBlobs
+from penstock.stores.memory import MemoryStores
+from penstock.stores.records import ApiKey, AuditLine, Weights
+
+HEAD_BYTES = 8
+"""Before each entry: its length and its CRC, four bytes each."""
+
+CHANGES: dict[str, Any] = {
+    "put_workflow": tuple[str, str, bytes, float],
+    "put_inline": tuple[str, str, bytes, float],
+    "delete_workflow": tuple[str],
+    "set_alias": tuple[str, str, Weights],
+    "remove_alias": tuple[str, str],
+    "remember_handlers": tuple[dict[str, HandlerDefaults]],
+    "create": tuple[list[NewExecution], dict[str, AuditLine]],
+    "trigger": tuple[str, bytes | None, dict[str, Any]],
+    "steer": tuple[str, str],
+    "close_letters": tuple[list[int], str, float, str | None],
+    "put_key": tuple[ApiKey],
+    "revoke_key": tuple[str, float],
+    "write_audit": tuple[list[AuditLine]],
+    "forget_audit": tuple[float, int],
+}
+"""The methods of a `ColdStore` that change something, with the types of their arguments."""
+
+
+def open_stores(address: str, settings: Settings) -> JournalStores:
+    """The entry point. It has no attribute `is_shared`: one process at a time may have a journal."""
+    path = address.removeprefix("journal:///")
+    if path in ("", address):
+        raise SettingsError(f"{address!r} names no file; use journal:///FILE, or journal:////FOLDER/FILE")
+    return JournalStores(Path(path), Path(settings.blobs) if settings.blobs else None)
+
+
+class JournalStores:
+    split = None  # hot and cold are one
+    events = None  # nobody else commits
+
+    def __init__(self, path: Path, blobs: Path | None = None) -> None:
+        self._journal = Journal(path)
+        self._memory = MemoryStores(time.time)
+        self.hot = JournalHotStore(self._memory.hot, self._journal)
+        self.cold = JournalColdStore(self._memory.cold, self._journal)
+        self.queue = self._memory.queue
+        self.blobs = DirectoryBlobs(blobs or path.with_name(path.name + ".blobs"))
+
+    async def open(self) -> None:
+        await self._memory.open()
+        for kind, data in self._journal.open():
+            if kind == "commit":
+                await self._commit_again(msgspec.msgpack.decode(data, type=Commit))
+            else:
+                arguments = msgspec.msgpack.decode(data, type=CHANGES[kind])
+                await getattr(self._memory.cold, kind)(*arguments)
+
+    async def _commit_again(self, commit: Commit) -> None:
+        """With a new lease: nobody has the one that it was made with. The inbox begins at 0 again."""
+        lease = await self._memory.hot.acquire(commit.partition, "journal", 0.0)
+        commit = structs.replace(commit, token=lease.token, position=0)
+        await self._memory.hot.commit(commit)
+        await self._memory.hot.release(lease)
+
+    async def close(self) -> None:
+        self._journal.close()
+        await self._memory.close()
+
+
+class JournalHotStore:
+    """As the one in memory, but for commits."""
+
+    keeps_tasks = False
+
+    def __init__(self, memory: Any, journal: Journal) -> None:
+        self._memory, self._journal = memory, journal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._memory, name)
+
+    async def commit(self, commit: Commit) -> None:
+        """In the journal before anybody can see it: between these lines nothing else runs."""
+        self._journal.check()
+        await self._memory.commit(commit)  # raises `Fenced` before it changes anything
+        self._journal.write("commit", structs.replace(commit, changes=[_remembered(it) for it in commit.changes]))
+
+    def check_open(self) -> None:
+        self._memory.check_open()
+        self._journal.check()
+
+
+def _remembered(commands: Any) -> Any:
+    """Without the tasks, which are handed out again, and without what `Commit.data` has anyway."""
+    return structs.replace(commands, tasks=[], nodes={}, outputs={}, history=[], logs=[], failures=[], final_runs=None)
+
+
+class JournalColdStore:
+    """As the one in memory, but for the methods in `CHANGES`."""
+
+    def __init__(self, memory: Any, journal: Journal) -> None:
+        self._memory, self._journal = memory, journal
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(self._change, name) if name in CHANGES else getattr(self._memory, name)
+
+    async def _change(self, name: str, *arguments: Any, **named: Any) -> Any:
+        method = getattr(self._memory, name)
+        given = _all_arguments(method, *arguments, **named)
+        self._journal.check()
+        answer = await method(*given)  # what it refuses isn't written
+        if answer != 0:  # nor what it found nothing for (0, False); None is the answer of those that always change
+            self._journal.write(name, given)
+        return answer
+
+    async def close_letters(self, ids: Collection[int], *arguments: Any, **named: Any) -> int:
+        """Only those that are there: what is asked for may be a number that no entry can hold."""
+        known = [each for each in ids if await self._memory.letter(each) is not None]
+        closed: int = await self._change("close_letters", known, *arguments, **named)
+        return closed
+
+    async def create(self, executions: Any, audit: Mapping[str, AuditLine] | None = None) -> list[str]:
+        """What an idempotency key made before isn't written: when it is read, the key may have been forgotten."""
+        self._journal.check()
+        lines = dict(audit or {})
+        ids: list[str] = await self._memory.create(executions, lines)
+        made = [it for it, made_id in zip(executions, ids, strict=True) if it.record.execution_id == made_id]
+        if made:
+            self._journal.write("create", (made, lines))
+        return ids
+
+
+def _all_arguments(method: Any, *arguments: Any, **named: Any) -> list[Any]:
+    """In the order of the signature, whether they were given by place, by name or not at all."""
+    bound = signature(method).bind(*arguments, **named)
+    bound.apply_defaults()
+    return [list(it) if isinstance(it, (set, frozenset)) else it for it in bound.args]
+
+
+class Journal:
+    """A file of entries, each on disk before `write` returns."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: Any = None
+        self._why_broken = ""
+
+    def open(self) -> Iterator[tuple[str, bytes]]:
+        """Answers all entries. What a crash left of the last one, which nobody was told of, is cut off."""
+        try:
+            self._file = self._path.open("a+b")
+        except OSError as error:
+            raise SettingsError(f"{self._path} can't be opened: {error.strerror}; name another file") from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise StoreLocked(f"{self._path} is used by another process; stop it, or name another file") from None
+        self._file.seek(0)
+        data = self._file.read()
+        end = 0
+        entries: list[tuple[str, bytes]] = []
+        while (entry := _entry_at(data, end)) is not None:
+            kind, arguments = msgspec.msgpack.decode(entry, type=tuple[str, msgspec.Raw])
+            entries.append((kind, bytes(arguments)))
+            end += HEAD_BYTES + len(entry)
+        self._file.truncate(end)
+        return iter(entries)
+
+    def check(self) -> None:
+        if self._why_broken:
+            raise StoreUnavailable(self._why_broken)
+
+    def write(self, kind: str, arguments: Any) -> None:
+        entry = msgspec.msgpack.encode((kind, arguments))
+        head = len(entry).to_bytes(4, "big") + crc32(entry).to_bytes(4, "big")
+        try:
+            self._file.write(head + entry)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            # memory has what the file hasn't: only a new start makes them the same again
+            self._why_broken = f"{self._path} can't be written: {error.strerror}; free space, and start again"
+            raise StoreUnavailable(self._why_broken) from None
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _entry_at(data: bytes, start: int) -> bytes | None:
+    """None at the end, and where an entry isn't whole."""
+    head = data[start : start + HEAD_BYTES]
+    length, checksum = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:], "big")
+    entry = data[start + HEAD_BYTES : start + HEAD_BYTES + length]
+    is_whole = len(head) == HEAD_BYTES and len(entry) == length and crc32(entry) == checksum
+    return entry if is_whole and entry else None

@@ -1,0 +1,58 @@
+"""The journal under Penstock's contract, and what only the journal promises."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from penstock_journal import JournalStores
+
+import penstock
+from penstock.contract import contract_tests
+from penstock.errors import StoreLocked
+from penstock.stores.records import Search
+
+
+def new_stores(folder: Path) -> JournalStores:
+    return JournalStores(folder / "store.journal")
+
+
+globals().update(contract_tests({"journal": new_stores}))
+
+DOCUMENT = {"name": "two", "nodes": {"a": {"handler": "noop"}, "b": {"handler": "noop", "needs": ["a"]}}}
+
+
+def test_every_execution_ends_whenever_the_process_was_killed(tmp_path: Path) -> None:
+    """A copy of the journal's beginning is what a crash at that moment leaves, also in the middle of an entry."""
+    journal = tmp_path / "work.journal"
+
+    async def run() -> int:
+        async with penstock.Engine(f"journal:///{journal}") as engine:
+            execution = await engine.start(DOCUMENT)
+            bytes_when_started = journal.stat().st_size
+            await execution.result()
+            return bytes_when_started
+
+    async def go_on(copy: Path) -> list[str]:
+        async with penstock.Engine(f"journal:///{copy}") as engine:
+            found = await engine.stores.cold.search(Search())
+            return [str((await engine.result(row.execution_id)).state) for row in found]
+
+    bytes_when_started = asyncio.run(run())
+    data = journal.read_bytes()
+    for size in range(bytes_when_started, len(data) + 1, 97):
+        copy = tmp_path / f"{size}.journal"
+        copy.write_bytes(data[:size])
+        assert asyncio.run(go_on(copy)) == ["COMPLETED"], size
+
+
+def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
+    async def open_twice() -> None:
+        first, second = new_stores(tmp_path), new_stores(tmp_path)
+        await first.open()
+        with pytest.raises(StoreLocked, match="used by another process"):
+            await second.open()
+        await first.close()
+
+    asyncio.run(open_twice())
