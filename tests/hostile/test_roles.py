@@ -198,7 +198,7 @@ def _attacks() -> dict[str, tuple[Raw, int]]:
     kit = {attack.name: (sending(attack), attack.stored_bytes) for attack in KIT}
     every = {**kit, **{name: (raw, 0) for name, raw in REQUESTS.items()}}
     only = os.environ.get("HOSTILE_ONLY", "")
-    return {name: found for name, found in every.items() if only in name}
+    return {name: found for name, found in every.items() if any(each in name for each in only.split("|"))}
 
 
 async def _run(target: Target, place: str, probe: Probe, name: str, raw: Raw, brought: int) -> Found:

@@ -19,6 +19,8 @@ from penstock.engine.data import evaluate
 from penstock.engine.events import TaskError
 
 FUNCTION = "penstock.engine.preparing:run"
+CONFIG_BYTES_MAX = 16 * 1024 * 1024
+"""Of a config with everything in it that it refers to: a short one can name a large output a thousand times."""
 INPUT = ""
 """The name that no node has: the execution's input."""
 
@@ -131,7 +133,11 @@ def _is_true(preparation: Preparation, scope: _Values, converted: Converted) -> 
 def _resolved(preparation: Preparation, config: Config, scope: _Values) -> Prepared:
     resolved, secrets = put_over(*config.resolve(scope), preparation.overrides)
     if not preparation.is_data:
-        return Prepared("start", config=msgspec.json.encode(resolved), secrets=secrets)
+        encoded = msgspec.json.encode(resolved)
+        if len(encoded) > CONFIG_BYTES_MAX:
+            size = f"the config has {len(encoded):,} bytes with the values that it refers to"
+            raise Missing(f"{size}; the limit is {CONFIG_BYTES_MAX:,}")
+        return Prepared("start", config=encoded, secrets=secrets)
     if preparation.handler == "decision":
         resolved = msgspec.json.decode(msgspec.json.encode(resolved))  # it compares what others only carry
     return Prepared("start", output=evaluate(preparation.handler, resolved, scope, []))
