@@ -165,13 +165,14 @@ def _near_miss_names(_: str) -> Iterable[Post]:
 
 
 def _many_nodes(_: str) -> Iterable[Post]:
-    yield start([{"id": f"n{i}", "handler": "noop"} for i in range(100_000)], timeout_seconds=1)
+    nodes = [{"id": f"n{i}", "handler": "noop", "dependencies": [f"n{i - 1}"] if i else []} for i in range(100_000)]
+    yield start(nodes, timeout_seconds=1)
 
 
 def _wide_edges(_: str) -> Iterable[Post]:
-    first = [{"id": f"a{i}", "handler": "noop"} for i in range(900)]
+    first = [{"id": f"a{i}", "handler": "noop"} for i in range(300)]
     names = [each["id"] for each in first]
-    second = [{"id": f"b{i}", "handler": "noop", "dependencies": names} for i in range(900)]
+    second = [{"id": f"b{i}", "handler": "noop", "dependencies": names} for i in range(300)]
     yield start([*first, *second], timeout_seconds=1)
 
 
@@ -259,8 +260,8 @@ KIT = [
     Attack("a chain of lists that double", _chain_of_lists_that_doubles),
     Attack("an output that has one value 200 times", _output_handler),
     Attack("names that are nearly right", _near_miss_names),
-    Attack("100,000 nodes", _many_nodes),
-    Attack("810,000 edges", _wide_edges),
+    Attack("a chain of 100,000 nodes", _many_nodes),
+    Attack("90,000 edges", _wide_edges),
     Attack("deep JSON", _deep),
     Attack("millions of values", _many_values),
     Attack("NUL, surrogates and long ids", _characters),

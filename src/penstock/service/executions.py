@@ -17,7 +17,7 @@ from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
-from penstock.orchestrator.view import bare_view, error_view, execution_view, fetch_outputs, time_text
+from penstock.orchestrator.view import NOTHING, bare_view, error_view, execution_view, fetch_outputs, time_text
 from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
@@ -28,6 +28,8 @@ from penstock.stores.records import ExecutionRow, FeedPart, Search
 MOST_READS = 16
 """At once, of executions whose end was told."""
 AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
+SMALL_VIEW_NODES, SMALL_VIEW_BYTES = 2_000, 256 * 1024
+"""An execution with more than this is put together for its reader in a thread."""
 
 OUT = (NodeState.QUEUED, NodeState.RUNNING)
 """A worker may have the node's task: that it has begun is heard of later, or never."""
@@ -69,7 +71,7 @@ class Executions:
         stored = ended or await self.stored(execution_id)
         plan = await self.plan(stored.record)
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
-        shown = execution_view(stored.record, stored.runs, await self.outputs(stored.outputs), plan, waits)
+        shown = await _whole_view(stored, await self.outputs(stored.outputs), plan, waits)
         return {**shown, **await self._chain(stored.record, newest=newest)}
 
     async def bare(self, execution_id: str) -> dict[str, Any]:
@@ -90,7 +92,7 @@ class Executions:
     async def results(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
         plan, outputs = await self.plan(stored.record), await self.outputs(stored.outputs)
-        shown = execution_view(stored.record, stored.runs, outputs, plan)
+        shown = await _whole_view(stored, outputs, plan)
         return {
             "execution_id": execution_id,
             "state": shown["state"],
@@ -219,6 +221,16 @@ class Executions:
             return await future
         done, _ = await asyncio.wait((future,), timeout=seconds)
         return future.result() if done and not future.cancelled() else None
+
+
+async def _whole_view(
+    stored: Stored | Ended, outputs: Mapping[str, bytes], plan: Plan, waits: Mapping[str, tuple[str, str]] = NOTHING
+) -> dict[str, Any]:
+    """In a thread if there is much to show, for others wait for the loop."""
+    is_small = len(plan.nodes) <= SMALL_VIEW_NODES and sum(map(len, outputs.values())) <= SMALL_VIEW_BYTES
+    if is_small:
+        return execution_view(stored.record, stored.runs, outputs, plan, waits)
+    return await asyncio.to_thread(execution_view, stored.record, dict(stored.runs), outputs, plan, waits)
 
 
 def row_view(row: ExecutionRow) -> dict[str, Any]:
