@@ -100,7 +100,7 @@ def _schemas(_: str) -> Iterable[Post]:
         values = {"s": LONG_TEXT, "l": [{"a": [i]} for i in range(30_000)]}
         yield start([node("a")], input=values, input_schema=schema)
         config = {"prompt": "?", "model": "m", "response_schema": schema}
-        yield start([node("a", "llm", config=config)])
+        yield start([node("a", "llm_service", config=config)])
 
 
 # what is kept
@@ -233,16 +233,16 @@ def _wrong_batch(_: str) -> Iterable[Post]:
 def _large_answers(place: str) -> Iterable[Post]:
     for kind, size in (("json", 60 * MB), ("json", 70 * MB), ("text", 60 * MB)):
         yield start([
-            node("a", "http", config={"url": f"{place}/{kind}/{size}"}),
+            node("a", "call_external_service", config={"url": f"{place}/{kind}/{size}"}),
             node("b", "noop", "a", condition="size(a.data) > 1"),
         ])  # fmt: skip
 
 
 def _endless_answers(place: str) -> Iterable[Post]:
-    yield start([node("a", "http", config={"url": f"{place}/endless"})])
-    yield start([node("a", "http", config={"url": f"{place}/headers"})])
-    yield start([node("a", "http", config={"url": f"{place}/deep"})])
-    yield start([node("a", "http", config={"url": f"{place}/gzip"})])
+    yield start([node("a", "call_external_service", config={"url": f"{place}/endless"})])
+    yield start([node("a", "call_external_service", config={"url": f"{place}/headers"})])
+    yield start([node("a", "call_external_service", config={"url": f"{place}/deep"})])
+    yield start([node("a", "call_external_service", config={"url": f"{place}/gzip"})])
 
 
 KIT = [

@@ -13,7 +13,7 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +43,8 @@ class Found(NamedTuple):
 
     attack: str
     sent: int
+    accepted: int
+    """Requests; the others were refused."""
     took: float
     memory: dict[str, int]
     growth: int
@@ -62,7 +64,7 @@ class Found(NamedTuple):
         memory = " ".join(f"{role} {size // MIB}" for role, size in self.memory.items())
         delays = " ".join(f"{name} {seconds * 1000:.0f}" for name, seconds in self.delays.items())
         return (
-            f"{self.attack}: {self.took:.1f} s, sent {self.sent / 1e6:.1f} MB, store +{self.growth // MIB} MiB, "
+            f"{self.attack}: {self.took:.1f} s, sent {self.sent / 1e6:.1f} MB, accepted {self.accepted}, store +{self.growth // MIB} MiB, "
             f"memory {memory} MiB, delays {delays} ms" + "".join(f"\n    ! {fault}" for fault in self.faults())
         )
 
@@ -71,6 +73,7 @@ class Attacker:
     def __init__(self, target: Target, place: str, session: aiohttp.ClientSession) -> None:
         self.target, self.place, self.session = target, place, session
         self.sent = 0
+        self.accepted = 0
         self.problems: list[str] = []
 
     async def post(self, path: str, body: bytes) -> dict[str, Any]:
@@ -80,6 +83,7 @@ class Attacker:
         async with self.session.post(self.target.api + path, data=io.BytesIO(body), headers=headers) as answer:
             text = await answer.read()
             if answer.status in {200, 201}:
+                self.accepted += 1
                 return dict(json.loads(text))
             if not 400 <= answer.status < 500 or len(text) > 1_000_000:
                 self.problems.append(f"answered {answer.status} with {len(text)} bytes: {text[:200]!r}")
@@ -216,14 +220,16 @@ async def _run(target: Target, place: str, probe: Probe, name: str, raw: Raw, br
     stored_max = GROWTH_TIMES_MAX * (attacker.sent + brought) + GROWTH_FREE
     problems = [*attacker.problems[:5], *probe.problems(began)[:5]]
     delays = probe.delays(began)
-    return Found(name, attacker.sent, took, watch.memory, watch.growth, stored_max, delays, problems)
+    return Found(name, attacker.sent, attacker.accepted, took, watch.memory, watch.growth, stored_max, delays, problems)
 
 
 async def _judge(start: Callable[[str], AbstractContextManager[Target]], folder: Path) -> list[str]:
     """Faults of attacks that had one twice: the machine may be busy with others."""
     bad = []
     async with serve_too_much() as place:
-        with start(place) as target, Probe(target, folder) as probe:
+        with ExitStack() as stack:
+            target = await asyncio.to_thread(stack.enter_context, start(place))
+            probe = stack.enter_context(Probe(target, folder))
             await asyncio.to_thread(probe.pass_seconds, BASELINE_SECONDS)
             print("before:", probe.delays(0.0))  # noqa: T201 -- shown when it fails
             for name, (raw, brought) in _attacks().items():

@@ -15,6 +15,7 @@ from penstock.engine.states import NodeState
 from penstock.stores.base import BlobStore
 
 NOTHING: Mapping[str, Any] = {}
+LARGE_BYTES = 64 * 1024
 
 
 def time_text(at: float | None) -> str | None:
@@ -34,22 +35,31 @@ def execution_view(
     outputs: Mapping[str, bytes],
     plan: Plan,
     waits: Mapping[str, tuple[str, str]] = NOTHING,
+    *,
+    as_json: bool = False,
 ) -> dict[str, Any]:
-    """`waits`: by node, why nobody takes its task, as a word and as a text."""
-    values = {name: msgspec.json.decode(data) for name, data in outputs.items()}
+    """`waits`: by node, why nobody takes its task, as a word and as a text. `as_json`: as in `shown_value`."""
+    values = {name: shown_value(data, as_json=as_json) for name, data in outputs.items()}
     addresses = [node.address for node in plan.nodes] + [node.address for node in record.added]
     nodes = {name: node_view(runs.get(name), values.get(name), waits.get(name)) for name in addresses}
-    return {**bare_view(record, values, plan), "nodes": nodes}
+    return {**bare_view(record, values, plan, as_json=as_json), "nodes": nodes}
 
 
-def bare_view(record: ExecutionRecord, values: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
+def shown_value(data: bytes, *, as_json: bool) -> Any:
+    """A recorded value. For who only makes JSON of it again, a large one is left as it is: nobody waits for that."""
+    return msgspec.Raw(data) if as_json and len(data) > LARGE_BYTES else msgspec.json.decode(data)
+
+
+def bare_view(
+    record: ExecutionRecord, values: Mapping[str, Any], plan: Plan, *, as_json: bool = False
+) -> dict[str, Any]:
     """Without its nodes. `values` needs the outputs of the plan's result nodes."""
     return {
         "execution_id": record.execution_id,
         "workflow": record.workflow,
         "version": record.version,
         "state": str(record.state),
-        "input": msgspec.json.decode(record.input),
+        "input": shown_value(record.input, as_json=as_json),
         "output": _output(values, plan),
         "error": error_view(record.error, record.error_node),
         "labels": record.labels,

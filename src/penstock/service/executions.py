@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
-from penstock.orchestrator.view import NOTHING, bare_view, error_view, execution_view, fetch_outputs, time_text
+from penstock.orchestrator.view import NOTHING, bare_view, error_view, execution_view, fetch_outputs, shown_value, time_text
 from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
@@ -28,7 +29,7 @@ from penstock.stores.records import ExecutionRow, FeedPart, Search
 MOST_READS = 16
 """At once, of executions whose end was told."""
 AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
-SMALL_VIEW_NODES, SMALL_VIEW_BYTES = 2_000, 256 * 1024
+SMALL_VIEW_NODES = 2_000
 """An execution with more than this is put together for its reader in a thread."""
 
 OUT = (NodeState.QUEUED, NodeState.RUNNING)
@@ -79,8 +80,9 @@ class Executions:
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         needed = {name: stored.outputs[name] for name in plan.result_nodes if name in stored.outputs}
-        values = {name: msgspec.json.decode(data) for name, data in (await self.outputs(needed)).items()}
-        return {**bare_view(stored.record, values, plan), **await self._chain(stored.record)}
+        outputs = await self.outputs(needed)
+        values = {name: shown_value(data, as_json=True) for name, data in outputs.items()}
+        return {**bare_view(stored.record, values, plan, as_json=True), **await self._chain(stored.record)}
 
     async def _chain(self, record: ExecutionRecord, *, newest: bool = False) -> dict[str, Any]:
         """What it goes on from, and what goes on from it: only one that has ended can have been retried."""
@@ -98,7 +100,7 @@ class Executions:
             "state": shown["state"],
             "completed": shown["state"] == "COMPLETED",
             "output": shown["output"],
-            "outputs": {name: msgspec.json.decode(data) for name, data in outputs.items()},
+            "outputs": {name: shown_value(data, as_json=True) for name, data in outputs.items()},
             "error": shown["error"],
         }
 
@@ -226,11 +228,9 @@ class Executions:
 async def _whole_view(
     stored: Stored | Ended, outputs: Mapping[str, bytes], plan: Plan, waits: Mapping[str, tuple[str, str]] = NOTHING
 ) -> dict[str, Any]:
-    """In a thread if there is much to show, for others wait for the loop."""
-    is_small = len(plan.nodes) <= SMALL_VIEW_NODES and sum(map(len, outputs.values())) <= SMALL_VIEW_BYTES
-    if is_small:
-        return execution_view(stored.record, stored.runs, outputs, plan, waits)
-    return await asyncio.to_thread(execution_view, stored.record, dict(stored.runs), outputs, plan, waits)
+    """For who makes JSON of it; in a thread if there is much to show, for others wait for the loop."""
+    view = partial(execution_view, stored.record, dict(stored.runs), outputs, plan, waits, as_json=True)
+    return view() if len(plan.nodes) <= SMALL_VIEW_NODES else await asyncio.to_thread(view)
 
 
 def row_view(row: ExecutionRow) -> dict[str, Any]:
