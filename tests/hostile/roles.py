@@ -62,7 +62,11 @@ def one_process(place: str) -> Iterator[Target]:
     with ExitStack() as stack:
         folder = stack.enter_context(open_folder())
         environ = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "OPENAI_"))}
-        environ |= {"PENSTOCK_STORE": f"sqlite:///{folder}/store/penstock.db", "PYTHONUNBUFFERED": "1", **_settings(place)}
+        environ |= {
+            "PENSTOCK_STORE": f"sqlite:///{folder}/store/penstock.db",
+            "PYTHONUNBUFFERED": "1",
+            **_settings(place),
+        }
         (folder / "store").mkdir()
         keys = make_keys(environ, folder)
         log = folder / "serve.log"
@@ -205,7 +209,11 @@ class Probe:
     def pass_seconds(self, seconds: float) -> float:
         """When everything that was asked until then has been answered; at the end, or a little later."""
         end = time.monotonic() + seconds
-        until_now(lambda: self._names <= {s.name for s in self.samples() if s.began > end}, "the probe has answers", seconds=90)
+        until_now(
+            lambda: self._names <= {s.name for s in self.samples() if s.began > end},
+            "the probe has answers",
+            seconds=90,
+        )
         return time.monotonic()
 
     def samples(self) -> list[Sample]:

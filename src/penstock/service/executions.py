@@ -18,7 +18,15 @@ from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
-from penstock.orchestrator.view import NOTHING, bare_view, error_view, execution_view, fetch_outputs, shown_value, time_text
+from penstock.orchestrator.view import (
+    NOTHING,
+    bare_view,
+    error_view,
+    execution_view,
+    fetch_outputs,
+    shown_value,
+    time_text,
+)
 from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting

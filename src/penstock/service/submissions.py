@@ -264,7 +264,9 @@ def check_labels(labels: Mapping[str, Any]) -> None:
     if len(labels) > MOST_LABELS:
         raise InvalidInput(f"there are {len(labels)} labels; at most {MOST_LABELS} are kept")
     if size_of(dict(labels), LABELS_BYTES_MAX) > LABELS_BYTES_MAX:
-        raise InvalidInput(f"the labels have more than {LABELS_BYTES_MAX:,} bytes; what is large belongs into the input")
+        raise InvalidInput(
+            f"the labels have more than {LABELS_BYTES_MAX:,} bytes; what is large belongs into the input"
+        )
     try:
         check_values(dict(labels))
     except InvalidWorkflow as error:

@@ -177,8 +177,12 @@ async def run_attempt(attempt: Attempt, handler: Handler, runners: Runners) -> T
     try:
         output = await _call(attempt, handler, runners)
         if attempt.stopped is None:
-            data = await _encode(attempt, output, runners)
-            value = data if len(data) <= runners.settings.inline_max_bytes else await _put(data, runners.blobs)
+            async with runners.room.turn_for(attempt.room_bytes):
+                data = await _encode(attempt, output, runners)
+            value: Value = data
+            if len(data) > runners.settings.inline_max_bytes:
+                async with runners.room.turn_for(len(data)):
+                    value = await _put(data, runners.blobs)
             task = attempt.task
             return TaskSucceeded(
                 task.execution_id, task.node, task.generation, task.attempt, runners.worker_id, attempt.started_at,
@@ -216,7 +220,8 @@ async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
     task = attempt.task
     if isinstance(task.config, Blob) or _has_blob(task.inputs):
         task = await _fetched(attempt, handler, runners)
-    config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
+    async with runners.room.turn_for(attempt.room_bytes):
+        config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
     if task.secrets:
         if task.handler in SECRETLESS_HANDLERS:  # of a document that was stored when that was allowed
             message = f"{task.handler} can't have secrets in its config: what it computes is kept and shown"
@@ -301,9 +306,10 @@ async def _fetched(attempt: Attempt, handler: Handler, runners: Runners) -> Task
         inputs = codec.decode_inputs(await _get(inputs[0][1], blobs))
     size = sum(value.size for value in (config, *(value for _, value in inputs)) if isinstance(value, Blob))
     await _enter(attempt, size, runners)
-    if isinstance(config, Blob):
-        config = await _get(config, blobs)
-    inputs = [(name, await _get(value, blobs) if isinstance(value, Blob) else value) for name, value in inputs]
+    async with runners.room.turn_for(size):
+        if isinstance(config, Blob):
+            config = await _get(config, blobs)
+        inputs = [(name, await _get(value, blobs) if isinstance(value, Blob) else value) for name, value in inputs]
     return structs.replace(task, config=config, inputs=inputs)
 
 

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
+
+NO_WAITING: AbstractAsyncContextManager[Any] = nullcontext()
 
 
 class Room:
@@ -17,6 +21,7 @@ class Room:
         self._size = size
         self._used = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._turns = asyncio.Lock()
 
     @property
     def used(self) -> int:
@@ -24,6 +29,10 @@ class Room:
 
     def has_room(self, size: int) -> bool:
         return not self._waiting and self._fits(size)
+
+    def turn_for(self, size: int) -> AbstractAsyncContextManager[Any]:
+        """Who fetches, decodes, encodes or stores large values waits for its turn: twenty at once would hold the loop."""
+        return self._turns if size else NO_WAITING
 
     async def enter(self, size: int) -> None:
         if self.has_room(size):
