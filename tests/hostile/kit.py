@@ -1,6 +1,6 @@
 """The kit: documents and requests that make the service compute, remember or store as much as they can.
 
-Whoever has a key of scope `submit` may send each of these. Add to `KIT` what you find. Expressions of one process are in
+Whoever has a key of scope `submit` may send each of these. Add to `KIT` what you find. Expressions alone are in
 `expressions.py`; these are for whole roles. What an attack is judged by is in `test_roles.py`.
 """
 
@@ -45,7 +45,7 @@ def node(node_id: str, handler: str = "noop", *after: str, **more: Any) -> dict[
 # expressions
 
 
-def _patterns(_: str) -> Iterable[Post]:
+def _patterns(place: str) -> Iterable[Post]:
     condition = f"input.s.matches('{NESTED_COUNTS}')"
     for _ in range(3):
         yield start([node("a", condition=condition)], input={"s": LONG_TEXT})
@@ -160,8 +160,8 @@ def _near_miss_names(_: str) -> Iterable[Post]:
     nodes += [node("z" + name, "noop", *[f"{other}x" for other in names]) for name in names[:40]]
     yield start(nodes)
     yield start([node(f"n{i}", f"ecko{i}" * 20) for i in range(900)])
-    yield start([node("a", **{f"dependencie{i}": 1 for i in range(2000)})])
-    yield start([node("a", "echo", config={"x": f"{{{{ {name}y }}}}" for name in names})])
+    yield start([node("a") | {f"dependencie{i}": 1 for i in range(2000)}])
+    yield start([node("a", "echo", config={name: f"{{{{ {name}y }}}}" for name in names})])
 
 
 def _many_nodes(_: str) -> Iterable[Post]:
@@ -217,7 +217,7 @@ def _templates(_: str) -> Iterable[Post]:
 
 def _batches(_: str) -> Iterable[Post]:
     definition = {"name": "hostile", "nodes": [node("a", "echo", config={"x": "{{ input.s }}"})]}
-    items = [{"input": {"s": "x" * 5 * KB}}] * 1000
+    items: list[Any] = [{"input": {"s": "x" * 5 * KB}}] * 1000
     yield Post(f"{START}/batch", json.dumps({"definition": definition, "executions": items}).encode())
     each = {"definition": {"nodes": [node(f"n{i}") for i in range(50)], "name": "hostile"}}
     items = [each | {"labels": {"n": str(i)}} for i in range(1000)]

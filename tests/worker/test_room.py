@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 
@@ -97,7 +98,7 @@ def test_outputs_that_a_handler_never_looks_at_are_not_fetched():
     async def give() -> msgspec.Raw:
         return msgspec.Raw(b'"' + b"x" * (5 * MIB) + b'"')
 
-    nodes = [{"id": f"n{i}", "handler": "give"} for i in range(60)]
+    nodes: list[dict[str, Any]] = [{"id": f"n{i}", "handler": "give"} for i in range(60)]
     nodes += [{"id": "end", "handler": "noop", "dependencies": [f"n{i}" for i in range(60)]}]
 
     async def work() -> None:
@@ -113,7 +114,7 @@ def test_a_task_with_more_inputs_than_a_worker_can_take_fails_and_says_why():
     async def give() -> msgspec.Raw:
         return msgspec.Raw(b'"' + b"x" * (5 * MIB) + b'"')
 
-    nodes = [{"id": f"n{i}", "handler": "give"} for i in range(60)]
+    nodes: list[dict[str, Any]] = [{"id": f"n{i}", "handler": "give"} for i in range(60)]
     nodes += [{"id": "end", "handler": "penstock.aggregate", "dependencies": [f"n{i}" for i in range(60)]}]
 
     async def work() -> None:

@@ -29,7 +29,7 @@ async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[
     return {name: await blobs.get(value) if isinstance(value, Blob) else value for name, value in outputs.items()}
 
 
-def execution_view(
+def execution_view(  # noqa: PLR0913 -- what an execution is made of
     record: ExecutionRecord,
     runs: Mapping[str, NodeRun],
     outputs: Mapping[str, bytes],

@@ -8,8 +8,6 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-import msgspec
-
 from penstock.definition.plan import Plan
 from penstock.engine.commands import AttemptFailure, ExecutionRecord, Transition
 from penstock.engine.events import Value

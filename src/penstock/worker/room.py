@@ -31,7 +31,7 @@ class Room:
         return not self._waiting and self._fits(size)
 
     def turn_for(self, size: int) -> AbstractAsyncContextManager[Any]:
-        """Who fetches, decodes, encodes or stores large values waits for its turn: twenty at once would hold the loop."""
+        """Who fetches, decodes, encodes or stores so much waits for its turn: twenty at once would hold the loop."""
         return self._turns if size else NO_WAITING
 
     async def enter(self, size: int) -> None:
