@@ -314,3 +314,21 @@ def test_an_input_that_does_not_fit_its_schema_says_where(api: Caller) -> None:
     assert (answer.status, answer.body["code"]) == (422, "invalid_input")
     assert sorted(each["path"] for each in answer.body["problems"]) == ["input.address", "input.address.zip", "input.n"]
     assert "n: " in answer.body["detail"]
+
+
+@pytest.mark.parametrize("labels", [{"a": "x" * 20_000}, {"x" * 20_000: "a"}, {"a": ["x" * 100] * 300}])
+def test_labels_of_many_kilobytes_are_refused(api: Caller, labels: dict[str, Any]) -> None:
+    answer = api.post("/executions", {"workflow": "one", "labels": labels})
+    assert_problem(answer, 422, "invalid_input")
+    assert "16,384 bytes" in answer.body["detail"]
+
+
+def test_large_inputs_and_outputs_are_shown_as_they_are(api: Caller) -> None:
+    given = {"x": [{"text": "é\n" * 100, "number": i} for i in range(500)]}
+    ended = api.ended(ONE, input=given)
+    assert ended["input"] == given
+    assert ended["output"] == {"a": given}
+    assert ended["nodes"]["a"]["output"] == given
+    name = ended["execution_id"]
+    assert api.get(f"/executions/{name}", nodes="false").body["input"] == given
+    assert api.get(f"/executions/{name}/results").body["outputs"] == {"a": given}

@@ -1,6 +1,6 @@
 """The kit: documents and requests that make the service compute, remember or store as much as they can.
 
-Whoever has a key of scope `submit` may send each of these. Add to `KIT` what you find. Expressions of one process are in
+Whoever has a key of scope `submit` may send each of these. Add to `KIT` what you find. Expressions alone are in
 `expressions.py`; these are for whole roles. What an attack is judged by is in `test_roles.py`.
 """
 
@@ -45,7 +45,7 @@ def node(node_id: str, handler: str = "noop", *after: str, **more: Any) -> dict[
 # expressions
 
 
-def _patterns(_: str) -> Iterable[Post]:
+def _patterns(place: str) -> Iterable[Post]:
     condition = f"input.s.matches('{NESTED_COUNTS}')"
     for _ in range(3):
         yield start([node("a", condition=condition)], input={"s": LONG_TEXT})
@@ -100,7 +100,7 @@ def _schemas(_: str) -> Iterable[Post]:
         values = {"s": LONG_TEXT, "l": [{"a": [i]} for i in range(30_000)]}
         yield start([node("a")], input=values, input_schema=schema)
         config = {"prompt": "?", "model": "m", "response_schema": schema}
-        yield start([node("a", "llm", config=config)])
+        yield start([node("a", "llm_service", config=config)])
 
 
 # what is kept
@@ -160,18 +160,19 @@ def _near_miss_names(_: str) -> Iterable[Post]:
     nodes += [node("z" + name, "noop", *[f"{other}x" for other in names]) for name in names[:40]]
     yield start(nodes)
     yield start([node(f"n{i}", f"ecko{i}" * 20) for i in range(900)])
-    yield start([node("a", **{f"dependencie{i}": 1 for i in range(2000)})])
-    yield start([node("a", "echo", config={"x": f"{{{{ {name}y }}}}" for name in names})])
+    yield start([node("a") | {f"dependencie{i}": 1 for i in range(2000)}])
+    yield start([node("a", "echo", config={name: f"{{{{ {name}y }}}}" for name in names})])
 
 
 def _many_nodes(_: str) -> Iterable[Post]:
-    yield start([{"id": f"n{i}", "handler": "noop"} for i in range(100_000)], timeout_seconds=1)
+    nodes = [{"id": f"n{i}", "handler": "noop", "dependencies": [f"n{i - 1}"] if i else []} for i in range(100_000)]
+    yield start(nodes, timeout_seconds=1)
 
 
 def _wide_edges(_: str) -> Iterable[Post]:
-    first = [{"id": f"a{i}", "handler": "noop"} for i in range(900)]
+    first = [{"id": f"a{i}", "handler": "noop"} for i in range(300)]
     names = [each["id"] for each in first]
-    second = [{"id": f"b{i}", "handler": "noop", "dependencies": names} for i in range(900)]
+    second = [{"id": f"b{i}", "handler": "noop", "dependencies": names} for i in range(300)]
     yield start([*first, *second], timeout_seconds=1)
 
 
@@ -182,9 +183,9 @@ def _deep(_: str) -> Iterable[Post]:
 
 def _many_values(_: str) -> Iterable[Post]:
     yield Post(
-        START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{"x":[' + b"[]," * 4 * MB + b"1]}}"
+        START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{"x":[' + b"[]," * 500_000 + b"1]}}"
     )
-    keys = b",".join(b'"%d":1' % i for i in range(1_000_000))
+    keys = b",".join(b'"%d":1' % i for i in range(200_000))
     yield Post(START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{' + keys + b"}}")
     yield Post(START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},' + b'"k":1,' * 2 * MB + b'"l":1}')
     digits = b"9" * 5 * MB
@@ -216,7 +217,7 @@ def _templates(_: str) -> Iterable[Post]:
 
 def _batches(_: str) -> Iterable[Post]:
     definition = {"name": "hostile", "nodes": [node("a", "echo", config={"x": "{{ input.s }}"})]}
-    items = [{"input": {"s": "x" * 5 * KB}}] * 1000
+    items: list[Any] = [{"input": {"s": "x" * 5 * KB}}] * 1000
     yield Post(f"{START}/batch", json.dumps({"definition": definition, "executions": items}).encode())
     each = {"definition": {"nodes": [node(f"n{i}") for i in range(50)], "name": "hostile"}}
     items = [each | {"labels": {"n": str(i)}} for i in range(1000)]
@@ -234,16 +235,16 @@ def _wrong_batch(_: str) -> Iterable[Post]:
 def _large_answers(place: str) -> Iterable[Post]:
     for kind, size in (("json", 60 * MB), ("json", 70 * MB), ("text", 60 * MB)):
         yield start([
-            node("a", "http", config={"url": f"{place}/{kind}/{size}"}),
+            node("a", "call_external_service", config={"url": f"{place}/{kind}/{size}"}),
             node("b", "noop", "a", condition="size(a.data) > 1"),
         ])  # fmt: skip
 
 
 def _endless_answers(place: str) -> Iterable[Post]:
-    yield start([node("a", "http", config={"url": f"{place}/endless"})])
-    yield start([node("a", "http", config={"url": f"{place}/headers"})])
-    yield start([node("a", "http", config={"url": f"{place}/deep"})])
-    yield start([node("a", "http", config={"url": f"{place}/gzip"})])
+    yield start([node("a", "call_external_service", config={"url": f"{place}/endless"})])
+    yield start([node("a", "call_external_service", config={"url": f"{place}/headers"})])
+    yield start([node("a", "call_external_service", config={"url": f"{place}/deep"})])
+    yield start([node("a", "call_external_service", config={"url": f"{place}/gzip"})])
 
 
 KIT = [
@@ -261,10 +262,10 @@ KIT = [
     Attack("a chain of lists that double", _chain_of_lists_that_doubles),
     Attack("an output that has one value 200 times", _output_handler),
     Attack("names that are nearly right", _near_miss_names),
-    Attack("100,000 nodes", _many_nodes),
-    Attack("810,000 edges", _wide_edges),
+    Attack("a chain of 100,000 nodes", _many_nodes),
+    Attack("90,000 edges", _wide_edges),
     Attack("deep JSON", _deep),
-    Attack("millions of values", _many_values),
+    Attack("hundreds of thousands of values", _many_values),
     Attack("NUL, surrogates and long ids", _characters),
     Attack("templates", _templates),
     Attack("batches of 1,000", _batches),

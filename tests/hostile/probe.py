@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import IO, Any
 from urllib.parse import urlsplit
 
@@ -83,8 +84,8 @@ def watch_machine(out: IO[str]) -> None:
 
 def main(path: str, given: dict[str, Any]) -> None:
     with open(path, "a", buffering=1, encoding="utf-8") as out:  # noqa: PTH123 -- a line at a time
-        asks = {name: (lambda address=address: ask_health(address)) for name, address in given["health"].items()}
-        asks["light"] = lambda: run_light(given["api"], given["key"])
+        asks: dict[str, Callable[[], None]] = {"light": partial(run_light, given["api"], given["key"])}
+        asks |= {name: partial(ask_health, address) for name, address in given["health"].items()}
         for name, ask in asks.items():
             threading.Thread(target=ask_again_and_again, args=(name, ask, out), daemon=True).start()
         watch_machine(out)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import psutil
 import psycopg
@@ -92,10 +92,11 @@ def one_process(place: str) -> Iterator[Target]:
 def three_roles(place: str) -> Iterator[Target]:
     """An API, an orchestrator and a worker, on Redis and PostgreSQL."""
     with plant() as it:
-        environ = it._environ(_unprefixed(_settings(place)))
+        settings: dict[str, Any] = _unprefixed(_settings(place))
+        environ = it._environ(settings)
         keys = make_keys(environ, it.folder)
         for kind in ("worker", "orchestrator", "api"):
-            it.start(kind, ready=False, **_unprefixed(_settings(place)))
+            it.start(kind, ready=False, **settings)
         begin(it, orchestrators=0, workers=0)  # those are there already: it waits for them
         roles = {role.kind: role for role in it.roles}
         health = {"api": roles["api"].address}
@@ -131,7 +132,7 @@ class Watch:
         self.memory: dict[str, int] = {}
         self.store: dict[str, int] = {}
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         self._before = self._target.store_sizes()
         self._thread = threading.Thread(target=self._look_until_stopped)
         self._thread.start()
@@ -192,7 +193,7 @@ class Probe:
     def __init__(self, target: Target, folder: Path) -> None:
         self._target, self._path = target, folder / "probe.txt"
 
-    def __enter__(self) -> Probe:
+    def __enter__(self) -> Self:
         given = {"health": dict(self._target.health), "api": self._target.api, "key": self._target.keys["probe"]}
         self._path.touch()
         self._process = subprocess.Popen([sys.executable, probe.__file__, str(self._path), json.dumps(given)])

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Sequence
 
 import pytest
-from penstock.contract.facts import hand_out
 
 from penstock.config import Settings
+from penstock.contract.facts import hand_out
 from penstock.embedded import Engine
 from penstock.errors import SettingsError
 from penstock.orchestrator.reaper import Reaper

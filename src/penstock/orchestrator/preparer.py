@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 
 import msgspec
@@ -23,6 +23,24 @@ OVERRUNS_MAX = 3
 """After so many, an execution's other preparations fail at once: a document can have thousands of them."""
 NOT_TRIED = f"expressions of this execution went over a limit {OVERRUNS_MAX} times, so it wasn't tried"
 RETRY_SECONDS = 0.2
+ANSWERS_BYTES_MAX = 32 * 1024 * 1024
+"""Of an execution's answers, about, that wait for its owner: sixty configs may have the same 5 MB each."""
+
+
+def how_many_at_once(preparations: Sequence[Preparation]) -> int:
+    """So many that their answers aren't too large together, if each takes over all that it refers to; at least one."""
+    total = 0
+    for number, preparation in enumerate(preparations):
+        config = preparation.config
+        if config is not None and (config.slots or preparation.is_data):
+            total += sum(map(len, preparation.values.values()))
+        if total > ANSWERS_BYTES_MAX and number:
+            return number
+    return len(preparations)
+
+
+def _answers_bytes(answers: Mapping[str, Prepared]) -> int:
+    return sum(len(answer.config or answer.output or b"") for answer in answers.values())
 
 
 class Preparer:
@@ -34,6 +52,8 @@ class Preparer:
         self._under_way: dict[str, dict[str, asyncio.Task[None]]] = {}
         """By execution and node."""
         self._overruns: dict[str, int] = {}
+        self._taken: dict[str, asyncio.Event] = {}
+        """By execution: set when its owner takes the answers."""
 
     def ask(self, execution_id: str, workflow: str, preparations: Mapping[str, Preparation]) -> None:
         """Nothing is done twice, for an execution that was loaded again meanwhile asks again."""
@@ -45,7 +65,11 @@ class Preparer:
             under_way.update(dict.fromkeys(new, task))
 
     def take(self, execution_id: str) -> dict[str, Prepared]:
-        return self._answers.pop(execution_id, {}) if self._answers else {}
+        if not self._answers:
+            return {}
+        if execution_id in self._taken:
+            self._taken[execution_id].set()
+        return self._answers.pop(execution_id, {})
 
     def forget(self, execution_id: str) -> None:
         """It has ended: nobody waits for an answer."""
@@ -68,11 +92,23 @@ class Preparer:
                     self._note(execution_id, preparation, failed(preparation, NOT_TRIED))
                 await self._tell(execution_id)
                 return
-            done = await self._round(execution_id, workflow, left if together else left[:1])
-            together = together and done == len(left)  # not after an overrun: whose it was shows only one by one
+            batch = left[: how_many_at_once(left)] if together else left[:1]
+            done = await self._round(execution_id, workflow, batch)
+            together = together and done == len(batch)  # not after an overrun: whose it was shows only one by one
             left = left[done:]
             if done:
                 await self._tell(execution_id)
+            if left:
+                await self._until_there_is_room(execution_id)
+
+    async def _until_there_is_room(self, execution_id: str) -> None:
+        """The owner takes the answers when it comes to this execution; an execution that ends cancels this."""
+        while _answers_bytes(self._answers.get(execution_id, {})) > ANSWERS_BYTES_MAX:
+            self._taken[execution_id] = taken = asyncio.Event()
+            try:
+                await taken.wait()
+            finally:
+                self._taken.pop(execution_id, None)
 
     async def _round(self, execution_id: str, workflow: str, left: list[Preparation]) -> int:
         """As far as one job goes, which ends with the first overrun. Answers how many are done.

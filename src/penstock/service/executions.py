@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from penstock.definition.plan import Plan
@@ -16,7 +17,15 @@ from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.recovery import EVENTS
-from penstock.orchestrator.view import bare_view, error_view, execution_view, fetch_outputs, time_text, undecoded
+from penstock.orchestrator.view import (
+    NOTHING,
+    bare_view,
+    error_view,
+    execution_view,
+    fetch_outputs,
+    time_text,
+    undecoded,
+)
 from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
@@ -28,6 +37,8 @@ MOST_READS = 16
 """At once, of executions whose end was told."""
 AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
 
+SMALL_VIEW_NODES = 2_000
+"""An execution with more than this is put together for its reader in a thread."""
 OUT = (NodeState.QUEUED, NodeState.RUNNING)
 """A worker may have the node's task: that it has begun is heard of later, or never."""
 
@@ -73,7 +84,7 @@ class Executions:
         plan = await self.plan(stored.record)
         outputs = await self.outputs(stored.outputs)
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
-        shown = execution_view(stored.record, stored.runs, outputs, plan, waits=waits, value_of=undecoded)
+        shown = await _whole_view(stored, outputs, plan, waits)
         return {**shown, **await self._chain(stored.record, newest=newest)}
 
     async def bare(self, execution_id: str) -> dict[str, Any]:
@@ -94,7 +105,7 @@ class Executions:
     async def results(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
         plan, outputs = await self.plan(stored.record), await self.outputs(stored.outputs)
-        shown = execution_view(stored.record, stored.runs, outputs, plan, value_of=undecoded)
+        shown = await _whole_view(stored, outputs, plan)
         return {
             "execution_id": execution_id,
             "state": shown["state"],
@@ -223,6 +234,14 @@ class Executions:
             return await future
         done, _ = await asyncio.wait((future,), timeout=seconds)
         return future.result() if done and not future.cancelled() else None
+
+
+async def _whole_view(
+    stored: Stored | Ended, outputs: Mapping[str, bytes], plan: Plan, waits: Mapping[str, tuple[str, str]] = NOTHING
+) -> dict[str, Any]:
+    """For who makes JSON of it; in a thread if there is much to show, for others wait for the loop."""
+    view = partial(execution_view, stored.record, dict(stored.runs), outputs, plan, waits=waits, value_of=undecoded)
+    return view() if len(plan.nodes) <= SMALL_VIEW_NODES else await asyncio.to_thread(view)
 
 
 def row_view(row: ExecutionRow) -> dict[str, Any]:

@@ -32,6 +32,8 @@ MOST_STARTS = 500
 MOST_TRANSACTIONS = 3
 """At once; what comes meanwhile goes together into the next."""
 MOST_LABELS = 64
+LABELS_BYTES_MAX = 16 * 1024
+"""Of all labels of an execution: they are kept in every list and index that finds it."""
 SMALL_INPUT_BYTES = 64 * 1024
 LABEL_NAME_MAX = 128
 LABEL_VALUE_MAX = 1024
@@ -269,6 +271,10 @@ def check_fits(schema: Any, given: Any, told: str) -> None:
 def check_labels(labels: Mapping[str, Any]) -> None:
     if len(labels) > MOST_LABELS:
         raise InvalidInput(f"there are {len(labels)} labels; at most {MOST_LABELS} are kept")
+    if size_of(dict(labels), LABELS_BYTES_MAX) > LABELS_BYTES_MAX:
+        raise InvalidInput(
+            f"the labels have more than {LABELS_BYTES_MAX:,} bytes; what is large belongs into the input"
+        )
     try:
         check_values(dict(labels))
     except InvalidWorkflow as error:

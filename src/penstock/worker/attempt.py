@@ -29,6 +29,7 @@ from penstock.worker.processes import ProcessRunner
 from penstock.worker.protocol import Request
 from penstock.worker.redaction import redact
 from penstock.worker.registry import Handler
+from penstock.worker.room import Room
 from penstock.worker.secrets import SecretInUse, Secrets
 from penstock.worker.threads import ThreadRunner
 
@@ -44,6 +45,11 @@ REDACT, REDACT_SECONDS = "penstock.worker.attempt:run_redaction", 60.0
 SHORT_SECONDS = 0.2
 """An attempt that may only take this long gets its timer at once; for others the watcher is early enough."""
 
+ROOM_BYTES = 96 * 1024 * 1024
+"""Of large configs and inputs that a worker holds at once, as JSON; in Python's objects they take a multiple."""
+INPUTS_BYTES_MAX = 256 * 1024 * 1024
+"""Of the outputs that one task is given."""
+
 LATE_SECONDS = 1.0
 """A timer that fires so much too late has been kept from it by a blocked loop."""
 
@@ -56,6 +62,7 @@ class Runners(Protocol):
     threads: ThreadRunner
     processes: ProcessRunner
     sandbox: Sandbox
+    room: Room
 
     note: Callable[[Key], None]
     """The task's handler is about to be called."""
@@ -68,7 +75,7 @@ class Attempt:
     """
 
     __slots__ = ("_clock", "_loop", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "in_use", "key",
-                 "log", "reported", "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
+                 "log", "reported", "room_bytes", "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
 
     def __init__(  # noqa: PLR0913, PLR0917 -- what it is made of
         self,
@@ -87,6 +94,8 @@ class Attempt:
         self.context: Context | None = None
         self.stopped: str | None = None
         self.reported = False
+        self.room_bytes = 0
+        """What it takes of the worker's room for large values."""
         self.secrets: Sequence[str] = ()
         self.in_use: Sequence[SecretInUse] = ()
         self._timer: asyncio.TimerHandle | None = None
@@ -168,8 +177,12 @@ async def run_attempt(attempt: Attempt, handler: Handler, runners: Runners) -> T
     try:
         output = await _call(attempt, handler, runners)
         if attempt.stopped is None:
-            data = await _encode(attempt, output, runners)
-            value = data if len(data) <= runners.settings.inline_max_bytes else await _put(data, runners.blobs)
+            async with runners.room.turn_for(attempt.room_bytes):
+                data = await _encode(attempt, output, runners)
+            value: Value = data
+            if len(data) > runners.settings.inline_max_bytes:
+                async with runners.room.turn_for(len(data)):
+                    value = await _put(data, runners.blobs)
             task = attempt.task
             return TaskSucceeded(
                 task.execution_id, task.node, task.generation, task.attempt, runners.worker_id, attempt.started_at,
@@ -186,6 +199,8 @@ async def run_attempt(attempt: Attempt, handler: Handler, runners: Runners) -> T
     finally:
         current_log.set(None)
         current_scope.set(None)
+        if attempt.room_bytes:
+            runners.room.leave(attempt.room_bytes)
     return stopped_event(attempt, runners.worker_id)
 
 
@@ -204,8 +219,9 @@ async def run_traced(
 async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
     task = attempt.task
     if isinstance(task.config, Blob) or _has_blob(task.inputs):
-        task = await _fetched(task, runners.blobs)
-    config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
+        task = await _fetched(attempt, handler, runners)
+    async with runners.room.turn_for(attempt.room_bytes):
+        config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
     if task.secrets:
         if task.handler in SECRETLESS_HANDLERS:  # of a document that was stored when that was allowed
             message = f"{task.handler} can't have secrets in its config: what it computes is kept and shown"
@@ -276,15 +292,45 @@ def _has_blob(inputs: list[tuple[str, Value]]) -> bool:
     return False
 
 
-async def _fetched(task: Task, blobs: BlobStore) -> Task:
-    """The same task with everything in it that is kept elsewhere."""
+async def _fetched(attempt: Attempt, handler: Handler, runners: Runners) -> Task:
+    """The attempt's task with everything in it that is kept elsewhere, when there is room for it.
+
+    Outputs that its handler never looks at stay where they are.
+    """
+    task, blobs = attempt.task, runners.blobs
     config, inputs = task.config, task.inputs
-    if isinstance(config, Blob):
-        config = await _get(config, blobs)
+    if not handler.needs_inputs:
+        inputs = []
     if inputs and inputs[0][0] == "" and isinstance(inputs[0][1], Blob):
+        await _enter(attempt, inputs[0][1].size, runners)
         inputs = codec.decode_inputs(await _get(inputs[0][1], blobs))
-    inputs = [(name, await _get(value, blobs) if isinstance(value, Blob) else value) for name, value in inputs]
+    size = sum(value.size for value in (config, *(value for _, value in inputs)) if isinstance(value, Blob))
+    await _enter(attempt, size, runners)
+    async with runners.room.turn_for(size):
+        if isinstance(config, Blob):
+            config = await _get(config, blobs)
+        inputs = [(name, await _get(value, blobs) if isinstance(value, Blob) else value) for name, value in inputs]
     return structs.replace(task, config=config, inputs=inputs)
+
+
+async def _enter(attempt: Attempt, size: int, runners: Runners) -> None:
+    """Wait for room for so many bytes more; the attempt's time doesn't run meanwhile."""
+    total = attempt.room_bytes + size
+    if total > INPUTS_BYTES_MAX:
+        message = f"its config and the outputs of its dependencies have {total:,} bytes; the limit is"
+        raise Terminal(f"{message} {INPUTS_BYTES_MAX:,}. Depend on fewer large outputs", category="too_large")
+    room = runners.room
+    if room.has_room(size):
+        await room.enter(size)
+        attempt.room_bytes = total
+        return
+    if attempt.room_bytes:  # who holds some and waits for more could wait for another who does the same
+        room.leave(attempt.room_bytes)
+        attempt.room_bytes = 0
+    attempt.wait()
+    await room.enter(total)
+    attempt.room_bytes = total
+    attempt.begin()
 
 
 async def _get(blob: Blob, blobs: BlobStore) -> bytes:

@@ -14,6 +14,9 @@ from penstock.definition.model import BUILT_IN_HANDLERS, HANDLER_ALIASES, Handle
 from penstock.errors import SettingsError, Terminal
 
 RunsIn = Literal["loop", "thread", "process"]
+BUILT_IN_MODULES = "penstock.worker.handlers."
+INPUTLESS = frozenset({"noop", "sleep", "fail", "echo", "call_external_service", "llm_service"})
+"""Built-in handlers that have their context and never look at the outputs of the nodes before them."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -40,6 +43,12 @@ class Handler:
         self._takes = _positional(function)
         self._config_type: Any = None
         self._prepared = False
+
+    @property
+    def needs_inputs(self) -> bool:
+        """Whether it may look at the outputs of the nodes before it: then they are fetched, however large they are."""
+        is_built_in = str(getattr(self.function, "__module__", "")).startswith(BUILT_IN_MODULES)
+        return self._takes > 1 and not (is_built_in and self.name in INPUTLESS)
 
     def arguments(self, config: Any, context: Any) -> tuple[Any, ...]:
         """What the function is called with: as many of (config, context) as it takes, config in its own type."""

@@ -28,7 +28,7 @@ from penstock.stores.base import BlobStore, TaskQueue
 from penstock.stores.task_queue import Key, key_of
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.traces import active_tracer
-from penstock.worker.attempt import Attempt, run_attempt, run_traced, stopped_event
+from penstock.worker.attempt import ROOM_BYTES, Attempt, run_attempt, run_traced, stopped_event
 from penstock.worker.heartbeats import Heartbeats, heartbeats_for
 from penstock.worker.live_logs import LiveLogs
 from penstock.worker.logs import capture_logging
@@ -36,6 +36,7 @@ from penstock.worker.loop_watch import LoopWatch
 from penstock.worker.outcome import outcome_name
 from penstock.worker.processes import ProcessRunner
 from penstock.worker.registry import Handler, Registry
+from penstock.worker.room import Room
 from penstock.worker.secrets import Secrets
 from penstock.worker.threads import ThreadRunner
 
@@ -78,6 +79,7 @@ class Worker:
         self.threads = ThreadRunner(settings.worker_threads)
         self.processes = ProcessRunner(settings.worker_processes)
         self.sandbox: Sandbox = sandbox or sandbox_of(settings)
+        self.room = Room(ROOM_BYTES)
         self._queue, self._clock, self._metrics, self._tracer = queue, clock, metrics, tracer
         self.note: Callable[[Key], None] = queue.begin
         self.queues = set(queues) or {h.defaults.queue or h.name for h in registry}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 
 from penstock.engine.events import Blob
@@ -9,6 +10,7 @@ from penstock.errors import StoreError
 from penstock.stores.object_blobs import ObjectBlobs
 from penstock.stores.postgres.database import SLOW_SECONDS, Database
 
+LARGE_BYTES = 1024 * 1024
 NO_DATA = b""
 """What stands in the row of a value that is in an object store."""
 TOUCH_SECONDS = 3600.0
@@ -23,12 +25,19 @@ PUT = f"""
 """  # noqa: S608 -- our own words
 
 
+async def _key_of(data: bytes) -> str:
+    """In a thread for a large value: of 60 MB the loop would be held for a tenth of a second."""
+    if len(data) <= LARGE_BYTES:
+        return hashlib.sha256(data).hexdigest()
+    return (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
+
+
 class PostgresBlobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def put(self, data: bytes) -> Blob:
-        key = hashlib.sha256(data).hexdigest()
+        key = await _key_of(data)
         async with self._database.connection(SLOW_SECONDS) as connection:
             await connection.execute(PUT, (key, data))
         return Blob(key, len(data))
@@ -59,7 +68,7 @@ class ReferencedObjects:
         """Where values are from before there was an object store."""
 
     async def put(self, data: bytes) -> Blob:
-        key = hashlib.sha256(data).hexdigest()
+        key = await _key_of(data)
         await self._database.change(PUT, (key, NO_DATA))
         return await self._objects.put(data)
 
