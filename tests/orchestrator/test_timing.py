@@ -8,16 +8,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.config import Settings
+from penstock.config import Settings, Timing
 from penstock.contract.facts import hand_out
 from penstock.embedded import Engine
 from penstock.errors import SettingsError
 from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.routing import Routing, live
+from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import Offer
 from penstock.stores.redis.queue import RedisTaskQueue
-from tests.orchestrator.desk import Desk, look
+from penstock.telemetry.metrics import Metrics
+from tests.orchestrator.desk import Desk, SplitDesk, look, node
 from tests.redis.place import place
+from tests.waiting import until
 
 ECHO = {"echo"}
 
@@ -81,6 +84,27 @@ def test_a_worker_whose_settings_disagree_is_warned_of_once(caplog: pytest.LogCa
         "the worker worker-1 sends a heartbeat every 10 s, and PENSTOCK_WORKER_DEAD_SECONDS is 15 here: it is given "
         "30 s; give workers and orchestrators the same settings"
     )
+
+
+def test_an_orchestrator_copies_and_archives_as_often_as_is_set() -> None:
+    async def scenario() -> None:
+        desk, metrics = SplitDesk(), Metrics()
+        timing = Timing(checkpoint_seconds=0.01, archive_seconds=0.01, lease_seconds=1.0, reconcile_seconds=0.05)
+        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics, timing=timing)
+        orchestrator.start()
+        name = await desk.start([node("a")])
+        await until(desk.stores.queue.depth)
+        await until(lambda: desk.row(name).record.state == "RUNNING")
+        (tenure,) = orchestrator._tenures.values()
+        assert (tenure._lease_seconds, tenure._reconcile_seconds) == (1.0, 0.05)
+        assert tenure._ferry is not None
+        assert tenure._ferry._archiver._look_seconds == 0.01
+        await desk.succeed(await desk.fetch())
+        await until(lambda: desk.row(name).record.state == "COMPLETED")
+        assert metrics.checkpointed
+        await orchestrator.stop()
+
+    asyncio.run(scenario())
 
 
 def test_a_worker_on_redis_announces_its_heartbeats() -> None:

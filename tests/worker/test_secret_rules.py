@@ -44,14 +44,14 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["TOKEN", "token"])
 def test_a_node_that_may_not_use_a_secret_fails_and_never_gets_it(rule, name):
     config = {"x": f"{{{{ secrets.{name} }}}}"}
-    node = asyncio.run(run(Settings(secret_rules={"TOKEN": rule}), handler="echo", config=config))
+    node = asyncio.run(run(Settings(secret_rules={"TOKEN": rule}), handler="own", config=config))
     assert (node["state"], node["error"]["category"]) == ("FAILED", "secret")
     assert f"may not use the secret '{name}'" in node["error"]["message"]
 
 
 def test_a_node_that_may_use_it_does():
-    rules = {"TOKEN": SecretRule(workflows=("flow",), handlers=("echo",))}
-    node = asyncio.run(run(Settings(secret_rules=rules), handler="echo", config={"x": "{{ secrets.TOKEN }}"}))
+    rules = {"TOKEN": SecretRule(workflows=("flow",), handlers=("own",))}
+    node = asyncio.run(run(Settings(secret_rules=rules), handler="own", config={"x": "{{ secrets.TOKEN }}"}))
     assert (node["state"], node["output"]) == ("COMPLETED", {"x": "***"})
 
 

@@ -225,11 +225,6 @@ class TestMocks:
         [
             {"type": "string", "pattern": "^[0-9]+$"},
             {"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}, "required": ["a", "b"], "type": "object"},
-            {
-                "allOf": [{"$ref": "#/$defs/a"}] * 2,
-                "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}] * 2, "type": "null"}},
-                "type": "string",
-            },
             False,
         ],
     )

@@ -58,8 +58,9 @@ class Orchestrator:
         no_handler_seconds: float = NO_HANDLER_SECONDS,
         timing: Timing | None = None,
     ) -> None:
-        """`timing` None: what the modules say, for tests that change it there."""
+        timing = None if timing == Timing() else timing
         self._timing = timing
+        """None: the defaults, which are the modules' constants; tests shorten those."""
         self._stores, self._plans, self._observer, self._on_new_owner = stores, plans, observer, on_new_owner
         self._inline_max_bytes, self._no_handler_seconds = inline_max_bytes, no_handler_seconds
         self._sandbox: Sandbox = sandbox or sandbox_of(Settings())

@@ -72,7 +72,8 @@ class Worker:
         sandbox: Sandbox | None = None,
         timing: Timing | None = None,
     ) -> None:
-        self._timing = timing
+        self._timing = None if timing == Timing() else timing
+        """None: the default, which is this module's constant; tests shorten it."""
         self.settings, self.blobs, self.registry = settings, blobs, registry
         self.worker_id = worker_id or f"worker-{os.getpid()}-{random_tokens.token_hex(3)}"
         self.secrets = Secrets(settings)
