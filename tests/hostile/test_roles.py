@@ -45,7 +45,7 @@ GROWTH_TIMES_MAX = 10
 GROWTH_FREE = 40 * MIB
 """For write-ahead logs, the probe's executions, and a config of the largest size that was built up by doubling."""
 BASELINE_SECONDS = 1.5
-RUN_SECONDS = 6.0
+RUN_SECONDS = 3.0
 """After this an execution is cancelled."""
 END_SECONDS = 20.0
 ENDED = ("COMPLETED", "FAILED", "CANCELLED")
