@@ -219,7 +219,7 @@ def _batches(_: str) -> Iterable[Post]:
     definition = {"name": "hostile", "nodes": [node("a", "echo", config={"x": "{{ input.s }}"})]}
     items: list[Any] = [{"input": {"s": "x" * 5 * KB}}] * 1000
     yield Post(f"{START}/batch", json.dumps({"definition": definition, "executions": items}).encode())
-    each = {"definition": {"nodes": [node(f"n{i}") for i in range(50)], "name": "hostile"}}
+    each = {"definition": {"nodes": [node(f"n{i}") for i in range(10)], "name": "hostile"}}
     items = [each | {"labels": {"n": str(i)}} for i in range(1000)]
     yield Post(f"{START}/batch", json.dumps({"executions": items}).encode())
 

@@ -59,6 +59,7 @@ def run_light(address: str, key: str) -> None:
 
 
 def ask_again_and_again(name: str, ask: Callable[[], None], out: IO[str]) -> None:
+    pause = threading.Event()
     while True:
         began = time.monotonic()
         try:
@@ -68,13 +69,14 @@ def ask_again_and_again(name: str, ask: Callable[[], None], out: IO[str]) -> Non
             shown = " ".join(f"{type(error).__name__} {error}".split())
             line = f"{name} {began} {time.monotonic() - began} {shown}\n"
         out.write(line)
-        time.sleep(PAUSE_SECONDS)
+        pause.wait(PAUSE_SECONDS)
 
 
 def watch_machine(out: IO[str]) -> None:
+    pause = threading.Event()
     before = time.monotonic()
     while True:
-        time.sleep(TICK_SECONDS)
+        pause.wait(TICK_SECONDS)
         now = time.monotonic()
         overslept = now - before - TICK_SECONDS
         if overslept > OVERSLEPT_SECONDS:
