@@ -23,9 +23,14 @@ from tests.worker.servers import always, serving
 CANARY = "canary-5f2a-rules"
 
 
+async def _own(config: dict[str, Any]) -> dict[str, Any]:
+    return config
+
+
 async def run(settings: Settings, **node: Any) -> dict[str, Any]:
     document = {"name": "flow", "nodes": [{"id": "a", "retry": {"max_attempts": 1}, **node}]}
-    async with Engine(MemoryStores(time.time), settings=settings) as engine:
+    registry = Registry([Handler("own", _own)])
+    async with Engine(MemoryStores(time.time), settings=settings, registry=registry) as engine:
         result = await (await engine.start(document)).result()
         shown = await engine.service.executions.view(result.execution_id)
         assert CANARY not in msgspec.json.encode(shown).decode()
