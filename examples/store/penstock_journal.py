@@ -78,6 +78,8 @@ class JournalStores:
         for kind, data in self._journal.open():
             if kind == "commit":
                 await self._commit_again(msgspec.msgpack.decode(data, type=Commit))
+            elif kind == "forget":
+                await self._memory.forget(*msgspec.msgpack.decode(data, type=tuple[float]))
             else:
                 arguments = msgspec.msgpack.decode(data, type=CHANGES[kind])
                 await getattr(self._memory.cold, kind)(*arguments)
@@ -88,6 +90,13 @@ class JournalStores:
         commit = structs.replace(commit, token=lease.token, position=0)
         await self._memory.hot.commit(commit)
         await self._memory.hot.release(lease)
+
+    async def forget(self, before: float) -> int:
+        self._journal.check()
+        forgotten = await self._memory.forget(before)
+        if forgotten:
+            self._journal.write("forget", (before,))
+        return forgotten
 
     async def close(self) -> None:
         self._journal.close()

@@ -70,6 +70,10 @@ class StoreUnavailable(StoreError):
     """The store can't be reached or can't write now; the call may be repeated."""
 
 
+class StoreFileLost(StoreUnavailable):
+    """A file of the store was deleted, moved or replaced while it was in use."""
+
+
 class SchemaMismatch(StoreError):
     """The store, or a message in it, was written by another version of Penstock."""
 

@@ -180,6 +180,7 @@ class Plant:
     def _environ(self, more: dict[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "OPENAI_"))}
         own = {"STORE": self.redis.url, "DATABASE": self.database, "LOG_FORMAT": "console", "RATE_LIMIT": "off"}
+        own["REQUIRE_KEYS"] = "never"  # tests make and revoke keys, and call without one
         named = {f"PENSTOCK_{name}": value for name, value in {**own, **more}.items()}
         return {**kept, **named, works.FOLDER_VARIABLE: str(self.works), "PYTHONUNBUFFERED": "1"}
 

@@ -20,7 +20,7 @@ PROTOCOLS: tuple[type, ...] = (
 )  # fmt: skip
 READS: dict[type, Collection[str]] = {
     HotStore: ("receive", "load", "due", "next_due", "active", "known"),
-    TaskQueue: ("held", "live_log", "workers", "depths"),
+    TaskQueue: ("held", "live_log", "workers", "depths", "offers", "backlog"),
     BlobStore: ("get",),
     HotSide: ("server_id", "built", "outbox", "changes"),
     ColdSide: ("unfinished",),
@@ -29,7 +29,7 @@ READS: dict[type, Collection[str]] = {
         "made_by", "wishes", "started", "execution", "intent", "intents", "search", "history", "feed", "feed_end",
     ),
     cold.DeadLetters: ("letters", "letter"),
-    cold.Counting: ("count_created", "count_active", "count_letters"),
+    cold.Counting: ("count_created", "count_active", "count_unfinished", "count_letters"),
     cold.Keys: ("keys",),
     cold.Audit: ("audit",),
 }  # fmt: skip
@@ -45,7 +45,8 @@ UNDER_WORK = {
         "TaskQueue.heartbeat", "TaskQueue.share_logs", "BlobStore.put",
     ),
     "api": (
-        "Definitions.put_workflow", "Definitions.set_alias", "Definitions.remove_alias", "Definitions.delete_workflow",
+        "Definitions.put_workflow", "Definitions.put_inline", "Definitions.set_alias", "Definitions.remove_alias",
+        "Definitions.delete_workflow",
         "Executions.create", "Executions.trigger", "Executions.steer", "HotStore.append", "DeadLetters.close_letters",
         "Keys.put_key", "Keys.revoke_key", "Audit.write_audit", REPLY,
     ),
@@ -64,10 +65,13 @@ IN_A_REBUILD = {
     )
 }  # fmt: skip
 """What an owner passes when Redis has lost everything."""
-BY_NO_ROLE = ("BlobStore.delete", "ColdSide.put_version_back")
+BY_NO_ROLE = (
+    "BlobStore.delete", "ColdSide.put_version_back", "TaskQueue.give_back", "TaskQueue.recall", "Audit.forget_audit",
+)  # fmt: skip
 """PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes files.
 
-A version is put back only after PostgreSQL was put back to an older copy, which these tests don't do.
+A version is put back only after PostgreSQL was put back to an older copy, and tasks are given back or recalled only
+where their handler is gone, which these tests don't do. The audit log is shortened once an hour.
 """
 
 

@@ -137,6 +137,6 @@ def test_a_config_that_multiplies_what_it_refers_to_fails_its_node():
             result = await handle.result()
             assert result.error is not None
             assert result.error["category"] == "config"
-            assert "the config has" in result.error["message"]
+            assert "has more than 16,777,216 bytes" in result.error["message"]
 
     asyncio.run(work())

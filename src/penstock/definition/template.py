@@ -286,6 +286,8 @@ class Room:
             self._left -= len(value)
         elif isinstance(value, (dict, list)):
             self._left -= len(msgspec.json.encode(value))
+        elif isinstance(value, msgspec.Raw):  # a large value that is only carried
+            self._left -= memoryview(value).nbytes
         if self._left < 0:
             raise Missing(f"with its references filled in, it has more than {self._size:,} bytes; refer to less")
 

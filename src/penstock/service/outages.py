@@ -9,9 +9,15 @@ from __future__ import annotations
 import logging
 import time
 
+from penstock.errors import StoreFileLost
+
 log = logging.getLogger("penstock.service")
 
 AWAY = "a store of this service is away: it doesn't answer, or takes no writes now; the service's log has the reason"
+FILE_LOST = (
+    "a file of the store was deleted, moved or replaced while it was in use, so nothing is accepted; the service's log "
+    "says which file, and what to do"
+)
 AGAIN_SECONDS = 30.0
 TEXTS_MAX = 100
 
@@ -27,4 +33,4 @@ def shown_outage(error: Exception) -> str:
             _logged.clear()
         _logged[text] = now
         log.warning("a store is away, and requests are refused: %s", text)
-    return AWAY
+    return FILE_LOST if isinstance(error, StoreFileLost) else AWAY

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.errors import StoreUnavailable
+from penstock.errors import StoreFileLost
 from penstock.stores.sqlite.lock import Identity, identity_of
 
 log = logging.getLogger("penstock.stores")
@@ -38,12 +38,12 @@ class FileWatch:
         self._thread.start()
 
     def raise_if_gone(self) -> None:
-        """Raises `StoreUnavailable` if the last look found one of them gone."""
+        """Raises `StoreFileLost` if the last look found one of them gone."""
         if self._problem:
-            raise StoreUnavailable(self._problem)
+            raise StoreFileLost(self._problem)
 
     def look(self) -> None:
-        """Now. Raises `StoreUnavailable`."""
+        """Now. Raises `StoreFileLost`."""
         with self._turn:
             problem = self._find()
             if problem != self._problem:
@@ -63,7 +63,7 @@ class FileWatch:
 
     def _run(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
-            with contextlib.suppress(StoreUnavailable):
+            with contextlib.suppress(StoreFileLost):
                 self.look()
 
     def _find(self) -> str:
