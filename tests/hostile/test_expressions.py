@@ -20,7 +20,7 @@ from tests.waiting import until
 
 MIB = 1024 * 1024
 SETTINGS = Settings(expression_seconds=0.2, expression_memory_bytes=128 * MIB)
-HELD_SECONDS_MAX = 0.1
+HELD_SECONDS_MAX = 0.25  # without the sandbox it is seconds; 0.1 s is what a quiet machine shows
 GROWTH_BYTES_MAX = 300 * MIB
 INNOCENT = {
     "name": "innocent",

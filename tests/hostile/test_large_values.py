@@ -21,7 +21,7 @@ from tests.worker.servers import always, context, serving
 
 MIB = 1024 * 1024
 JSON = "application/json"
-HELD_SECONDS_MAX = 0.1
+HELD_SECONDS_MAX = 0.25  # without the sandbox it is seconds; 0.1 s is what a quiet machine shows
 SMALL_VALUES = b"[" + b"[]," * 3_000_000 + b"[]]"
 """9 MB that a JSON decoder takes 0.7 s for."""
 

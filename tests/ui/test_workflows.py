@@ -13,6 +13,7 @@ from tests.api.caller import Caller, segment
 from tests.api_server import Running, running_service
 from tests.ui.boxes import box, having
 from tests.ui.shop import node
+from tests.waiting import until_now
 
 BOOKING = {
     "name": "booking",
@@ -219,7 +220,7 @@ def test_an_alias_is_made_moved_and_removed(page: Page, caller: Caller) -> None:
     page.get_by_role("button", name="Remove the alias stable").click()
     page.get_by_role("dialog", name="Remove the alias stable?").get_by_role("button", name="Remove").click()
     expect(page.get_by_role("button", name="Remove the alias stable")).to_have_count(0)
-    assert "stable" not in caller.shown("/workflows/rooms")["aliases"]
+    until_now(lambda: "stable" not in caller.shown("/workflows/rooms")["aliases"], "the alias is gone")
 
 
 def test_each_node_has_its_statistics(page: Page, caller: Caller) -> None:
