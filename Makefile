@@ -4,14 +4,15 @@
 bin := .venv/bin
 # Tests start hundreds of processes: one that may not keep what it has compiled takes twice as long to start.
 export PYTHONDONTWRITEBYTECODE :=
-# Tests with real processes mostly wait: with one more than two cores have to do, the others go on meanwhile.
-spread := -n 3 --dist worksteal
+# Tests with real processes mostly wait: with five processes on two cores, the others go on meanwhile.
+spread := -n 5 --dist worksteal
 
 run: setup-run ## run the quickstart workflow
 	@$(bin)/python examples/quickstart/run.py
 
 test: setup-dev ## run the tests
-	$(bin)/pytest $(spread)
+	$(bin)/pytest $(spread) -m "not alone"
+	$(bin)/pytest -m alone tests/hostile
 
 check: setup-dev ## everything that CI checks: format, lint, types, layers, the page, tests
 	$(bin)/ruff format --check
@@ -19,7 +20,8 @@ check: setup-dev ## everything that CI checks: format, lint, types, layers, the 
 	$(bin)/mypy
 	$(bin)/lint-imports --no-logo
 	scripts/ui check
-	$(bin)/pytest $(spread)
+	$(bin)/pytest $(spread) -m "not alone"
+	$(bin)/pytest -m alone tests/hostile
 
 format: setup-dev ## format the code and fix what ruff can fix
 	$(bin)/ruff check --fix-only
@@ -60,8 +62,9 @@ footprint: setup-dev ## measure what idle processes and waiting nodes cost
 simulate: setup-dev ## run 5,000 seeds of the simulator
 	$(bin)/python -m tests.simulation --seeds 5000
 
-explore: setup-dev ## try every order of events in a small model, with larger budgets than the tests
+explore: setup-dev ## more orders of events in a small model and more random examples than the tests try
 	$(bin)/python -m tests.explorer
+	TEST_SIZE=full $(bin)/pytest $(spread) -m explore --timeout=1800
 
 faults: setup-dev ## every fault of the list at full size, with real processes and servers: the table of docs/faults.md
 	$(bin)/pytest -m "fault and not soak" --faults=full --fault-table=docs/faults.md

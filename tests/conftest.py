@@ -8,6 +8,8 @@ def test_...(fault: Fault) -> None:
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -16,10 +18,13 @@ from typing import Any
 
 import pytest
 
+from tests.dealing import deal
 from tests.faults.table import FAMILIES, Fault, Row, missing, page, table
 
 FULL_SECONDS = 3600
 """The time limit of a test at full size."""
+LONG = ("tests/acceptance/", "tests/faults/")
+"""Folders of tests that start many processes and wait for them."""
 SOAK = "soak"
 SOAK_SECONDS = 1800
 """That a soak is given besides its minutes: to begin, to come to rest, to be judged."""
@@ -36,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # run in a shell's background; children would be deaf, too
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "fault(family, done): a test of a row of FAULTS")
+    config.addinivalue_line("markers", "alone: other tests at the same time would spoil what it measures")
+    config.addinivalue_line("markers", "explore: does more in `make explore` than in `make test`")
     config.addinivalue_line("markers", f"{SOAK}: lasts for --minutes, and isn't part of `make faults`")
 
 
@@ -48,6 +55,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if config.getoption("--minutes") and item.get_closest_marker(SOAK):
             seconds = SOAK_SECONDS + 60 * config.getoption("--minutes")
             item.add_marker(pytest.mark.timeout(seconds), append=False)
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if processes > 1:
+        long = [item for item in items if item.nodeid.startswith(LONG)]
+        others = [item for item in items if not item.nodeid.startswith(LONG)]
+        items[:] = deal(long, others, processes)
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and all they import stay until the end: the collector needn't look at them each time again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

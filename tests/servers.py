@@ -33,6 +33,9 @@ REDIS_DATABASES = 512
 KEPT_DATABASES = 8
 """Of each kind. After these the oldest is emptied and given again: that is ten times faster than making one."""
 
+SMALL_TABLE_BYTES = 256 * 1024
+"""Up to here its rows are deleted, which is faster than new files for it and its indexes."""
+
 _redis_numbers, _database_numbers = itertools.count(), itertools.count(1)
 _migrated: dict[int, deque[str]] = {}
 """By number of partitions: names of databases that tests were given, the oldest first."""
@@ -184,9 +187,10 @@ def _columns_of_template(partitions: int) -> list[Any]:
 
 
 def _columns(connection: psycopg.Connection) -> list[Any]:
+    """Of every table: its name, a column, the column's type. information_schema would take ten times as long."""
     return connection.execute(
-        "SELECT table_name, column_name, data_type FROM information_schema.columns JOIN information_schema.tables "
-        "USING (table_schema, table_name) WHERE table_schema = 'public' AND table_type = 'BASE TABLE' "
+        "SELECT relname, attname, atttypid FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
+        "WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped "
         "ORDER BY 1, 2"
     ).fetchall()
 
@@ -199,11 +203,22 @@ def _emptied(name: str, partitions: int) -> bool:
         columns = _columns(connection)
         if columns != _columns_of_template(partitions):
             return False
-        tables = {table for table, *_ in columns} - {"penstock_version", "meta", "partitions"}
-        connection.execute(f"TRUNCATE {', '.join(sorted(tables))} RESTART IDENTITY".encode())
+        _empty(connection, {table for table, *_ in columns} - {"penstock_version", "meta", "partitions"})
         connection.execute(
             "UPDATE partitions SET commit_number = 0, generation = 1, term = 0, holder = '', server = '', seen_at = 0, "
             "rebuilt_at = 0, rebuilt_on = ''"
         )
         kept = connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchall()
         return kept == [(str(partitions),)]
+
+
+def _empty(connection: psycopg.Connection, tables: set[str]) -> None:
+    """As TRUNCATE … RESTART IDENTITY does, which makes new files for every table and index, however few the rows."""
+    for table in sorted(tables):
+        (size,) = connection.execute("SELECT pg_relation_size(%s)", (table,)).fetchone() or (0,)
+        if size:
+            connection.execute(f"{'TRUNCATE' if size > SMALL_TABLE_BYTES else 'DELETE FROM'} {table}".encode())
+    connection.execute(
+        "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) FROM pg_sequences "
+        "WHERE last_value IS NOT NULL"
+    )

@@ -21,7 +21,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,10 @@ START_SECONDS = 60.0
 END_SECONDS = 75.0
 TAIL_LINES = 15
 LOOK_SECONDS = 0.05
+SOON_DEAD = {"HEARTBEAT_SECONDS": "1", "WORKER_DEAD_SECONDS": "5", "REAPER_SECONDS": "0.5"}
+"""For the short size of a test in which workers die: by the defaults it is noticed after 15 s."""
+SOON_COPIED = {"CHECKPOINT_SECONDS": "2"}
+"""For the short size of a test that waits until PostgreSQL has copies of what runs: by the default up to 10 s."""
 READY = re.compile(r"^(?:the API at )?(\S+) is ready;", re.MULTILINE)
 HEALTH = re.compile(r"health and metrics at (http://[\w.:]+)")
 
@@ -132,9 +136,16 @@ class Role:
 
 
 class Plant:
-    def __init__(self, folder: Path, redis: RedisServer, database: str, postgres: PostgresServer | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        redis: RedisServer,
+        database: str,
+        postgres: PostgresServer | None,
+        environ: Mapping[str, str],
+    ) -> None:
         self.folder, self.redis, self.database = folder, redis, database
-        self._postgres = postgres
+        self._postgres, self._own_environ = postgres, environ
         self.works, self._logs = folder / "works", folder / "logs"
         self.works.mkdir()
         self._logs.mkdir()
@@ -181,7 +192,7 @@ class Plant:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "OPENAI_"))}
         own = {"STORE": self.redis.url, "DATABASE": self.database, "LOG_FORMAT": "console", "RATE_LIMIT": "off"}
         own["REQUIRE_KEYS"] = "never"  # tests make and revoke keys, and call without one
-        named = {f"PENSTOCK_{name}": value for name, value in {**own, **more}.items()}
+        named = {f"PENSTOCK_{name}": value for name, value in {**own, **self._own_environ, **more}.items()}
         return {**kept, **named, works.FOLDER_VARIABLE: str(self.works), "PYTHONUNBUFFERED": "1"}
 
     def running(self, kind: str = "") -> list[Role]:
@@ -231,7 +242,7 @@ class Plant:
             try:
                 yield client
             finally:
-                client.service.close()
+                await client.service.close()
 
     def owners(self) -> list[str | None]:
         """By partition, the name of the orchestrator whose lease holds."""
@@ -312,14 +323,20 @@ async def pass_time(seconds: float) -> None:
 
 
 @contextmanager
-def plant(*, own_postgres: bool = False, **redis_options: Any) -> Iterator[Plant]:
-    """A Redis of its own (AOF everysec), a database of its own, on a server of its own if asked, and no roles yet."""
+def plant(
+    *, own_postgres: bool = False, environ: Mapping[str, str] | None = None, **redis_options: Any
+) -> Iterator[Plant]:
+    """A Redis of its own (AOF everysec), a database of its own, on a server of its own if asked, and no roles yet.
+
+    `environ` is what every role gets, without its PENSTOCK_.
+    """
     with ExitStack() as stack:
         folder = stack.enter_context(open_folder())
         server = stack.enter_context(redis_server(**redis_options))
         postgres = stack.enter_context(postgres_server()) if own_postgres else None
         if postgres is not None:
             migrate(postgres.url, PARTITIONS)
-        it = Plant(folder, server, postgres.url if postgres else database_url(PARTITIONS), postgres)
+        database = postgres.url if postgres else database_url(PARTITIONS)
+        it = Plant(folder, server, database, postgres, environ or {})
         stack.callback(it.close)
         yield it

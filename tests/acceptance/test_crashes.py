@@ -25,7 +25,7 @@ def _pass(seconds: float) -> None:
 @pytest.mark.timeout(240)
 @pytest.mark.fault("SQLite", "kill -9 in mid-run")
 def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path: Path) -> None:
-    goal, executions = fault.size(short=20, full=100), fault.size(short=500, full=1800)
+    goal, executions = fault.size(short=12, full=100), fault.size(short=300, full=1800)
     kills = _kill_and_start_again(fault, tmp_path, goal, executions)
     verdict = assert_kept(tmp_path)
     assert len(set(accepted(tmp_path))) == len(verdict.executions) == executions, "one execution per idempotency key"

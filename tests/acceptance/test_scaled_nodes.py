@@ -35,7 +35,7 @@ STARTS_SECONDS_MAX = 10.0
 @contextmanager
 def roles_on(redis: Any) -> Iterator[Plant]:
     with open_folder() as folder:
-        roles = Plant(folder, redis, database_url(PARTITIONS), None)
+        roles = Plant(folder, redis, database_url(PARTITIONS), None, environ={})
         try:
             roles.staff(orchestrators=2, workers=2, apis=0)
             yield roles
@@ -70,6 +70,7 @@ def lose_a_node(fault: Fault, redis: Cluster | Watched, named: RedisServer) -> N
                 if await submit_again(client):
                     refused_at = time.monotonic()
             await client.until_ended()
+            assert await submit_again(client) == 0, "nobody asks for the dead node any more"
             seconds = round(refused_at - killed_at, 1)
             fault.shows(accepted=len(client.accepted), seconds_until_accepted=seconds)
             if fault.is_full:

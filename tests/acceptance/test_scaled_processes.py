@@ -12,14 +12,15 @@ import aiohttp
 import pytest
 
 from tests.acceptance import works
-from tests.acceptance.plant import END_SECONDS, START_SECONDS, Client, Plant, Role, pass_time, plant
+from tests.acceptance.plant import END_SECONDS, SOON_DEAD, START_SECONDS, Client, Plant, Role, pass_time, plant
 from tests.acceptance.plant_judge import LOST, Verdict, judge
 from tests.faults.table import REDELIVERY_SECONDS, TAKEOVER_SECONDS, Fault
 from tests.waiting import until
 
-ROUNDS = 20
+SHORT_ROUNDS, ROUNDS = 10, 20
 ROUND_SECONDS = 1.0
-ASLEEP = (4.0, 12.0)
+SHORT_ASLEEP, ASLEEP = (1.0, 8.0), (4.0, 12.0)
+"""From when to when an orchestrator sleeps: longer than its lease."""
 NAPS = 6
 FULL_SECONDS = 600
 PARENTS, JOINS_AT_ONCE = 100, 10
@@ -72,36 +73,35 @@ def _replace(it: Plant, role: Role) -> None:
     it.start(role.kind, ready=False)
 
 
-def _strikes(seconds: float) -> int:
+def _strikes(rounds: int, seconds: float) -> int:
     """How often, so many seconds apart."""
-    return int(ROUNDS * ROUND_SECONDS / seconds)
+    return int(rounds * ROUND_SECONDS / seconds)
 
 
-async def _strike(it: Plant, choose: random.Random, kind: str, seconds: float, spared: Role) -> None:
+async def _strike(it: Plant, choose: random.Random, kind: str, rounds: int, seconds: float, spared: Role) -> None:
     """One that is ready, again and again; then another takes its place. One that only starts would show nothing."""
 
     def victims() -> list[Role]:
         return [role for role in it.running(kind) if role is not spared and role.address]
 
-    for _ in range(_strikes(seconds)):
+    for _ in range(_strikes(rounds, seconds)):
         await pass_time(seconds)
         victim = choose.choice(await until(victims, f"a {kind} is ready", seconds=START_SECONDS))
         await asyncio.to_thread(_replace, it, victim)
 
 
-async def _sleep(zombie: Role) -> None:
+async def _sleep(zombie: Role, begin: float, end: float) -> None:
     """An orchestrator sleeps through a part of it."""
-    begin, end = ASLEEP
     await pass_time(begin)
     zombie.freeze()
     await pass_time(end - begin)
     zombie.thaw()
 
 
-async def _submit(client: Client, orders: Orders, choose: random.Random) -> None:
+async def _submit(client: Client, orders: Orders, choose: random.Random, rounds: int) -> None:
     """A part in each round, so that kills meet executions in all states."""
     waiting: list[asyncio.Task[None]] = []
-    for number in range(ROUNDS):
+    for number in range(rounds):
         waiting += [asyncio.create_task(orders.order(f"order-{number}-{n}")) for n in range(ORDERS)]
         documents = [FAN, *choose.choices(FLOWS, k=PER_ROUND - ORDERS - 1)]
         for document in documents:
@@ -126,23 +126,24 @@ def _assert_once(it: Plant, orders: Orders) -> None:
 )
 def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fault: Fault) -> None:
     strikes = STRIKES if fault.is_full else {"": ROUND_SECONDS}
+    rounds, asleep = fault.size(SHORT_ROUNDS, ROUNDS), ASLEEP if fault.is_full else SHORT_ASLEEP
 
     async def main(it: Plant, choose: random.Random) -> tuple[dict[str, Any], Orders]:
         async with it.client() as client, aiohttp.ClientSession() as session:
             orders, zombie = Orders(it, session), it.one("orchestrator")
-            killing = [_strike(it, choose, kind, seconds, zombie) for kind, seconds in strikes.items()]
-            await asyncio.gather(_submit(client, orders, choose), _sleep(zombie), *killing)
+            killing = [_strike(it, choose, kind, rounds, seconds, zombie) for kind, seconds in strikes.items()]
+            await asyncio.gather(_submit(client, orders, choose, rounds), _sleep(zombie, *asleep), *killing)
             client.accepted.update(dict.fromkeys(orders.answered.values(), works.diamond()))
             await client.until_ended(seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS))
             return client.accepted, orders
 
-    with plant() as it:
+    with plant(environ={} if fault.is_full else SOON_DEAD) as it:
         it.staff(orchestrators=3, workers=4, apis=fault.size(short=2, full=3))
         accepted, orders = asyncio.run(main(it, fault.choices()))
         verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
         _assert_once(it, orders)
-        assert verdict.states() == {"COMPLETED": ROUNDS * PER_ROUND}
-        assert it.kills == sum(map(_strikes, strikes.values()))
+        assert verdict.states() == {"COMPLETED": rounds * PER_ROUND}
+        assert it.kills == sum(_strikes(rounds, seconds) for seconds in strikes.values())
         assert [role for role in it.roles if not (role.runs or role.was_killed)] == [], "some ended by themselves"
         assert verdict.redelivered() > 0, "no kill hit a task"
         fault.shows(
@@ -215,19 +216,21 @@ async def _until_taken(it: Plant, role: Role, whose: str) -> float:
 @pytest.mark.timeout(240)
 @pytest.mark.fault("processes", "an orchestrator joins, one leaves, one is killed")
 def test_orchestrators_that_come_and_go_share_the_partitions(fault: Fault) -> None:
+    count = fault.size(short=120, full=300)
+
     async def main(it: Plant) -> tuple[dict[str, Any], float]:
         async with it.client() as client:
             await it.until_owned(2)
-            await client.submit(works.chain(20), 300)
+            await client.submit(works.chain(20), count)
             (joining,) = it.start("orchestrator")
             await it.until_owned(3)
             leaving, dying = it.running("orchestrator")[:2]
-            await client.submit(works.chain(20), 300)
+            await client.submit(works.chain(20), count)
             leaving.terminate()
             assert await asyncio.to_thread(leaving.ends) == 0
             assert leaving.ready() not in it.owners(), "it hands over before it ends, not when its leases run out"
             await it.until_owned(2)
-            await client.submit(works.chain(20), 300)
+            await client.submit(works.chain(20), count)
             dying.kill()
             seconds = await _until_taken(it, dying, "a dead orchestrator's")
             assert set(it.owners()) == {joining.ready()}
@@ -238,7 +241,7 @@ def test_orchestrators_that_come_and_go_share_the_partitions(fault: Fault) -> No
         it.staff(orchestrators=2, workers=2)
         accepted, seconds = asyncio.run(main(it))
         verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
-        assert verdict.states() == {"COMPLETED": 900}
+        assert verdict.states() == {"COMPLETED": 3 * count}
         assert verdict.redelivered() == 0, "no worker was touched"
         fault.shows(**verdict.figures(), redelivered=0)
         fault.promises(TAKEOVER_SECONDS, takeover_seconds=seconds)
@@ -248,7 +251,7 @@ def test_orchestrators_that_come_and_go_share_the_partitions(fault: Fault) -> No
 @pytest.mark.fault("fan-in", "100 parents that finish together, 3 orchestrators")
 def test_a_join_of_a_hundred_parents_starts_once_a_thousand_times(fault: Fault) -> None:
     """One worker has all tasks of an execution, and lets them go on when the last of them is there."""
-    joins = fault.size(short=200, full=1000)
+    joins = fault.size(short=100, full=1000)
 
     async def main(it: Plant) -> dict[str, Any]:
         async with it.client() as client:

@@ -13,7 +13,7 @@ import redis
 
 from tests.acceptance import works
 from tests.acceptance.outside import Effort, configure, flush, say, submit_mixed, tasks, total, unfinished
-from tests.acceptance.plant import Plant, plant
+from tests.acceptance.plant import SOON_COPIED, Plant, plant
 from tests.acceptance.scenes import (
     KILLED,
     PAUSED,
@@ -65,27 +65,29 @@ def test_a_flushall_in_mid_run_loses_nothing_and_costs_no_attempt(fault: Fault):
 @pytest.mark.timeout(240)
 @pytest.mark.fault("Redis", "FLUSHALL with 10,000 active nodes, all of them checkpointed")
 def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again(fault: Fault):
+    few, many = fault.size(300, 1_000), fault.size(3_000, 10_000)
+
     async def act(scene: Scene) -> None:
-        it, small, large = scene.plant, 1_000 - PAUSED, 9_000
+        it, small, large = scene.plant, few - PAUSED, many - few
         ids = await pause(scene, "go")
         for width in (small, large):
             await scene.client.submit(wide(width))
-        await until(lambda: tasks(it) == 10_000, "all tasks are handed out")
+        await until(lambda: tasks(it) == many, "all tasks are handed out")
         await until(lambda: checkpointed(it) == len(scene.client.accepted), "all is checkpointed", seconds=40)
-        seconds = await rebuilding(it, 10_000)
-        say(f"10,000 active nodes are in Redis again {seconds:.2f} s after the FLUSHALL")
+        seconds = await rebuilding(it, many)
+        say(f"{many:,} active nodes are in Redis again {seconds:.2f} s after the FLUSHALL")
         it.start("worker", "--queues", f"later-{large}")
         await until(lambda: unfinished(it) == PAUSED + 1, "the large one is archived", seconds=40)
-        say(f"1,000 active nodes are in Redis again {await rebuilding(it, 1_000):.2f} s after the FLUSHALL")
+        say(f"{few:,} active nodes are in Redis again {await rebuilding(it, few):.2f} s after the FLUSHALL")
         assert await total(it, "rebuilt_total") == 2 * PAUSED + 3
         it.release("go")
         it.start("worker", "--queues", f"later-{small}")
         verdict = await everything_is_kept(scene, lossy=True)
         assert verdict.reasons()["rebuilt"] >= PAUSED
         assert Counter(call.execution_id for call in it.calls() if call.node == "o") == Counter(ids)
-        fault.shows(active_nodes=10_000, rebuilt_in_seconds=seconds, run_again=0)
+        fault.shows(active_nodes=many, rebuilt_in_seconds=seconds, run_again=0)
 
-    play(fault, plant(), act)
+    play(fault, plant(environ={} if fault.is_full else SOON_COPIED), act)
 
 
 def checkpointed(it: Plant) -> int:

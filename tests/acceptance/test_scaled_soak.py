@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from tests.acceptance.outside import begin, caller, complaints, say, unfinished
-from tests.acceptance.plant import END_SECONDS, Plant, Role, plant
+from tests.acceptance.plant import END_SECONDS, SOON_DEAD, Plant, Role, plant
 from tests.acceptance.plant_judge import Verdict, judge
 from tests.acceptance.soaking import FAULTS, FEW_FAULTS, KINDS, Soak, figures
 from tests.faults.samples import Trend
 from tests.faults.table import Fault
 from tests.waiting import until
 
-SOAK_SECONDS = 15.0
+SOAK_SECONDS = 7.0
 MORE_FILES = 30
 """That a role may have open when it has been through everything: connections that it keeps for the next time."""
 FIXED = {
@@ -33,7 +33,7 @@ def test_a_soak_with_random_faults_loses_nothing_and_leaves_nothing_behind(
     minutes = request.config.getoption("--minutes")
     seconds = 60 * minutes if minutes else SOAK_SECONDS
     say(f"seed {fault.seed}, {seconds / 60:g} minutes")
-    with plant(own_postgres=bool(minutes)) as it:
+    with plant(own_postgres=bool(minutes), environ={} if minutes else SOON_DEAD) as it:
         begin(it, orchestrators=2, workers=2, apis=2)
         kept = [it.one(kind) for kind in ("orchestrator", "worker", "api")]
         before = {role.name: figures(role) for role in kept}

@@ -12,7 +12,7 @@ import pytest
 from penstock.config import Timing
 from penstock.engine.commands import Transition
 from tests.acceptance import works
-from tests.acceptance.plant import Client, Plant, Role, plant
+from tests.acceptance.plant import SOON_DEAD, Client, Plant, Role, plant
 from tests.acceptance.plant_judge import judge
 from tests.faults.table import REDELIVERY_SECONDS, Fault
 from tests.waiting import until
@@ -100,7 +100,7 @@ def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters
             await client.until_ended()
             return client.accepted, victims, seconds
 
-    with plant() as it:
+    with plant(environ={} if fault.is_full else SOON_DEAD) as it:
         it.staff(orchestrators=2, workers=1)
         accepted, victims, seconds = asyncio.run(main(it))
         verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
@@ -175,10 +175,10 @@ def test_no_worker_hoards_and_a_new_one_gets_work_at_once() -> None:
 
 async def _share(it: Plant, client: Client) -> None:
     begun = time.monotonic()
-    await client.submit(works.single("second", "work_pause", config={"seconds": 1.0}), 40)
+    await client.submit(works.single("second", "work_pause", config={"seconds": 0.5}), 40)
     await client.until_ended()
     rounds = Counter(call.pid for call in it.calls() if call.event == "begun")
-    print(f"\n40 tasks of 1 s on 4 workers: {time.monotonic() - begun:.1f} s, {sorted(rounds.values())}")  # noqa: T201
+    print(f"\n40 tasks of 0.5 s on 4 workers: {time.monotonic() - begun:.1f} s, {sorted(rounds.values())}")  # noqa: T201
     assert len(rounds) == 4
     assert max(rounds.values()) <= 11, "one waited behind a busy worker"
 

@@ -29,7 +29,7 @@ ENDS = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 @pytest.mark.timeout(240)
 @pytest.mark.fault("SQLite", "kill -9 of the HTTP service under load")
 def test_nothing_answered_is_lost_and_no_key_makes_two_through_many_kills(fault: Fault, tmp_path: Path) -> None:
-    kills = fault.size(short=20, full=100)
+    kills = fault.size(short=8, full=100)
     clients = asyncio.run(_order_through_kills(tmp_path, fault.choices(), kills))
     verdict = judge(tmp_path / "store.db", FLOWS)
     assert verdict.problems == []

@@ -117,7 +117,7 @@ def test_the_service_does_what_the_document_says(phases: str, tmp_path: Path) ->
         run = subprocess.run(
             [
                 sys.executable, "-m", "schemathesis.cli", "--config-file", CONFIG, "run",
-                f"{service.address}/openapi.json", "--phases", phases, "--checks", "all", "--max-examples", "10",
+                f"{service.address}/openapi.json", "--phases", phases, "--checks", "all", "--max-examples", "6",
                 "--seed", "1", "--continue-on-failure", "--no-color",
             ],
             cwd=tmp_path, capture_output=True, text=True, check=False, timeout=RUN_SECONDS,

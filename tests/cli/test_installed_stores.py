@@ -155,6 +155,19 @@ def test_the_roles_run_on_a_shared_store_of_another_package(tmp_path):
         assert [role.terminate() for role in reversed(roles)] == [0, 0, 0]
 
 
+def test_up_starts_the_roles_on_a_shared_store_and_no_servers(tmp_path):
+    install(tmp_path, SHARED, "shared = somebody_elses:SharedStores")
+    env = servers()
+    env["PENSTOCK_STORE"] = env["PENSTOCK_STORE"].replace("redis://", "shared://")
+    env["PYTHONPATH"] = str(tmp_path)
+    with started("up", "--port", "0", "--workers", "1", "--orchestrators", "1", cwd=tmp_path, env=env) as up:
+        address = up.says("Penstock is ready at ").rpartition(" ")[2]
+        assert asked(f"{address}/api/v1/executions?wait=30", FLOW)["state"] == "COMPLETED"
+        assert (tmp_path / ".penstock/env").read_text() == f"PENSTOCK_STORE='{env['PENSTOCK_STORE']}'\n"
+        assert {path.name for path in (tmp_path / ".penstock").iterdir()} == {"env", "logs", "up.lock"}
+        assert up.terminate() == 0
+
+
 @pytest.fixture(scope="module")
 def example(tmp_path_factory) -> dict[str, str]:
     """The environment of a Python that has the package in examples/store, installed without a network."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 
 import psycopg
 import pytest
+from click.testing import CliRunner
 
+from penstock.cli.purge import SECONDS, purge
 from tests.cli.commands import nodes, penstock, write
 from tests.servers import bare_database_url, database_url
 
@@ -75,6 +78,21 @@ def test_a_database_is_purged(tmp_path):
     assert (done.returncode, json.loads(done.stdout)["executions"]) == (0, 1)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT id FROM executions").fetchall() == [("active",)]
+
+
+@pytest.mark.parametrize("arguments", [[], ["--dry-run"]])
+def test_the_age_of_an_execution_goes_by_the_clock_of_the_database(arguments, monkeypatch):
+    url = database_url()
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "INSERT INTO executions (created_at, ended_at, revision, generation, partition, version, id, workflow,"
+            " state, intent) SELECT now, now, 1, 1, 0, 1, 'young', 'flow', 'COMPLETED', ''"
+            " FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock"
+        )
+    year_seconds = 365 * SECONDS["d"]
+    monkeypatch.setattr(time, "time", lambda: time.time_ns() / 1e9 + year_seconds)  # this host's clock is wrong
+    done = CliRunner().invoke(purge, ["--older-than", "1d", "--json", "--database", url, *arguments])
+    assert json.loads(done.stdout)["executions"] == 0
 
 
 @pytest.mark.parametrize(

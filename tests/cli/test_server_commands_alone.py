@@ -90,3 +90,22 @@ def test_doctor_opens_a_store_that_is_there(tmp_path: Path):
     asyncio.run(SqliteStores(tmp_path / "work.db").close())
     done = penstock("doctor", cwd=tmp_path, env={"PENSTOCK_STORE": "sqlite:///work.db"})
     assert "sqlite:///work.db can be opened; nobody else uses it" in done.stdout
+
+
+def test_doctor_names_the_files_of_a_store_that_others_may_read(tmp_path: Path):
+    store = tmp_path / "work.db"
+    asyncio.run(SqliteStores(store).close())
+    (tmp_path / "other.db").touch(mode=0o644)
+    assert _files_of_doctor(tmp_path) == ("ok", "only this account may read the store's files")
+    store.chmod(0o644)  # as earlier versions made it
+    assert _files_of_doctor(tmp_path) == (
+        "note",
+        "others on this machine may read work.db; chmod go-rwx keeps them out",
+    )
+
+
+def _files_of_doctor(folder: Path) -> tuple[str, str]:
+    done = penstock("doctor", "--json", cwd=folder, env={"PENSTOCK_STORE": "sqlite:///work.db"})
+    assert done.returncode == 0
+    checks = {each["check"]: (each["outcome"], each["text"]) for each in json.loads(done.stdout)["checks"]}
+    return checks["files"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import stat
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -42,6 +44,15 @@ def role(up: Started, name: str) -> psutil.Process:
     return next(each for each in below(up) if each.cmdline()[1:4] == ["-m", "penstock", name])
 
 
+def open_to_others(folder: Path) -> set[str]:
+    """Names of files that another account can get at and read."""
+    found = set()
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if (Path(parent) / name).stat().st_mode & 0o011]
+        found |= {name for name in files if (Path(parent) / name).stat().st_mode & 0o044}
+    return found
+
+
 def test_a_workflow_runs_and_is_there_after_the_next_start():
     with open_folder() as folder:
         write(folder, {"handlers.py": HANDLERS})
@@ -49,6 +60,7 @@ def test_a_workflow_runs_and_is_there_after_the_next_start():
             ended = asked(f"{address_of(up)}/api/v1/executions?wait=30", FLOW)
             assert ended["state"] == "COMPLETED"
             assert stat.S_IMODE((folder / ".penstock" / "env").stat().st_mode) == 0o600
+            assert open_to_others(folder / ".penstock") == {"port"}, "data and logs are for this account only"
             processes = below(up)
             assert up.terminate() == 0
             assert "stopped; the data stay in .penstock" in up.output

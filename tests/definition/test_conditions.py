@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from penstock.definition.condition import Condition, compile_condition, evaluate_cel
 from penstock.definition.template import Missing, TemplateError
 from tests.definition.documents import Outputs, assert_linear, node, plan_of, problem_of, problems_of, workflow
+from tests.sizes import explored, size
 
 KNOWN = ("vip", "user", "a b", "é", "a.b", "it's", 'say "hi"', "input_2")
 OUTPUTS = {
@@ -396,7 +397,8 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@explored
+@settings(deadline=None, max_examples=size(short=100, full=1000))
 @given(st.text(max_size=30) | st.text(alphabet="vip.result()[]{}\"'\\&|!<>=/ 01xnodes,\n", max_size=40))
 def test_any_text_is_compiled_or_refused_with_a_template_error(source: str):
     refusal, names = None, frozenset[str]()

@@ -13,6 +13,7 @@ from penstock.definition.problems import MESSAGE_MAX, PATH_MAX, PROBLEMS_MAX
 from penstock.definition.schema import schema_errors
 from penstock.errors import InvalidWorkflow
 from tests.definition.documents import assert_linear, node, problem_of, problems_of, work, workflow
+from tests.sizes import explored, size
 
 A, B, C = node("a"), node("b", "a"), node("c", "b")
 
@@ -413,14 +414,15 @@ def test_the_text_of_the_error_has_a_line_for_each_problem():
     )
 
 
-def test_a_cycle_of_100_000_nodes_is_found_without_recursion():
-    size = 100_000
+@explored
+def test_a_cycle_of_very_many_nodes_is_found_without_recursion():
+    count = size(short=10_000, full=100_000)
     document = {
-        "nodes": [{"id": f"n{i}", "handler": "noop", "depends_on": [f"n{(i - 1) % size}"]} for i in range(size)]
+        "nodes": [{"id": f"n{i}", "handler": "noop", "depends_on": [f"n{(i - 1) % count}"]} for i in range(count)]
     }
     (problem,) = problems_of(document)
     assert (problem.code, problem.node_id, problem.path) == ("cycle", "n0", "nodes[0].depends_on")
-    assert "n0 → n1 → n2 → n3 → n4 → n5 → … → n99996" in problem.message
+    assert f"n0 → n1 → n2 → n3 → n4 → n5 → … → n{count - 4}" in problem.message
 
 
 def test_a_document_with_nothing_but_mistakes_is_refused_in_linear_work():
@@ -485,7 +487,8 @@ ANYTHING = st.recursive(
 LIKE_A_NODE = st.dictionaries(FIELDS, ANYTHING, max_size=4).map(lambda fields: {"id": "a", "handler": "noop"} | fields)
 
 
-@settings(deadline=None, max_examples=300)
+@explored
+@settings(deadline=None, max_examples=size(short=100, full=1000))
 @given(st.lists(LIKE_A_NODE, max_size=3), st.dictionaries(FIELDS, ANYTHING, max_size=3), st.booleans())
 def test_whatever_a_document_holds_it_is_compiled_or_refused(nodes: list[Any], fields: dict[str, Any], strict: bool):  # noqa: FBT001 -- drawn
     problems: list[Problem] | None = None

@@ -21,6 +21,7 @@ from penstock.definition.template import (
     render,
 )
 from tests.definition.documents import Outputs, assert_linear, node, plan_of, problem_of
+from tests.sizes import explored, size
 
 USER = {
     "name": "Ann",
@@ -480,7 +481,8 @@ def test_every_json_value_can_be_a_fallback(value: Any):
         assert repr(rendered(f"{{{{ user.nope ?? {literal} }}}}")) == repr(value)
 
 
-@settings(deadline=None, max_examples=500)
+@explored
+@settings(deadline=None, max_examples=size(short=100, full=1000))
 @given(st.text() | st.text(alphabet='{}[]"\\.?ab 0|\n', max_size=40).map(lambda text: "{{" + text))
 def test_any_text_is_parsed_or_refused_with_a_template_error(text: str):
     known = ("a", "b", "a.b", "a b", "}}")

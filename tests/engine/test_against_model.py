@@ -17,6 +17,7 @@ from tests.engine.choices import Choices
 from tests.engine.lane import EXECUTION_ID
 from tests.engine.story import Story, bring_to_an_end
 from tests.engine.workflows import random_workflow
+from tests.sizes import explored, size
 
 # A pause stops the clock of a queue in a way that the design leaves open, so stories have one or the other.
 KINDS = {
@@ -47,16 +48,18 @@ def tell_a_story(choose: Choices, extras: tuple[str, ...], nodes: int, events: i
         bring_to_an_end(lane, story.now)
 
 
+@explored
 @stories
-@settings(thorough, max_examples=100)
+@settings(thorough, max_examples=size(short=40, full=400))
 @given(st.data(), st.integers(1, 12))
 def test_every_event_has_the_effect_that_the_design_says(extras, data, events):
     """Fails with the shortest story."""
     tell_a_story(Choices(lambda n: data.draw(st.integers(0, n - 1))), extras, 6, events)
 
 
+@explored
 @stories
-@settings(thorough, max_examples=600)
+@settings(thorough, max_examples=size(short=150, full=2000))
 @given(st.integers(0, 2**32 - 1))
 def test_every_event_of_a_long_story_has_the_effect_that_the_design_says(extras, seed):
     tell_a_story(Choices(Random(seed).randrange), extras, 20, 60)

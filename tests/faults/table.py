@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 FAMILIES = (
     "processes", "failpoints", "zombies", "replies", "messages", "fan-in", "Redis", "PostgreSQL", "SQLite", "time",
     "poison", "reaping", "cancel, pause", "size", "documents", "templates",
-    "opening", "deployment", "blocked", "topology", "files", "soak", "security",
+    "opening", "closing", "deployment", "blocked", "topology", "files", "soak", "security",
 )  # fmt: skip
 BEGIN, END = "<!-- the table -->", "<!-- the end of the table -->"
 """What `make faults` writes is between these lines of the page."""

@@ -18,7 +18,7 @@ from penstock.errors import StoreUnavailable
 from penstock.service.submissions import Order
 from tests.acceptance import works
 from tests.acceptance.outside import begin, flush
-from tests.acceptance.plant import Client, Plant, Role, pass_time, plant
+from tests.acceptance.plant import SOON_DEAD, Client, Plant, Role, pass_time, plant
 from tests.acceptance.plant_judge import judge
 from tests.faults import points, touring
 from tests.faults.launching import HANDLERS, launch
@@ -126,7 +126,7 @@ def _new_handler(it: Plant) -> tuple[str, str]:
 async def _lose_starts(client: Client) -> None:
     """As an API does that dies between its two writes: the intents are there, and nobody was told."""
     plan = await client.service.workflows.plan(GOOD[0])
-    made = [await client.service.submissions.prepare(Order(workflow=plan.name)) for _ in range(40)]
+    made = [await client.service.submissions.prepare(Order(workflow=plan)) for _ in range(40)]
     await client.stores.cold.create(made)
     client.accepted.update(dict.fromkeys((each.record.execution_id for each in made), GOOD[0]))
 
@@ -183,7 +183,7 @@ async def _strike_all(it: Plant, some: Iterable[Point]) -> dict[str, dict[str, A
 @pytest.mark.fault("failpoints", "a kill before and after each write and reply of a role that works, stops or recovers")
 def test_no_write_is_a_bad_moment_to_die(fault: Fault) -> None:
     some = _sample(fault)
-    with plant() as it:
+    with plant(environ={} if fault.is_full else SOON_DEAD) as it:
         it.start("worker", *HANDLERS, count=2, ready=False)
         begin(it, orchestrators=1, workers=0, apis=1)
         accepted = asyncio.run(_strike_all(it, some))

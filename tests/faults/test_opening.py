@@ -19,7 +19,7 @@ from tests.faults.table import Fault
     "opening", "kill -9 at each step while a SQLite file is made, opened, upgraded or closed; opened on a full disk"
 )
 def test_no_step_of_opening_or_closing_a_file_is_a_bad_moment_to_die(fault: Fault, tmp_path: Path) -> None:
-    points, kills = fault.size(short=6, full=0), fault.size(short=2, full=60)
+    points, kills = fault.size(short=4, full=0), fault.size(short=2, full=60)
     arguments = [str(tmp_path), str(fault.seed), str(points), str(kills)]
     done = subprocess.run(
         [sys.executable, "-m", doomed_opening.__name__, *arguments],

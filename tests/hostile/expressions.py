@@ -44,9 +44,11 @@ CONDITIONS = [
     Hostile("the older spelling", f"'{{{{ input.s }}}}'.matches('{NESTED_COUNTS}')", {"s": LONG_TEXT}),
 ]  # fmt: skip
 
-DOUBLED = "['aaaaaaaaaaaaaaaa']" + ".map(x, x + x)" * 14
+DOUBLED_LIST = "[[1,1,1,1]]" + ".map(x,x+x)" * 20
+"""231 characters that take 10 s."""
 TRANSFORMS = [
-    Hostile("250 characters of doubling", DOUBLED, {}),
+    Hostile("240 characters that double a text", "['aaaaaaaaaaaaaaaa']" + ".map(x,x+x)" * 20, {}),
+    Hostile("231 characters that double a list", DOUBLED_LIST, {}),
     Hostile("doubling lists", "[1, 2]" + ".map(x, [x, x])" * 18, {}),
     Hostile("ten to the fourth", "a.v.map(x, a.v.map(y, a.v.map(z, a.v)))", {"v": [1] * 90}),
     Hostile("a pattern of nested counts", f"a.s.matches('{NESTED_COUNTS}')", {"s": LONG_TEXT}),

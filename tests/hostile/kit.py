@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from tests.hostile.expressions import DOUBLED, LONG_TEXT, MANY_VALUES, NESTED_COUNTS
+from tests.hostile.expressions import DOUBLED_LIST, LONG_TEXT, MANY_VALUES, NESTED_COUNTS
 
 KB, MB = 1000, 1000 * 1000
 ONCE = {"max_attempts": 1}
@@ -59,7 +59,7 @@ def _condition_memory(_: str) -> Iterable[Post]:
 
 def _transforms(_: str) -> Iterable[Post]:
     sources = (
-        DOUBLED,
+        DOUBLED_LIST,
         "[1, 2]" + ".map(x, [x, x])" * 18,
         "input.l.map(x, input.s)",
         "[" + ",".join(["input.s"] * 90) + "]",
@@ -169,6 +169,12 @@ def _many_nodes(_: str) -> Iterable[Post]:
     yield start(nodes, timeout_seconds=1)
 
 
+def _many_large_documents(_: str) -> Iterable[Post]:
+    for number in range(6):
+        nodes = [{"id": f"n{i}", "handler": "noop", "dependencies": [f"n{i - 1}"] if i else []} for i in range(30_000)]
+        yield start(nodes, description=f"{number}", timeout_seconds=1)
+
+
 def _wide_edges(_: str) -> Iterable[Post]:
     first = [{"id": f"a{i}", "handler": "noop"} for i in range(300)]
     names = [each["id"] for each in first]
@@ -193,7 +199,17 @@ def _many_values(_: str) -> Iterable[Post]:
 
 
 def _characters(_: str) -> Iterable[Post]:
-    for text in ("\0", "\ud800", "\udfff\0" * 50_000, "\u2028", "x" * 300, "x" * 5 * MB, "../" * 90, "{{" * 50_000):
+    yield from _as_every_name("\0", "\ud800", "\udfff\0" * 50_000, "\u2028", "x" * 300, "../" * 90, "{{" * 50_000)
+    yield Post(START, b'{"definition":\xff\xfe}')
+    yield Post(START, b"\0" * MB)
+
+
+def _long_names(_: str) -> Iterable[Post]:
+    yield from _as_every_name("x" * 5 * MB)
+
+
+def _as_every_name(*texts: str) -> Iterable[Post]:
+    for text in texts:
         yield start([node("a")], name=text)
         yield start([node(text)])
         yield start([node("a", text)])
@@ -201,8 +217,6 @@ def _characters(_: str) -> Iterable[Post]:
         yield start([node("a", "noop", text)])
         yield start([node("a", queue=text)])
         yield start([node("a")], labels={text: text}, input={text: text})
-    yield Post(START, b'{"definition":\xff\xfe}')
-    yield Post(START, b"\0" * MB)
 
 
 def _templates(_: str) -> Iterable[Post]:
@@ -263,10 +277,12 @@ KIT = [
     Attack("an output that has one value 200 times", _output_handler),
     Attack("names that are nearly right", _near_miss_names),
     Attack("a chain of 100,000 nodes", _many_nodes),
+    Attack("six documents of 30,000 nodes", _many_large_documents),
     Attack("90,000 edges", _wide_edges),
     Attack("deep JSON", _deep),
     Attack("hundreds of thousands of values", _many_values),
-    Attack("NUL, surrogates and long ids", _characters),
+    Attack("NUL, surrogates and paths as names", _characters),
+    Attack("names of 5 MB", _long_names),
     Attack("templates", _templates),
     Attack("batches of 1,000", _batches),
     Attack("wrong batches of 1,000", _wrong_batch),

@@ -22,10 +22,7 @@ PAUSE_SECONDS = 0.02
 TICK_SECONDS = 0.005
 OVERSLEPT_SECONDS = 0.005
 PATIENCE_SECONDS = 60.0
-LIGHT = {
-    "name": "light",
-    "nodes": [{"id": "a", "handler": "noop"}, {"id": "b", "handler": "noop", "dependencies": ["a"]}],
-}
+LIGHT = {"name": "light", "nodes": [{"id": "a", "handler": "noop"}]}
 
 
 class Asked(Exception):

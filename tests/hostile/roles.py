@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple, Self
 
 import psutil
@@ -192,6 +193,8 @@ class Probe:
 
     def __init__(self, target: Target, folder: Path) -> None:
         self._target, self._path = target, folder / "probe.txt"
+        self._usual: dict[str, float] = {}
+        """How long each thing takes when nobody attacks."""
 
     def __enter__(self) -> Self:
         given = {"health": dict(self._target.health), "api": self._target.api, "key": self._target.keys["probe"]}
@@ -217,6 +220,12 @@ class Probe:
         )
         return time.monotonic()
 
+    def measure_usual(self, seconds: float) -> None:
+        """Before the first attack."""
+        self.pass_seconds(seconds)
+        for name in self._names:
+            self._usual[name] = median([sample.seconds for sample in self.samples() if sample.name == name])
+
     def samples(self) -> list[Sample]:
         found = []
         for line in self._path.read_text(encoding="utf-8").splitlines(keepends=True):
@@ -226,7 +235,7 @@ class Probe:
         return found
 
     def delays(self, since: float) -> dict[str, float]:
-        """The longest delay that each thing that was asked has had, the machine's own taken off."""
+        """By how much longer than usual each thing has taken, at worst, the machine's own delays taken off."""
         samples = self.samples()
         noise = [sample for sample in samples if sample.name == "machine"]
         worst: dict[str, float] = {}
@@ -235,7 +244,8 @@ class Probe:
                 overslept = sum(
                     each.seconds for each in noise if each.ended >= sample.began and each.began <= sample.ended
                 )
-                worst[sample.name] = max(worst.get(sample.name, 0.0), sample.seconds - overslept)
+                delay = sample.seconds - overslept - self._usual[sample.name]
+                worst[sample.name] = max(worst.get(sample.name, 0.0), delay)
         return worst
 
     def problems(self, since: float) -> list[str]:

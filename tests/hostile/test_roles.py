@@ -2,7 +2,7 @@
 
 While somebody with a key of scope `submit` sends all of it, no role takes more than 1 GB with its children, nobody else
 waits for more than 250 ms longer than before, and the store grows by no more than ten times what was sent. `make test`
-sends a part of it and judges no delays, because other tests use the machine at the same time; `make faults` does all.
+leaves out the attacks that take longest, and `make faults` does all. Both run it alone: other tests would be delays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,43 +29,39 @@ from tests.hostile.roles import Probe, Target, Watch, one_process, three_roles
 
 MIB = 1024 * 1024
 MEMORY_MAX = 1024 * MIB
-LOOP_SECONDS_MAX = 0.25
-"""By which a role may answer `/health/live` later."""
-LIGHT_SECONDS_MAX = 1.0
-"""By which a light execution may end later: it waits half a dozen times, for every role and for the store."""
-NOT_YET = {
-    "9 MB of conditions": 10.0,
-    "a chain of 100,000 nodes": 6.0,
-    "hundreds of thousands of values": 3.0,
-    "batches of 1,000": 6.0,
-    "schemas that double and backtrack": 1.0,
-    "answers of 60 MB": 2.0,
-    "answers without end": 1.0,
+DELAY_SECONDS_MAX = 0.25
+"""By which a role may answer `/health/live` later than before, and a light execution may end later."""
+LONGER = {
+    "batches of 1,000": {"light": 3.0},
+    "a chain of 100,000 nodes": {"light": 1.0, "orchestrator": 0.5, "serve": 0.5},
+    "six documents of 30,000 nodes": {"light": 1.0, "orchestrator": 0.5, "serve": 0.5},
 }
-"""Attacks that others feel longer than they should, and for how many seconds at most. Nothing is to be added here."""
+"""What may be delayed by more during these, and by how much. Nothing is to be added here.
+
+A batch is 2,000 executions that were accepted before: queues are first in, first out. All nodes of an execution that
+is timed out end in one commit.
+"""
 GROWTH_TIMES_MAX = 10
 GROWTH_FREE = 40 * MIB
 """For write-ahead logs, the probe's executions, and a config of the largest size that was built up by doubling."""
 BASELINE_SECONDS = 1.5
-RUN_SECONDS = 3.0
+RUN_SECONDS = 2.5
 """After this an execution is cancelled."""
 END_SECONDS = 20.0
-ENDED = ("COMPLETED", "FAILED", "CANCELLED")
 
 
-IN_SHORT = (
-    "patterns of nested counts",
-    "conditions that take memory",
+ONLY_IN_FULL = (
+    "9 MB of conditions",
+    "a chain of 100,000 nodes",
+    "six documents of 30,000 nodes",
     "transforms that take time and memory",
-    "schemas that double and backtrack",
-    "1,000 attempts with long messages",
-    "labels of 10 MB",
-    "a chain of texts that double",
-    "names that are nearly right",
-    "headers of 64 MB",
-    "450 half-sent requests",
+    "a value in the output of 60 nodes",
+    "answers without end",
+    "templates",
+    "batches of 1,000",
 )
-"""What `make test` sends."""
+TRIES = 3
+"""An attack is judged by the best of them: the machine may be busy with others."""
 
 
 class Found(NamedTuple):
@@ -80,15 +76,14 @@ class Found(NamedTuple):
     growth: int
     stored_max: int
     delays: dict[str, float]
+    """How much longer than before each thing took, at worst."""
     problems: list[str]
-    judges_delays: bool
 
     def faults(self) -> list[str]:
         found = list(self.problems)
         found += [f"{role} took {size // MIB} MiB" for role, size in self.memory.items() if size > MEMORY_MAX]
-        for name, seconds in self.delays.items() if self.judges_delays else ():
-            usual = LIGHT_SECONDS_MAX if name == "light" else LOOP_SECONDS_MAX
-            if seconds > NOT_YET.get(self.attack, usual):
+        for name, seconds in self.delays.items():
+            if seconds > LONGER.get(self.attack, {}).get(name, DELAY_SECONDS_MAX):
                 found.append(f"{name} waited {seconds * 1000:.0f} ms")
         if self.growth > self.stored_max:
             found.append(f"the store grew by {self.growth // MIB} MiB; {self.stored_max // MIB} would do")
@@ -150,16 +145,20 @@ class Attacker:
 
     async def _await_ends(self, ids: list[str], seconds: float) -> list[str]:
         """Those that still run then."""
-        left = list(ids)
+        wanted = set(ids)
         end = time.monotonic() + seconds
-        while left and time.monotonic() < end:
-            async with self.session.get(f"{self.target.api}{START}/{left[-1]}?nodes=false") as answer:
-                view = await answer.json()
-            if view["state"] in ENDED:
-                left.pop()
-            else:
-                await pass_time(LOOK_SECONDS)
+        while (left := await self._running(wanted)) and time.monotonic() < end:
+            await pass_time(LOOK_SECONDS)
         return left
+
+    async def _running(self, wanted: set[str]) -> list[str]:
+        if not wanted:
+            return []
+        running = "&".join(f"state={state}" for state in ("PENDING", "RUNNING", "PAUSED"))
+        url = f"{self.target.api}{START}?{running}&limit=500"
+        async with self.session.get(url) as answer:
+            items = (await answer.json())["items"]
+        return [item["execution_id"] for item in items if item["execution_id"] in wanted]
 
     @asynccontextmanager
     async def connections(self, number: int, data: bytes) -> AsyncIterator[list[socket.socket]]:
@@ -173,7 +172,8 @@ class Attacker:
                 each.setblocking(False)  # noqa: FBT003
                 found.append(each)
                 await loop.sock_connect(each, (host, int(port)))
-                await loop.sock_sendall(each, data)
+                with suppress(OSError):  # it may hang up before it has read all of it
+                    await loop.sock_sendall(each, data)
             yield found
         finally:
             for each in found:
@@ -247,12 +247,10 @@ def _attacks(*, is_full: bool) -> dict[str, tuple[Raw, int]]:
     every = {**kit, **{name: (raw, 0) for name, raw in REQUESTS.items()}}
     only = os.environ.get("HOSTILE_ONLY", "")
     chosen = {name: found for name, found in every.items() if any(each in name for each in only.split("|"))}
-    return {name: found for name, found in chosen.items() if is_full or name in IN_SHORT}
+    return {name: found for name, found in chosen.items() if is_full or only or name not in ONLY_IN_FULL}
 
 
-async def _run(
-    target: Target, place: str, probe: Probe, name: str, raw: Raw, brought: int, *, judges_delays: bool
-) -> Found:
+async def _run(target: Target, place: str, probe: Probe, name: str, raw: Raw, brought: int) -> Found:
     await asyncio.to_thread(probe.pass_seconds, 0.0)
     headers = {"authorization": f"Bearer {target.keys['attacker']}"}
     timeout = aiohttp.ClientTimeout(total=60)
@@ -266,7 +264,7 @@ async def _run(
     stored_max = GROWTH_TIMES_MAX * (attacker.sent + brought) + GROWTH_FREE
     problems = [*attacker.problems[:5], *probe.problems(began)[:5]]
     delays = probe.delays(began)
-    return Found(
+    found = Found(
         attack=name,
         sent=attacker.sent,
         accepted=attacker.accepted,
@@ -276,35 +274,38 @@ async def _run(
         stored_max=stored_max,
         delays=delays,
         problems=problems,
-        judges_delays=judges_delays,
     )
+    print(found)  # noqa: T201 -- shown when the test fails
+    return found
 
 
 async def _judge(start: Callable[[str], AbstractContextManager[Target]], folder: Path, fault: Fault) -> list[str]:
-    """Faults of attacks that had one twice: the machine may be busy with others."""
+    """The faults of attacks that had some in every try."""
     bad = []
     async with serve_too_much() as place:
         with ExitStack() as stack:
             target = await asyncio.to_thread(stack.enter_context, start(place))
             probe = stack.enter_context(Probe(target, folder))
-            await asyncio.to_thread(probe.pass_seconds, BASELINE_SECONDS)
-            print("before:", probe.delays(0.0))  # noqa: T201 -- shown when it fails
+            await asyncio.to_thread(probe.measure_usual, BASELINE_SECONDS)
             attacks = _attacks(is_full=fault.is_full)
-            fault.shows(attacks=len(attacks))
+            worst = 0.0
             for name, (raw, brought) in attacks.items():
-                found = await _run(target, place, probe, name, raw, brought, judges_delays=fault.is_full)
-                print(found)  # noqa: T201
-                if found.faults():
-                    found = await _run(target, place, probe, name, raw, brought, judges_delays=fault.is_full)
-                    print("again:", found)  # noqa: T201
+                found = await _run(target, place, probe, name, raw, brought)
+                for _ in range(TRIES - 1):
+                    if found.faults():
+                        found = await _run(target, place, probe, name, raw, brought)
                 if found.faults():
                     bad.append(str(found))
+                if name not in LONGER:
+                    worst = max(worst, *found.delays.values())
+            fault.shows(attacks=len(attacks), longest_delay_milliseconds=round(worst * 1000))
             if bad:
                 bad.append(target.logs()[-5000:])
     return bad
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.alone
+@pytest.mark.timeout(600)
 @pytest.mark.fault("security", "hostile documents and requests against every role")
 @pytest.mark.parametrize("start", [one_process, three_roles])
 def test_the_kit_costs_nobody_else_anything(

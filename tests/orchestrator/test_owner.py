@@ -291,6 +291,7 @@ def test_ten_thousand_ready_nodes_are_dispatched_over_several_commits_each_once(
     async def scenario() -> None:
         desk = Desk()
         name = await desk.start([node(f"n{number}") for number in range(10_000)])
+        await desk.plans.need("flow", 1)  # it would be compiled in the background
         await desk.drain(await desk.own())
         written = [sum(len(commands.history) for commands in changes) for changes in desk.changes]
         assert max(written) <= core.COMMIT_WEIGHT + 1
@@ -306,6 +307,7 @@ def test_an_owner_that_dies_between_these_commits_leaves_the_rest_to_the_next_on
     async def scenario() -> None:
         desk = Desk()
         name = await desk.start([node(f"n{number}") for number in range(3_000)])
+        await desk.plans.need("flow", 1)  # it would be compiled in the background
         await (await desk.own("first", seconds=0.0)).step()
         assert len(await desk.states(name)) < 3_000
         desk.now += 1

@@ -107,6 +107,25 @@ def test_only_plans_whose_handlers_ask_for_something_else_are_compiled_again() -
     at_a_desk(scenario)
 
 
+def test_plans_of_large_documents_make_room_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PLANS_BYTES_MAX", 1000)
+
+    async def scenario(desk: Desk) -> None:
+        small = await desk.plan("other")
+        assert await desk.plan("other") is small
+        for name in ("large-1", "large-2"):
+            large = compile_document(document(name), allow_unknown_handlers=True).plan
+            large.version = 1
+            desk.plans.put(large, 2000)
+            assert desk.plans.known(name, 1) is large  # however large it is
+        assert desk.plans.known("other", 1) is None
+        assert desk.plans.known("large-1", 1) is None
+        assert await desk.plan("other") is not small
+        assert desk.plans.known("large-2", 1) is None
+
+    at_a_desk(scenario)
+
+
 def test_a_plan_that_was_compiled_elsewhere_is_looked_at_once() -> None:
     async def scenario(desk: Desk) -> None:
         given = compile_document(document("resize"), allow_unknown_handlers=True).plan

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from penstock.engine.events import CancelRequested, PauseRequested, ResumeRequested
+from penstock.engine.events import Blob, CancelRequested, PauseRequested, ResumeRequested
 from penstock.engine.execution import PREPARE_AGAIN_SECONDS
 from penstock.orchestrator import preparer
 from penstock.orchestrator.owner import PartitionOwner
@@ -261,3 +262,28 @@ def test_a_decision_over_a_large_output_is_made_beside_the_loop():
         assert (await desk.stored(name)).outputs["b"] == b'{"result":true}'
 
     at_desk(work)
+
+
+def test_a_large_config_is_kept_before_the_owner_commits():
+    """While an owner commits, all other executions of its partition wait."""
+
+    async def work() -> None:
+        desk = Desk(inline_max_bytes=1000)
+        put, putting = desk.stores.blobs.put, []
+
+        async def note(data: bytes) -> Blob:
+            putting.append(asyncio.current_task())
+            return await put(data)
+
+        with patch.object(desk.stores.blobs, "put", note):
+            owner = await desk.own()
+            name = await desk.start([node("a", config={"x": "{{ input.text }}"})], {"text": "x" * 1_000_000})
+            await desk.drain(owner)
+            await asyncio.gather(*owner._preparer._under_way[name].values())
+            await desk.drain(owner)
+        [task] = await desk.fetch()
+        assert isinstance(task.config, Blob)
+        assert putting
+        assert asyncio.current_task() not in putting
+
+    asyncio.run(work())

@@ -81,6 +81,29 @@ def test_news_begin_with_what_is_committed_next() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("before", [0, 2])
+def test_whoever_begins_after_a_partition_was_built_again_has_missed_nothing(before: int) -> None:
+    """A new store is built once, so this is everybody's first call."""
+
+    async def scenario() -> None:
+        async with place() as it:
+            events = RedisEvents(it.server, 1)
+            for seq in range(before):
+                await it.commit(_line("execution-1", seq))
+            await it.side.mark_built(it.lease, "store", 1000)
+            it.lease.commit_number = 1000
+            end = await events.feed_end()
+            news = events.news()
+            assert await anext(news) == []
+            await it.commit(_line("execution-1", 7))
+            async with asyncio.timeout(10):
+                assert [part.lines[0].seq for part in await anext(news)] == [7]
+            assert [part.lines[0].seq for part in await events.feed(end)] == [7]
+            await news.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(scenario())
+
+
 def test_entries_of_the_feed_that_are_not_ours_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         async with place() as it:

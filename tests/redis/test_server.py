@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -14,7 +15,7 @@ from penstock.errors import Fenced, SettingsError, StoreError, StoreUnavailable
 from penstock.stores.redis import keys
 from penstock.stores.redis.address import parse
 from penstock.stores.redis.commits import FEED_BYTES, FEED_COMMITS, FeedSize
-from penstock.stores.redis.server import Server, check_version
+from penstock.stores.redis.server import SILENT_SECONDS, Server, check_version
 from penstock.stores.redis.wire import TRIES, Broken, Link, error_of
 from tests.redis.place import NAME, Place, place
 from tests.servers import redis_server, redis_url
@@ -135,6 +136,38 @@ def test_out_of_memory_nothing_new_is_accepted_but_what_frees_memory_is() -> Non
         await until(is_closed, "the store to say that it is full")
 
     _alone(body)
+
+
+def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that stood still for a while, as on a busy machine, has nothing to blame its server for."""
+    with redis_server() as server:
+
+        async def scenario() -> None:
+            async with place(server.url) as it:
+                # the moment at which the store was opened may be one at which a question is on its way
+                await until(lambda: _is_open_later(it, monkeypatch), "no question to be without an answer")
+                os.kill(server.pid, signal.SIGSTOP)
+                try:
+                    await until(lambda: _is_refused(it), "the server counts as silent")
+                finally:
+                    os.kill(server.pid, signal.SIGCONT)
+
+        asyncio.run(scenario())
+
+
+def _is_open_later(it: Place, monkeypatch: pytest.MonkeyPatch) -> bool:
+    later = time.monotonic() + 2 * SILENT_SECONDS
+    with monkeypatch.context() as patched:
+        patched.setattr("penstock.stores.redis.server.time.monotonic", lambda: later)
+        return not _is_refused(it)
+
+
+def _is_refused(it: Place) -> bool:
+    try:
+        it.hot.check_open()
+    except StoreUnavailable as error:
+        return "hasn't answered" in str(error)
+    return False
 
 
 def test_what_goes_away_comes_back() -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from penstock.sandbox import Job, JobFailed, Overrun, SandboxPool, call
-from penstock.sandbox.pool import Turns
+from penstock.sandbox.pool import LARGE_JOB_BYTES, Turns
 from tests.waiting import until
 
 MIB = 1024 * 1024
@@ -135,6 +135,28 @@ def test_a_cancelled_job_leaves_no_process_and_gives_back_its_turn():
             assert await answers(sandbox, job("echo", b"next")) == [b"next"]
             await asyncio.to_thread(psutil.wait_procs, [process], 20)
             assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+    asyncio.run(work())
+
+
+def test_large_jobs_go_one_after_another_and_small_ones_past_them():
+    async def work() -> None:
+        large = b"x" * LARGE_JOB_BYTES
+        async with pool(processes=2, seconds=100.0) as sandbox:
+            started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+            async def wait() -> None:
+                async for answer in sandbox.run(job("wait_for_ever", large)):
+                    started.set_result(int(answer))
+
+            waiting = asyncio.create_task(wait())
+            await started
+            second = asyncio.create_task(answers(sandbox, job("say_who", large)))
+            assert await answers(sandbox, job("echo", b"small")) == [b"small"]
+            assert not second.done()
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            assert await second != [str(started.result()).encode()]
 
     asyncio.run(work())
 

@@ -31,7 +31,7 @@ class Site:
     async def open(self) -> None:
         stores = await self.stack.enter_async_context(open_scaled(self.settings))
         self.service = service_over(stores, self.settings, Registry())
-        self.stack.callback(self.service.close)
+        self.stack.push_async_callback(self.service.close)
         await self.stack.enter_async_context(self._role(run_orchestrator, self.settings, registry=Registry()))
 
     def worker(self, registry: Registry, queues: Collection[str] = ()) -> Any:

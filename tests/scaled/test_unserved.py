@@ -97,7 +97,7 @@ def on_redis(scenario: Callable[[Site], Awaitable[None]], **settings: Any) -> No
             stores = await stack.enter_async_context(open_scaled(chosen))
             await stack.enter_async_context(role(run_orchestrator, chosen, registry=Registry()))
             service = service_over(stores, chosen, Registry())
-            stack.callback(service.close)
+            stack.push_async_callback(service.close)
             await scenario(Site(service, ScaledFleet(stores), chosen))
 
     asyncio.run(main())

@@ -91,7 +91,7 @@ def elsewhere(scenario: Callable[[Elsewhere], Awaitable[None]]) -> None:
             await scenario(place)
             await place.silence()
         finally:
-            place.service.close()
+            await place.service.close()
             await chronicle.end()
 
     asyncio.run(main())

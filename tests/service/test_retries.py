@@ -11,6 +11,7 @@ from penstock.engine.commands import Task
 from penstock.engine.events import CancelRequested, TaskError, TaskFailed, TaskSucceeded
 from penstock.errors import Conflict, InvalidInput, KeyReused, NotFound, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
+from penstock.sandbox import InlineSandbox
 from penstock.service.backlog import Backlog
 from penstock.service.retries import Retries
 from penstock.service.submissions import Submissions
@@ -33,7 +34,7 @@ class Shop(Desk):
         super().__init__()
         workflows = Workflows(self.stores, self.plans, Settings(), lambda: WORK)
         backlog = Backlog(self.stores, waiting_tasks_max=0, workflow_unfinished_max=0)
-        self.submissions = Submissions(self.stores, workflows, backlog)
+        self.submissions = Submissions(self.stores, workflows, backlog, InlineSandbox())
         self.retries = Retries(self.stores, self.plans, self.submissions)
 
     async def fetch(self, limit: int = 100_000) -> list[Task]:

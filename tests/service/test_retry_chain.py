@@ -21,6 +21,7 @@ from penstock.stores.base import Stored
 from tests.engine.choices import Choices
 from tests.engine.committed import Committed
 from tests.engine.lane import commit_weight
+from tests.sizes import explored, size
 
 RULES = ("all_success", "all_success", "all_success", "none_failed", "all_done", "one_failed")
 thorough = settings(deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
@@ -160,7 +161,8 @@ def test_a_chain_of_retries_ends_like_a_run_without_failures(data, plain):
     judge(Choices(lambda n: data.draw(st.integers(0, n - 1))), 6, plain=plain)
 
 
-@settings(thorough, max_examples=600)
+@explored
+@settings(thorough, max_examples=size(short=150, full=2000))
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_a_long_chain_of_retries_ends_like_a_run_without_failures(seed, plain):
     judge(Choices(Random(seed).randrange), 20, plain=plain)

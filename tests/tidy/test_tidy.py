@@ -8,8 +8,9 @@ import ast
 import io
 import re
 import tokenize
+from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
 
@@ -43,6 +44,10 @@ class SourceFile:
         return ast.parse(self.text, str(self.path))
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def comments(self) -> list[tuple[int, str]]:
         if self.path.suffix != ".py":
             return list(enumerate(self.text.splitlines(), start=1))
@@ -53,7 +58,7 @@ class SourceFile:
     def names(self) -> dict[str, str]:
         """What each imported name stands for: `from time import sleep as nap` gives `nap` -> `time.sleep`."""
         found = {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 found.update({alias.asname: alias.name for alias in node.names if alias.asname})
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -69,12 +74,12 @@ class SourceFile:
         return ""
 
     def calls(self) -> Iterator[tuple[ast.Call, str]]:
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Call):
                 yield node, self.dotted(node.func)
 
     def imports(self) -> Iterator[tuple[int, str]]:
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 yield from ((node.lineno, alias.name.partition(".")[0]) for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -119,7 +124,7 @@ def impurity(file: SourceFile) -> Iterator[str]:
 
 
 def swallowed_exceptions(file: SourceFile) -> Iterator[str]:
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.ExceptHandler) and catches_everything(file, node.type) and does_nothing(node.body):
             yield file.at(node.lineno, "swallows every exception; name the ones that you expect")
     for call, name in file.calls():
@@ -152,7 +157,7 @@ def first_argument(call: ast.Call) -> ast.expr | None:
 
 
 def skipped_tests(file: SourceFile) -> Iterator[str]:
-    for node in ast.walk(file.tree):
+    for node in file.nodes:
         if isinstance(node, ast.Attribute | ast.Name):
             package, _, name = file.dotted(node).rpartition(".")
             if name in SKIPS and package.partition(".")[0] in {"pytest", "unittest"}:
@@ -212,59 +217,54 @@ def all_python() -> list[SourceFile]:
     return files(".py", "src", "tests", "benchmarks", "examples", "scripts")
 
 
-def sql_and_lua() -> list[SourceFile]:
-    return [*files(".sql", "src"), *files(".lua", "src")]
+def python_sql_and_lua() -> list[SourceFile]:
+    return [*all_python(), *files(".sql", "src"), *files(".lua", "src")]
 
 
-def assert_tidy(check: Check, checked: list[SourceFile]) -> None:
-    findings = [finding for file in checked for finding in check(file)]
-    assert not findings, "\n" + "\n".join(findings)
+def markdown() -> list[SourceFile]:
+    return files(".md", ".")
+
+
+CHECKED: dict[Check, Callable[[], list[SourceFile]]] = {
+    code_from_data: source,
+    prints: source,
+    impurity: source,
+    swallowed_exceptions: all_python,
+    fixed_sleeps: under_tests,
+    skipped_tests: under_tests,
+    leftover_markers: python_sql_and_lua,
+    blanket_type_ignores: all_python,
+    vague_names: python_sql_and_lua,
+    broken_links: markdown,
+}
+"""Each check, and the files that it is for."""
+
+
+@cache
+def all_findings() -> dict[Check, list[str]]:
+    """Of every check. A file is parsed once for all of them, and its tree is gone before the next one is parsed."""
+    checks_of: dict[SourceFile, list[Check]] = defaultdict(list)
+    for check, checked in CHECKED.items():
+        for file in checked():
+            checks_of[file].append(check)
+    findings: dict[Check, list[str]] = {check: [] for check in CHECKED}
+    for file, checks in checks_of.items():
+        parsed = replace(file)
+        for check in checks:
+            findings[check] += check(parsed)
+    return findings
 
 
 def test_the_checks_see_the_tree():
     assert source()
     assert PurePosixPath("tests/tidy/test_tidy.py") in {file.path for file in under_tests()}
-    assert files(".md", ".")
+    assert markdown()
 
 
-def test_no_data_is_run_as_code():
-    assert_tidy(code_from_data, source())
-
-
-def test_only_the_command_line_prints():
-    assert_tidy(prints, source())
-
-
-def test_definition_and_engine_are_pure():
-    assert_tidy(impurity, source())
-
-
-def test_no_exception_is_swallowed():
-    assert_tidy(swallowed_exceptions, all_python())
-
-
-def test_tests_do_not_sleep_for_a_fixed_time():
-    assert_tidy(fixed_sleeps, under_tests())
-
-
-def test_no_test_is_skipped_or_expected_to_fail():
-    assert_tidy(skipped_tests, under_tests())
-
-
-def test_nothing_is_left_for_later():
-    assert_tidy(leftover_markers, [*all_python(), *sql_and_lua()])
-
-
-def test_type_ignores_name_their_code():
-    assert_tidy(blanket_type_ignores, all_python())
-
-
-def test_modules_are_named_after_what_they_own():
-    assert_tidy(vague_names, [*all_python(), *sql_and_lua()])
-
-
-def test_relative_links_in_markdown_resolve():
-    assert_tidy(broken_links, files(".md", "."))
+@pytest.mark.parametrize("check", CHECKED, ids=lambda check: check.__name__)
+def test_nothing_is_found(check: Check):
+    findings = all_findings()[check]
+    assert not findings, "\n" + "\n".join(findings)
 
 
 CAUGHT: list[tuple[Check, str, str]] = [
@@ -334,6 +334,7 @@ def test_every_check_is_shown_to_catch_something():
     shown = {check.__name__ for check, _, _ in CAUGHT}
     checks = {name for name, value in globals().items() if is_check(value)}
     assert checks == shown
+    assert checks == {check.__name__ for check in CHECKED}, "and each one is for some files"
 
 
 def is_check(value: object) -> bool:

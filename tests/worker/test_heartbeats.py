@@ -20,12 +20,14 @@ import pytest
 import redis
 
 from penstock.config import Settings
+from penstock.errors import StoreUnavailable
 from penstock.stores.redis import keys
 from penstock.worker import heartbeat_process, heartbeats, loop_watch
 from penstock.worker.heartbeats import Heartbeats, code_of, heartbeats_for
 from penstock.worker.registry import Handler
 from tests.contract.workplace import Workplace
 from tests.redis.cluster import cluster_url
+from tests.redis.tls_proxy import TlsProxy
 from tests.servers import redis_server
 from tests.waiting import until, until_now
 
@@ -200,6 +202,25 @@ def test_a_heartbeat_finds_the_node_of_a_cluster_that_has_the_workers() -> None:
     with redis.RedisCluster.from_url(url) as link:
         shown: Any = link.hget(keys.BEATS, WORKER_ID)
         assert int(shown) == 1
+
+
+def test_heartbeats_reach_a_server_that_wants_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeats, "TELL_SECONDS", 3600.0)
+
+    with redis_server() as server, TlsProxy(server.url) as proxy, redis.Redis.from_url(server.url) as link:
+
+        async def scenario() -> None:
+            async with _running(_made(proxy.url)):
+                await until(lambda: link.hget(keys.BEATS, WORKER_ID), "it beats", seconds=30)
+
+        asyncio.run(scenario())
+
+
+def test_a_heartbeat_is_not_sent_to_a_server_whose_certificate_nobody_trusts() -> None:
+    with redis_server() as server, TlsProxy(server.url) as proxy, redis.Redis.from_url(server.url) as link:
+        with pytest.raises(StoreUnavailable, match="certificate"):
+            heartbeat_process.send_heartbeat(proxy.untrusted_url, WORKER_ID)
+        assert link.hget(keys.BEATS, WORKER_ID) is None
 
 
 DUMP = """\

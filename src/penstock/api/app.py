@@ -49,7 +49,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     app = FastAPI(
         title="Penstock", version=version, docs_url=None, redoc_url=None, openapi_url="/openapi.json",
     )  # fmt: skip
-    bodies = Bodies(service.workflows.limits)
+    bodies = Bodies(service.workflows.limits, service.sandbox)
     problems.install(app)
     app.include_router(compat.compat_routes(service))  # first: its paths are narrower than the main API's
     for router in (

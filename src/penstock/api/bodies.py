@@ -6,6 +6,7 @@ The same schema describes and checks, so the two can't disagree. Pydantic isn't 
 from __future__ import annotations
 
 import asyncio
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,23 +15,30 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from penstock.api.problems import Refused
-from penstock.definition.parse import Limits, parse
+from penstock.definition.parse import FUNCTION, Limits, decode_in_pieces, parse
+from penstock.definition.problems import Problem
 from penstock.definition.schema import compile_schema
 from penstock.errors import InvalidWorkflow
+from penstock.sandbox import Job, Overrun, Sandbox, call
 
 MIB = 1024 * 1024
 ROOM_BYTES = 6 * MIB
 """A body may be this much larger than the largest document: a document that is too large gets its own error."""
 LARGE_BYTES = 256 * 1024
 """From here on a body is read in a thread: the loop has other requests."""
+MANY_VALUES = 20_000
+"""A large body with more values is checked in a process beside: `json` lets no other thread run until it is done."""
+VET_SECONDS = 20.0
 MALFORMED = ("malformed_json", "not_utf8")
 
 
 class Bodies:
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, limits: Limits, sandbox: Sandbox) -> None:
+        self._limits, self._sandbox = limits, sandbox
         self._most = limits.max_bytes + ROOM_BYTES
         self._whole = Limits(self._most, limits.max_nodes, limits.max_depth + 4)
+        self._large_turn = asyncio.Lock()
+        """Large bodies are read one after another: the loop shares the interpreter with one thread, not six."""
         self._validators: dict[str, Any] = {}
 
     async def read(self, request: Request, schema: Mapping[str, Any] | None = None, *, empty: Any = None) -> Any:
@@ -42,15 +50,34 @@ class Bodies:
         if not data and empty is not None:
             return empty
         try:
-            if len(data) < LARGE_BYTES:
-                value = parse(data, limits=self._whole)
-            else:
-                value = await asyncio.to_thread(parse, data, limits=self._whole)
+            value = await self._parse(data, request)
         except InvalidWorkflow as error:
             raise refused(error) from None
         if schema is not None:
             self.check(value, schema)
         return value
+
+    async def _parse(self, data: bytes, request: Request) -> Any:
+        """Raises `InvalidWorkflow`."""
+        if len(data) < LARGE_BYTES:
+            return parse(data, limits=self._whole)
+        if data.count(b",") + data.count(b":") < MANY_VALUES:
+            async with self._large_turn:
+                return await asyncio.to_thread(parse, data, limits=self._whole)
+        await self._vet(data, request)
+        async with self._large_turn:
+            return await asyncio.to_thread(decode_in_pieces, data.removeprefix(BOM_UTF8))
+
+    async def _vet(self, data: bytes, request: Request) -> None:
+        caller = request.scope.get("penstock.caller")
+        turn = caller.key_id if caller else ""
+        job = Job(FUNCTION, [data, msgspec.msgpack.encode(self._whole)], turn=turn, seconds=VET_SECONDS)
+        try:
+            problems = msgspec.msgpack.decode(await call(self._sandbox, job), type=list[Problem])
+        except Overrun as error:
+            problems = [Problem("too_large", "", f"the body has {len(data):,} bytes and can't be read: {error}")]
+        if problems:
+            raise InvalidWorkflow(problems)
 
     async def _bytes(self, request: Request) -> bytes:
         length = request.headers.get("content-length", "")

@@ -33,7 +33,7 @@ from penstock.errors import Conflict, NotFound, PenstockError
 from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.keys import includes
-from penstock.service.submissions import Order, check_input
+from penstock.service.submissions import Order
 from penstock.stores.base import Stored
 from penstock.stores.records import LetterSearch, Search
 from penstock.telemetry import traces
@@ -85,7 +85,7 @@ def _with_error_code(error: PenstockError | Refused | RequestValidationError, pa
 def compat_routes(service: Service) -> APIRouter:
     """To be included before the main API, whose names of workflows may have a slash in them."""
     router = APIRouter(route_class=CompatRoute, tags=["compatible"])
-    workflows, letters = Workflows(service, Bodies(service.workflows.limits)), Letters(service)
+    workflows, letters = Workflows(service, Bodies(service.workflows.limits, service.sandbox)), Letters(service)
     for prefix in PREFIXES:
         _workflow_routes(router, prefix, workflows)
         _letter_routes(router, prefix, letters)
@@ -127,9 +127,8 @@ class Workflows:
             raise Conflict(f"execution {record.execution_id} is {record.state}; only a pending or failed one can start")
         plan = await self._service.executions.plan(record)
         given, overrides = views.read_trigger(body, plan)
-        await self._service.submissions.trigger(
-            record.execution_id, record.workflow, check_input(plan, given), overrides
-        )
+        checked = await self._service.submissions.check_input(plan, given)
+        await self._service.submissions.trigger(record.execution_id, record.workflow, checked, overrides)
 
     async def _retry(self, stored: Stored, request: Request) -> Response:
         failed = stored.record.execution_id

@@ -49,7 +49,9 @@ class Server(uvicorn.Server):
 def bind(host: str, port: int) -> socket.socket:
     """Bound before anything else starts, so that a port in use is a clear error and port 0 is known."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    # Without its protocol, asyncio doesn't set TCP_NODELAY on what it accepts (its sockets take it from this one):
+    # an answer's body would then wait for the client's delayed acknowledgement of its head, 40 ms each time.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))

@@ -175,7 +175,7 @@ async def serve_api(settings: Settings, stop: asyncio.Event) -> None:
         listening = stack.enter_context(bind(settings.host, settings.port))
         stores = await stack.enter_async_context(open_scaled(settings))
         service = service_over(stores, settings)
-        stack.callback(service.close)
+        stack.push_async_callback(service.close)
         windows = await stack.enter_async_context(shared_windows(settings))
         serving = serving_over(
             service, ScaledFleet(stores, settings.worker_dead_seconds), settings, listening, Metrics(), windows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NoReturn
 
@@ -18,14 +18,16 @@ COMMENT_LINE = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
 STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{\]}]')
 INT64 = range(-(2**63), 2**63)
 MOST_FAULTS = 10
+FUNCTION = "penstock.definition.parse:run"
+PIECE_BYTES = 128 * 1024
 
 
 class Limits(msgspec.Struct, frozen=True):
     max_bytes: int = 10 * 1024 * 1024
     max_nodes: int = 100_000
     max_depth: int = 64
-    max_values: int = 5_000_000
-    """Bounds what YAML aliases can unfold into."""
+    max_values: int = 2_000_000
+    """Bounds what YAML aliases can unfold into, and how long everybody waits while a text is decoded."""
 
 
 class RepeatedKeys(dict[str, Any]):
@@ -48,6 +50,34 @@ def parse(text: str | bytes, *, form: str = "json", limits: Limits | None = None
         value = _parse_json(COMMENT_LINE.sub("", text) if form == "jsonc" else text, limits)
     check_values(value, limits)
     return value
+
+
+def run(parts: Sequence[bytes]) -> Iterator[bytes]:
+    """The job of the sandbox: whether `parse` would take this JSON, and if not, why."""
+    limits = msgspec.msgpack.decode(parts[1], type=Limits)
+    try:
+        parse(parts[0], limits=limits)
+    except InvalidWorkflow as error:
+        yield msgspec.msgpack.encode(error.problems)
+    else:
+        yield msgspec.msgpack.encode([])
+
+
+def decode_in_pieces(text: bytes | msgspec.Raw) -> Any:
+    """JSON that `run` has found good, decoded in a thread.
+
+    A decoder holds the interpreter's lock until it is done. Between two pieces other threads get their turn.
+    """
+    view = memoryview(text)
+    if len(view) <= PIECE_BYTES:
+        return msgspec.json.decode(view)
+    first = bytes(view[:PIECE_BYTES]).lstrip()[:1]
+    if first == b"{":
+        fields = msgspec.json.decode(view, type=dict[str, msgspec.Raw])
+        return {name: decode_in_pieces(value) for name, value in fields.items()}
+    if first == b"[":
+        return [decode_in_pieces(value) for value in msgspec.json.decode(view, type=list[msgspec.Raw])]
+    return msgspec.json.decode(view)
 
 
 def form_of(file_name: str) -> str:

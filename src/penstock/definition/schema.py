@@ -1,8 +1,13 @@
-"""JSON Schema for inputs and replies: no remote references, and a limit to the work that a schema can make."""
+"""JSON Schema for inputs and replies: no remote references, and a limit to the work that a schema can make.
+
+A check that is cheap for certain is made at once (`cheap_problems`). Any other is a job for the sandbox (`run`),
+because the validator holds the interpreter's lock until it is done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn
 
 import msgspec
@@ -19,6 +24,14 @@ LISTED_MAX = 1000
 """A value with so many checks or fewer is told every mistake, a larger one the first."""
 EXPLAINED_BYTES_MAX = 16_000_000
 """An error has a copy of the value for each alternative that it doesn't fit: for more than this, none is made."""
+FUNCTION = "penstock.definition.schema:run"
+CHEAP_SCHEMA_BYTES = 8 * 1024
+CHEAP_STATES = 1000
+CHEAP_VALUE_BYTES = 64 * 1024
+CHEAP_SECONDS = 0.005
+"""What may be checked at once, on a loop that others wait for."""
+KEPT_SCHEMAS = 128
+UNUSABLE = "the schema can't be used: "
 PATTERN_BYTES_MAX = 8 * 1024 * 1024
 PATTERN_CACHE_BYTES_MAX = 1024 * 1024
 
@@ -49,6 +62,11 @@ class Schema:
             told = f"it is too large to be checked against its schema ({len(text):,} bytes)"
             return [Mismatch((), f"{told}; send less, or use fewer alternatives and smaller patterns in the schema")]
         return [] if self._validator.is_valid(value) else self.explain(value)
+
+    def is_cheap(self, text: bytes) -> bool:
+        """Whether a value with this JSON is checked in a few milliseconds."""
+        seconds = self._cost.seconds(_count_values(text), len(text))
+        return len(text) <= CHEAP_VALUE_BYTES and seconds <= CHEAP_SECONDS
 
     def explain(self, value: Any) -> list[Mismatch]:
         """Of a small value everything that doesn't fit, up to a limit; of a large one the first thing."""
@@ -96,18 +114,60 @@ def compile_schema(schema: Any) -> Schema:
         raise ValueError(reason[:MESSAGE_MAX]) from None
 
 
+def cheap_schema(schema: Any) -> Schema | None:
+    """The schema, compiled and kept, if that is cheap; None if the sandbox has to do it. Raises `ValueError`."""
+    encoded = msgspec.json.encode(schema)
+    return _kept_schema(encoded) if len(encoded) <= CHEAP_SCHEMA_BYTES else None
+
+
+@lru_cache(maxsize=KEPT_SCHEMAS)
+def _kept_schema(encoded: bytes) -> Schema | None:
+    schema = msgspec.json.decode(encoded)
+    return None if cost_of(schema).states > CHEAP_STATES else compile_schema(schema)
+
+
+def cheap_problems(schema: Any, value: Any) -> list[Problem] | None:
+    """As `schema_problems`; None if the check may take long, so that `run` has to make it."""
+    try:
+        compiled = cheap_schema(schema)
+    except ValueError as error:
+        return [_unusable(error)]
+    if compiled is None or not compiled.is_cheap(msgspec.json.encode(value)):
+        return None
+    return _problems(compiled, value)
+
+
+def run(parts: Sequence[bytes]) -> Iterator[bytes]:
+    """The job of the sandbox: a schema and a value, both as JSON. The answer has what doesn't fit."""
+    schema, value = (msgspec.json.decode(part) for part in parts)
+    yield msgspec.msgpack.encode(schema_problems(schema, value))
+
+
 def schema_problems(schema: Any, value: Any) -> list[Problem]:
     """What doesn't fit, and where: `address.city`, empty for the value itself."""
     try:
-        found = compile_schema(schema).mismatches(value)
+        return _problems(cheap_schema(schema) or compile_schema(schema), value)
     except ValueError as error:  # accepted by an older version
-        return [Problem("bad_schema", "", f"the schema can't be used: {error}")]
-    return [Problem("invalid_input", ".".join(str(key)[:100] for key in it.path), it.message) for it in found]
+        return [_unusable(error)]
+
+
+def _problems(schema: Schema, value: Any) -> list[Problem]:
+    mismatches = schema.mismatches(value)
+    return [Problem("invalid_input", ".".join(str(key)[:100] for key in it.path), it.message) for it in mismatches]
+
+
+def _unusable(error: ValueError) -> Problem:
+    return Problem("bad_schema", "", f"{UNUSABLE}{error}")
+
+
+def lines_of(problems: Sequence[Problem]) -> list[str]:
+    """The problems, a line each."""
+    return [f"{it.path}: {it.message}" if it.path else it.message for it in problems]
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:
-    """The same, a line each."""
-    return [f"{it.path}: {it.message}" if it.path else it.message for it in schema_problems(schema, value)]
+    """What doesn't fit, a line each."""
+    return lines_of(schema_problems(schema, value))
 
 
 def _refuse(uri: str) -> NoReturn:

@@ -47,6 +47,8 @@ class SchemaCost(msgspec.Struct, frozen=True):
     value_ns: int
     """Nanoseconds for each value, at most, and for each of its characters."""
     character_ns: int
+    states: int = 0
+    """Of all its patterns: what they take to compile, and the memory that they keep."""
 
     def seconds(self, values: int, characters: int) -> float:
         return (values * self.value_ns + characters * self.character_ns) / 1e9
@@ -78,7 +80,8 @@ def cost_of(schema: Any) -> SchemaCost:
     if not isinstance(schema, Mapping):
         return SchemaCost(1, CHECK_NS, 0)
     subschemas = _Explorer(schema).subschemas
-    if sum(each.states for each in subschemas) > PATTERN_STATES_MAX:
+    states = sum(each.states for each in subschemas)
+    if states > PATTERN_STATES_MAX:
         raise ValueError("its patterns are too large; use fewer or smaller counts in {…}")
     order = _innermost_first(subschemas)
     checks = _worst(subschemas, order, [1] * len(subschemas), CHECKS_MAX)
@@ -86,7 +89,7 @@ def cost_of(schema: Any) -> SchemaCost:
         told = f"unfolded, more than {CHECKS_MAX:,} of its parts look at the same value"
         raise ValueError(f"{told}; use fewer alternatives, or fewer references inside them")
     character_ns = _worst(subschemas, order, [each.character_ns for each in subschemas], CHARACTER_NS_MAX)
-    return SchemaCost(checks, checks * max(each.own_ns for each in subschemas), character_ns)
+    return SchemaCost(checks, checks * max(each.own_ns for each in subschemas), character_ns, states)
 
 
 def _own_ns(schema: Mapping[str, Any]) -> int:

@@ -8,8 +8,22 @@ Opening an engine takes up whatever its store has unfinished. Closing it stops c
 by the next one.
 """
 
-from penstock.embedded.engine import Engine
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from penstock.embedded.result import ExecutionHandle, Result
-from penstock.embedded.running import arun, run, run_loop
+
+if TYPE_CHECKING:
+    from penstock.embedded.engine import Engine
+    from penstock.embedded.running import arun, run, run_loop
 
 __all__ = ["Engine", "ExecutionHandle", "Result", "arun", "run", "run_loop"]
+
+
+def __getattr__(name: str) -> Any:
+    """The engine is imported when it is first used: a client has results too, and no engine."""
+    if name == "Engine":
+        return importlib.import_module("penstock.embedded.engine").Engine
+    if name in __all__:
+        return getattr(importlib.import_module("penstock.embedded.running"), name)
+    raise AttributeError(f"module 'penstock.embedded' has no attribute {name!r}")

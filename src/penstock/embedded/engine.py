@@ -96,6 +96,7 @@ class Engine:
         self.settings = settings or Settings.load({"http_private": True})
         self._address = store or self.settings.store
         self._registry, self._clock = registry or registered, clock
+        self._given_sandbox = sandbox
         self.sandbox: Sandbox = sandbox or sandbox_of(self.settings)
         """Where conditions and expressions that may take long are evaluated."""
         self._background: set[asyncio.Task[None]] = set()
@@ -132,7 +133,14 @@ class Engine:
         )
         # where the stores are shared, others may decide: then news come from there, not from this orchestrator
         self._is_alone = self.stores.events is None
-        self.service = Service(self.stores, self.plans, self.settings, self._defaults, self.stores.events)
+        self.service = Service(
+            self.stores,
+            self.plans,
+            self.settings,
+            self._defaults,
+            self.stores.events,
+            sandbox=self._given_sandbox,
+        )
         self.worker = Worker(
             self.stores.queue,
             self.stores.blobs,
@@ -176,7 +184,7 @@ class Engine:
                 await self.orchestrator.stop()
             finally:
                 await self.sandbox.close()
-                self.service.close()
+                await self.service.close()
 
     async def _end_background(self) -> None:
         tasks = list(self._background)

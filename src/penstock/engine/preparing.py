@@ -16,7 +16,7 @@ from penstock.definition.condition import Condition, Converted
 from penstock.definition.config import Config, SecretText, put_over
 from penstock.definition.template import Missing, opened
 from penstock.engine.data import evaluate
-from penstock.engine.events import TaskError
+from penstock.engine.events import TaskError, Value
 
 FUNCTION = "penstock.engine.preparing:run"
 INPUT = ""
@@ -47,7 +47,7 @@ class Preparation(msgspec.Struct):
 
 class Prepared(msgspec.Struct, array_like=True):
     outcome: Literal["start", "skip", "fail"]
-    config: bytes | None = None
+    config: Value | None = None
     secrets: tuple[SecretText, ...] = ()
     output: bytes | None = None
     """Of a data node."""

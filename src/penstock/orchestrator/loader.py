@@ -39,7 +39,10 @@ class Loader:
         self._silent_until = 0.0
 
     async def load(self, names: Collection[str], starts: Collection[str]) -> Loaded:
-        """The executions that haven't ended, and what went wrong with others. `starts` may be new to the hot store."""
+        """The executions that haven't ended, and what went wrong with others. `starts` may be new to the hot store.
+
+        One that is to begin and whose plan takes long has `Compiling` for its error.
+        """
         try:
             known = await self._hot.load(names)
             intents = await self._intents(names, known, starts)
@@ -129,7 +132,8 @@ class Loader:
             return None
         if self._is_split:
             intent.remember_key()
-        execution = Execution(await self._plan(intent.record), intent.record)
+        plan = await self._plans.need_soon(intent.record.workflow, intent.record.version)
+        execution = Execution(plan, intent.record)
         _keep(execution, intent)
         return execution
 

@@ -6,8 +6,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
+from penstock.definition.plan import Plan
 from penstock.engine.commands import Commands
 from penstock.engine.ending import wreck
 from penstock.engine.events import (
@@ -16,15 +18,18 @@ from penstock.engine.events import (
     CancelRequested,
     Continued,
     ExecutionStarted,
+    TaskFailed,
+    TaskLost,
     TaskReturned,
     TimerFired,
+    Value,
 )
 from penstock.engine.execution import COMMIT_WEIGHT, Execution
 from penstock.engine.states import EXECUTION_ENDS, NodeState
-from penstock.errors import StoreUnavailable
+from penstock.errors import StoreError, StoreUnavailable
 from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import Loader, PlanMissing
-from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.plans import Compiling, Plans
 from penstock.orchestrator.preparer import Preparer
 from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox
@@ -53,6 +58,9 @@ AWAY_SECONDS, AWAY_MOST_SECONDS = 1.0, 30.0
 """How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody waited."""
 BREATH_SECONDS = 0.02
 """After deciding for so long, an owner lets the loop look at other things: leases, heartbeats, other partitions."""
+LARGE_NODES = 5000
+MAY_END_ALL = (CancelRequested, TaskFailed, TaskLost, TimerFired)
+"""Events that may end every node of an execution at once."""
 INLINE_AWAY_BYTES = 16 * 1024 * 1024
 """What a task may carry itself while the blob store is away."""
 Ended = Execution | Stored
@@ -78,11 +86,14 @@ class PartitionOwner:
         sandbox: Sandbox,
         observer: Observer | None = None,
         routing: Routing | None = None,
+        large_turn: asyncio.Lock | None = None,
     ) -> None:
+        """`large_turn`: shared by the owners of a process, of which one at a time decides for a large execution."""
         self._hot, self._blobs = stores.hot, stores.blobs
         self.lease, self._observer = lease, observer
         self._inline_max_bytes = inline_max_bytes
         self._routing = routing or Routing(stores.queue)
+        self._large_turn = large_turn or asyncio.Lock()
         self._loader = Loader(stores, plans)
         self._position = lease.position
         self._cache: dict[str, Execution] = {}
@@ -99,9 +110,15 @@ class PartitionOwner:
         self._without_plan: set[str] = set()
         """Of these, executions that wait until their version is in the cold store again. Their events were dropped."""
         self._postponed: list[Commands] = []
+        self._beginning: dict[str, list[AnyEvent]] = {}
+        """Executions that can't begin before their plan is compiled, and their events, which come again then.
+
+        Only in memory: if this owner dies, the next one finds in the cold store that they haven't begun.
+        """
+        self._waits: set[asyncio.Task[None]] = set()
         self._blobs_away_until = 0.0
         self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
-        self._preparer = Preparer(sandbox, self._wake_up)
+        self._preparer = Preparer(sandbox, self._wake_up, self._keep_config)
         self._weight = 0
         self._deciding = False
         self._retiring = False
@@ -118,6 +135,8 @@ class PartitionOwner:
                 await self._advance()
             await self._committer.settle()
         finally:
+            for task in self._waits:
+                task.cancel()
             await self._preparer.close()
             await self._committer.end()
 
@@ -188,10 +207,15 @@ class PartitionOwner:
                 await asyncio.sleep(0)
                 breath = time.perf_counter()
             execution = self._cache.get(event.execution_id)
-            if execution is not None:  # or it has ended and gone, or is wrecked: too late for this event
+            if event.execution_id in self._beginning:
+                self._beginning[event.execution_id].append(event)
+            elif execution is not None:  # or it has ended and gone, or is wrecked: too late for this event
                 self._batch[event.execution_id] = execution
                 try:
-                    self._handle(execution, event, now)
+                    if len(execution.nodes) > LARGE_NODES and isinstance(event, MAY_END_ALL):
+                        await self._handle_large(execution, event, now)
+                    else:
+                        self._handle(execution, event, now)
                     if execution.wanted:
                         await self._provide(execution, now)
                 except TRANSIENT:
@@ -201,6 +225,12 @@ class PartitionOwner:
             self._position = position
             if self._weight >= COMMIT_WEIGHT:
                 await self._commit_batch()
+
+    async def _handle_large(self, execution: Execution, event: AnyEvent, now: float) -> None:
+        """Ending 30,000 nodes takes 50 ms: between two of those, the loop has its turn."""
+        async with self._large_turn:
+            self._handle(execution, event, now)
+            await asyncio.sleep(0)
 
     def _handle(self, execution: Execution, event: AnyEvent, now: float) -> None:
         record = execution.record
@@ -254,6 +284,7 @@ class PartitionOwner:
             cache.update((name, self._resting.pop(name)) for name in woken)
             missing.difference_update(woken)
         missing.difference_update(self._wrecks)
+        missing.difference_update(self._beginning)
         if self._unreadable:
             self._unreadable = {name: until for name, until in self._unreadable.items() if until > now}
             missing.difference_update(self._unreadable)
@@ -263,7 +294,9 @@ class PartitionOwner:
         loaded, failed = await self._loader.load(missing, starts)
         self._cache.update(loaded)
         for name, error in failed.items():
-            if isinstance(error, PlanMissing):  # the hot store has the only copy of what it did: it waits
+            if isinstance(error, Compiling):
+                self._begin_later(name, error.task)
+            elif isinstance(error, PlanMissing):  # the hot store has the only copy of what it did: it waits
                 log.error("execution %s can't go on: %s", name, error)
                 self._leave_alone(name, now + UNREADABLE_SECONDS)
                 self._without_plan.add(name)
@@ -272,6 +305,19 @@ class PartitionOwner:
         for name in self._without_plan & loaded.keys():
             self._without_plan.discard(name)
             await self._hot.append(_hand_out_again(loaded[name]), own=True)
+
+    def _begin_later(self, execution_id: str, compiling: asyncio.Task[Plan]) -> None:
+        """Others go on meanwhile. However the compiling ends, the events are handled then."""
+
+        async def wait() -> None:
+            await asyncio.wait([compiling])
+            with suppress(StoreError):  # then they are found in the cold store again, as after a crash
+                await self._hot.append(self._beginning.pop(execution_id), own=True)
+
+        self._beginning[execution_id] = []
+        task = asyncio.create_task(wait())
+        self._waits.add(task)
+        task.add_done_callback(self._waits.discard)
 
     async def _wreck(self, execution_id: str, error: Exception, now: float) -> None:
         """That execution fails, from its last committed state, and everything else goes on."""
@@ -365,6 +411,15 @@ class PartitionOwner:
                 if inputs and sum([len(value) for _, value in inputs if isinstance(value, bytes)]) > most:
                     blob = await self._put(codec.encode(inputs))
                     task.inputs = inputs if blob is None else [("", blob)]
+
+    async def _keep_config(self, config: bytes) -> Value:
+        """Where it is kept, if it is large. Without a blob store it stays as it is until the commit."""
+        if len(config) <= self._inline_max_bytes:
+            return config
+        try:
+            return await self._put(config) or config
+        except StoreError:
+            return config
 
     async def _put(self, data: bytes) -> Blob | None:
         """None: the blob store is away, and the task carries this itself, so that nobody has to wait."""

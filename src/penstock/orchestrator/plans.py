@@ -9,12 +9,12 @@ as it is until the process ends. An execution that is in memory keeps the plan t
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from penstock.definition.model import FALLBACK_HANDLERS, HandlerDefaults
+from penstock.definition.parse import decode_in_pieces
 from penstock.definition.plan import Plan, compile_document
 from penstock.errors import NotFound, StoreError
 from penstock.stores.base import WorkflowVersion
@@ -23,13 +23,27 @@ from penstock.stores.cold import ColdStore
 log = logging.getLogger("penstock.orchestrator")
 
 MOST_PLANS = 2000
+PLANS_BYTES_MAX = 8 * 1024 * 1024
+"""Of the documents whose plans are kept, together. A plan takes up to thirty times as much memory as its document."""
 LEARN_SECONDS = 5.0
 LARGE_BYTES = 8 * 1024
 """A document of this size is compiled in a thread: the loop has other things to do meanwhile."""
+SLOW_BYTES = 64 * 1024
+"""A document of this size is compiled while its partition goes on with other executions."""
+
+
+class Compiling(Exception):
+    """The plan is being compiled. Once `task` has ended, `Plans.get` answers at once or raises what went wrong."""
+
+    def __init__(self, task: asyncio.Task[Plan]) -> None:
+        super().__init__("the plan is being compiled")
+        self.task = task
 
 
 class _Kept(NamedTuple):
     plan: Plan
+    size: int
+    """Of its document, in bytes."""
     asked: Mapping[str, HandlerDefaults | None] | None
     """What its handlers asked for when it was compiled; None if that was done elsewhere."""
     stored: WorkflowVersion | None = None
@@ -46,19 +60,33 @@ class Plans:
         """`handlers` are those that this process knows; of one name the store's word counts, which is the workers'."""
         self._cold, self._handlers, self._on_new = cold, handlers, on_new
         self._plans: dict[tuple[str, int], _Kept] = {}
+        self._bytes = 0
+        self._large = asyncio.Lock()
+        self._compiling: dict[tuple[str, int], asyncio.Task[Plan]] = {}
+        """Large documents."""
         self.live: Callable[[], Mapping[str, HandlerDefaults]] = dict
         """What live workers ask for. It goes before what is stored, which a worker may have said that is dead."""
 
-    def put(self, plan: Plan) -> None:
-        self._keep(_Kept(plan, None))
+    def put(self, plan: Plan, size: int = 0) -> None:
+        """`size`: of its document, in bytes."""
+        self._keep(_Kept(plan, size, None))
 
     def _keep(self, kept: _Kept) -> None:
         plan = kept.plan
-        self._plans[plan.name, plan.version] = kept
-        if len(self._plans) > MOST_PLANS:  # the oldest; an execution that runs has its own hold on it
-            del self._plans[next(iter(self._plans))]
+        key = (plan.name, plan.version)
+        self._compiling.pop(key, None)
+        self._drop(key)
+        self._plans[key] = kept
+        self._bytes += kept.size
+        while len(self._plans) > MOST_PLANS or (self._bytes > PLANS_BYTES_MAX and len(self._plans) > 1):
+            self._drop(next(iter(self._plans)))  # the oldest; an execution that runs has its own hold on it
         if self._on_new is not None:
             self._on_new(plan)
+
+    def _drop(self, key: tuple[str, int]) -> None:
+        dropped = self._plans.pop(key, None)
+        if dropped is not None:
+            self._bytes -= dropped.size
 
     def known(self, name: str, version: int) -> Plan | None:
         kept = self._plans.get((name, version))
@@ -71,6 +99,22 @@ class Plans:
 
     async def get(self, name: str, version: int) -> Plan | None:
         return self.known(name, version) or await self._compile(name, version)
+
+    async def need_soon(self, name: str, version: int) -> Plan:
+        """As `need`; raises `Compiling` if it takes so long that others shouldn't wait for it."""
+        known = self.known(name, version)
+        if known is not None:
+            return known
+        compiling = self._compiling.pop((name, version), None)
+        if compiling is None:
+            stored = await self._cold.get_workflow(name, version)
+            if stored is None or len(stored.document) < SLOW_BYTES:
+                return await self.need(name, version)
+            compiling = self._compiling.get((name, version)) or asyncio.create_task(self._compile_stored(stored))
+        elif compiling.done():
+            return await compiling  # which raises what went wrong: the next one tries again
+        self._compiling[name, version] = compiling
+        raise Compiling(compiling)
 
     async def need(self, name: str, version: int) -> Plan:
         """As `get`. Raises `NotFound`."""
@@ -99,25 +143,30 @@ class Plans:
 
     async def _compile(self, name: str, version: int) -> Plan | None:
         stored = await self._cold.get_workflow(name, version)
-        if stored is None:
-            return None
+        return None if stored is None else await self._compile_stored(stored)
+
+    async def _compile_stored(self, stored: WorkflowVersion) -> Plan:
         handlers = await self._read_handlers()
 
         def work() -> Plan:
-            document = json.loads(stored.document)
+            document = decode_in_pieces(stored.document)
             # it was checked when it was submitted; its handlers may be other workers' by now
             compiled = compile_document(
                 document, handlers=handlers, allow_unknown_handlers=True, checked=True, stored=True
             )
             return compiled.plan
 
-        is_small = len(stored.document) < LARGE_BYTES
-        plan = work() if is_small else await asyncio.to_thread(work)
-        plan.name, plan.version = name, version
+        if len(stored.document) < LARGE_BYTES:
+            plan = work()
+        else:
+            async with self._large:  # one after another: the loop shares the interpreter with one thread, not six
+                plan = await asyncio.to_thread(work)
+        plan.name, plan.version = stored.name, stored.version
         names = {node.handler for node in plan.nodes}
         # once a worker has a handler of such a name, it takes the place of the built-in one
         names |= {name for name, fallback in FALLBACK_HANDLERS.items() if fallback in names}
-        self._keep(_Kept(plan, {name: handlers.get(name) for name in names}, stored))
+        asked = {name: handlers.get(name) for name in names}
+        self._keep(_Kept(plan, len(stored.document), asked, stored))
         return plan
 
     async def _read_handlers(self) -> Mapping[str, HandlerDefaults]:

@@ -13,6 +13,7 @@ from contextlib import aclosing
 
 import msgspec
 
+from penstock.engine.events import Value
 from penstock.engine.preparing import FUNCTION, Preparation, Prepared, failed, parts_of
 from penstock.errors import StoreError
 from penstock.sandbox import Job, JobFailed, Overrun, Sandbox
@@ -24,7 +25,9 @@ OVERRUNS_MAX = 3
 NOT_TRIED = f"expressions of this execution went over a limit {OVERRUNS_MAX} times, so it wasn't tried"
 RETRY_SECONDS = 0.2
 ANSWERS_BYTES_MAX = 32 * 1024 * 1024
-"""Of an execution's answers, about, that wait for its owner: sixty configs may have the same 5 MB each."""
+"""Of an execution's answers, about, that wait for its owner: sixty outputs may have the same 5 MB each."""
+Keep = Callable[[bytes], Awaitable[Value]]
+"""Puts a config into the blob store, if it is large and the blob store is there."""
 
 
 def how_many_at_once(preparations: Sequence[Preparation]) -> int:
@@ -40,14 +43,18 @@ def how_many_at_once(preparations: Sequence[Preparation]) -> int:
 
 
 def _answers_bytes(answers: Mapping[str, Prepared]) -> int:
-    return sum(len(answer.config or answer.output or b"") for answer in answers.values())
+    values = [value for answer in answers.values() for value in (answer.config, answer.output)]
+    return sum(len(value) for value in values if isinstance(value, bytes))
 
 
 class Preparer:
-    """`wake` makes the owner handle the execution, for which there are answers then."""
+    """`wake` makes the owner handle the execution, for which there are answers then.
 
-    def __init__(self, sandbox: Sandbox, wake: Callable[[str], Awaitable[None]]) -> None:
-        self._sandbox, self._wake = sandbox, wake
+    Large configs are kept before that (`keep`): while the owner commits, all other executions wait.
+    """
+
+    def __init__(self, sandbox: Sandbox, wake: Callable[[str], Awaitable[None]], keep: Keep) -> None:
+        self._sandbox, self._wake, self._keep = sandbox, wake, keep
         self._answers: dict[str, dict[str, Prepared]] = {}
         self._under_way: dict[str, dict[str, asyncio.Task[None]]] = {}
         """By execution and node."""
@@ -120,7 +127,10 @@ class Preparer:
             job = Job(FUNCTION, parts_of(left), turn=workflow)
             async with aclosing(self._sandbox.run(job)) as answers:  # type: ignore[type-var]
                 async for answer in answers:
-                    self._note(execution_id, left[done], msgspec.msgpack.decode(answer, type=Prepared))
+                    prepared = msgspec.msgpack.decode(answer, type=Prepared)
+                    if isinstance(prepared.config, bytes):
+                        prepared.config = await self._keep(prepared.config)
+                    self._note(execution_id, left[done], prepared)
                     done += 1
         except Overrun as error:
             if len(left) > 1:

@@ -65,6 +65,7 @@ class Orchestrator:
         self._inline_max_bytes, self._no_handler_seconds = inline_max_bytes, no_handler_seconds
         self._sandbox: Sandbox = sandbox or sandbox_of(Settings())
         self.routing = Routing(stores.queue, timing.worker_dead_seconds if timing is not None else DEAD_SECONDS)
+        self._large_turn = asyncio.Lock()
         self._metrics = metrics or Metrics()
         self._meter = Meter(metrics, stores.hot.now) if metrics is not None else None
         self.name = name or f"orchestrator-{os.getpid()}-{secrets.token_hex(3)}"
@@ -250,6 +251,7 @@ class Orchestrator:
             timing=self._timing,
             watch=self._watch,
             routing=self.routing,
+            large_turn=self._large_turn,
             no_handler_seconds=self._no_handler_seconds,
         )
 

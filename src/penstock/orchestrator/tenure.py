@@ -48,6 +48,7 @@ class Tenure:
         watch: WorkerWatch,
         routing: Routing,
         no_handler_seconds: float,
+        large_turn: asyncio.Lock | None = None,
     ) -> None:
         self._stores, self.lease, self._metrics, self._observer = stores, lease, metrics, observer
         self._on_begun, self._known_number = on_begun, known_number
@@ -63,6 +64,7 @@ class Tenure:
             sandbox=sandbox,
             observer=self._committed,
             routing=routing,
+            large_turn=large_turn,
         )
         self._backlog = BacklogWatch(stores.queue, lease, routing, no_handler_seconds)
         self._leaving = asyncio.Event()

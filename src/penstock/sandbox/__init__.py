@@ -11,11 +11,24 @@ our own code, never by a document. The limits are no jail: a function does what 
 pool     the processes, and whose turn it is
 child    what runs in each of them
 frames   what is said between the two
+schemas  checks against a JSON Schema, here if they are cheap
 inline   the same calls in this process, for loops whose clock jumps: tests and simulations
 """
 
 from penstock.sandbox.frames import Job, JobFailed, Overrun, Sandbox, call
 from penstock.sandbox.inline import InlineSandbox
-from penstock.sandbox.pool import SandboxPool, sandbox_of
+from penstock.sandbox.pool import SandboxPool, request_sandbox_of, sandbox_of
+from penstock.sandbox.schemas import schema_problems_in
 
-__all__ = ["InlineSandbox", "Job", "JobFailed", "Overrun", "Sandbox", "SandboxPool", "call", "sandbox_of"]
+__all__ = [
+    "InlineSandbox",
+    "Job",
+    "JobFailed",
+    "Overrun",
+    "Sandbox",
+    "SandboxPool",
+    "call",
+    "request_sandbox_of",
+    "sandbox_of",
+    "schema_problems_in",
+]

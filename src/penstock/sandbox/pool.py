@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -38,6 +38,8 @@ KILLED_TIMES_MAX = 3
 """A child that somebody else kills (an operator, the kernel when memory is short) is replaced so often for one job."""
 SPAWN_RETRY_SECONDS = 0.5
 READ_BYTES = 1024 * 1024
+LARGE_JOB_BYTES = 8 * 1024 * 1024
+"""Jobs of this size go one after another: each may take all the memory that a child is allowed."""
 FRAME_BYTES = 64 * 1024
 """Around the largest output."""
 ENVIRONMENT = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "SYSTEMROOT", "TMPDIR", "VIRTUAL_ENV")
@@ -50,7 +52,7 @@ TIME_SIGNALS = frozenset({"SIGPROF", "SIGXCPU"})
 class SandboxPool:
     def __init__(self, *, processes: int, seconds: float, memory_bytes: int, answer_bytes_max: int) -> None:
         self._seconds, self._memory_bytes, self._answer_bytes_max = seconds, memory_bytes, answer_bytes_max
-        self._turns = Turns(processes)
+        self._turns, self._large_turns = Turns(processes), Turns(1)
         self._idle: list[asyncio.subprocess.Process] = []
         self._children: set[asyncio.subprocess.Process] = set()
         """All that may still live."""
@@ -58,6 +60,22 @@ class SandboxPool:
 
     async def run(self, job: Job) -> AsyncIterator[bytes]:
         """The answers, as they come. Raises `Overrun`, or `JobFailed` for a mistake of ours."""
+        async with self._memory_for(job), aclosing(self._run(job)) as answers:
+            async for answer in answers:
+                yield answer
+
+    @asynccontextmanager
+    async def _memory_for(self, job: Job) -> AsyncIterator[None]:
+        if sum(map(len, job.parts)) < LARGE_JOB_BYTES:
+            yield
+            return
+        await self._large_turns.take(job.turn)
+        try:
+            yield
+        finally:
+            self._large_turns.give_back()
+
+    async def _run(self, job: Job) -> AsyncGenerator[bytes]:
         answered = killed = 0
         while True:
             await self._turns.take(job.turn)
@@ -169,13 +187,18 @@ class SandboxPool:
         return child
 
 
-def sandbox_of(settings: Settings) -> SandboxPool:
+def sandbox_of(settings: Settings, processes: int | None = None) -> SandboxPool:
     return SandboxPool(
-        processes=settings.expression_processes,
+        processes=processes or settings.expression_processes,
         seconds=settings.expression_seconds,
         memory_bytes=settings.expression_memory_bytes,
         answer_bytes_max=settings.output_max_bytes + FRAME_BYTES,
     )
+
+
+def request_sandbox_of(settings: Settings) -> SandboxPool:
+    """For bodies and inputs of requests: one process of their own, so that no workflow's expressions wait for them."""
+    return sandbox_of(settings, processes=1)
 
 
 async def _send(child: asyncio.subprocess.Process, job: Job, seconds: float) -> None:

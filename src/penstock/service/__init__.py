@@ -21,6 +21,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Commands
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
+from penstock.sandbox import Sandbox, request_sandbox_of
 from penstock.service.backlog import Backlog
 from penstock.service.executions import Executions
 from penstock.service.failures import Failures
@@ -38,16 +39,20 @@ from penstock.stores.records import FeedPart
 
 
 class Service:
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what it is made of
         self,
         stores: Stores,
         plans: Plans,
         settings: Settings,
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
         news: NewsSource | None = None,
+        *,
+        sandbox: Sandbox | None = None,
     ) -> None:
         """Without `news`, somebody calls `committed`: the orchestrator of this process."""
         self.stores, self.plans, self.settings = stores, plans, settings
+        self.sandbox: Sandbox = sandbox or request_sandbox_of(settings)
+        """Where bodies and inputs of requests are looked at, if that may take long."""
         self.news = News(news, self._hear, self.look_again) if news else None
         listening = self.news.listening if self.news else nullcontext
         self.workflows = Workflows(stores, plans, settings, handlers)
@@ -56,7 +61,7 @@ class Service:
             waiting_tasks_max=settings.waiting_tasks_max,
             workflow_unfinished_max=settings.workflow_unfinished_max,
         )
-        self.submissions = Submissions(stores, self.workflows, self.backlog, hears_of_ends=news is None)
+        self.submissions = Submissions(stores, self.workflows, self.backlog, self.sandbox, hears_of_ends=news is None)
         self.executions = Executions(stores, plans, listening, settings.worker_dead_seconds)
         self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)
@@ -84,7 +89,8 @@ class Service:
         await self.executions.look_again()
         self.feed.look_again()
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        await self.sandbox.close()
         self.backlog.close()
         self.feed.close()
         self.statistics.close()

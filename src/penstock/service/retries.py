@@ -16,7 +16,7 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
 from penstock.errors import Conflict, KeyReused, NotFound, StoreError
 from penstock.orchestrator.plans import Plans
 from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
-from penstock.service.submissions import Submissions, check_fits, check_labels, new_execution_id
+from penstock.service.submissions import Submissions, check_labels, new_execution_id
 from penstock.stores.base import Kept, NewExecution, Stored, Stores
 from penstock.stores.records import LetterSearch, Search
 
@@ -95,7 +95,7 @@ class Retries:
         await self._add_unrecorded(stored)
         old = await self._plans.need(stored.record.workflow, stored.record.version)
         new = await self._wanted(old, version)
-        _check_input(stored.record, new)
+        await self._check_input(stored.record, new)
         plan = plan_retry(stored, old, new, start=start)
         if plan.is_idle and stored.record.state is ExecutionState.COMPLETED:
             raise Conflict("everything completed; name a node with from to run it and what comes after it again")
@@ -115,6 +115,14 @@ class Retries:
             if kept.address not in stored.runs:
                 stored.runs[kept.address] = NodeRun(kept.address, NodeState.COMPLETED, reason=KEPT)
                 stored.outputs[kept.address] = kept.output
+
+    async def _check_input(self, record: ExecutionRecord, new: Plan) -> None:
+        """Another version may ask for another input."""
+        if new.version == record.version or new.input_schema is None:
+            return
+        told = f"the execution's input doesn't fit the input_schema of {new.name}@{new.version}"
+        given = msgspec.json.decode(record.input)
+        await self._submissions.check_fits(new.input_schema, given, told, new.name)
 
     async def _wanted(self, old: Plan, version: str | int) -> Plan:
         text = str(version)
@@ -138,11 +146,3 @@ def _record(ready: _Ready, name: str, now: float, labels: Mapping[str, Any] | No
     record.overrides, record.priority, record.retry_of = old.overrides, old.priority, old.execution_id
     record.lenient_config = old.lenient_config
     return record
-
-
-def _check_input(record: ExecutionRecord, new: Plan) -> None:
-    """Another version may ask for another input."""
-    if new.version == record.version or new.input_schema is None:
-        return
-    told = f"the execution's input doesn't fit the input_schema of {new.name}@{new.version}"
-    check_fits(new.input_schema, msgspec.json.decode(record.input), told)

@@ -16,11 +16,12 @@ from penstock.definition.parse import check_values
 from penstock.definition.plan import Plan
 from penstock.definition.problems import Problem, quoted
 from penstock.definition.read import content_hash
-from penstock.definition.schema import schema_problems
+from penstock.definition.schema import lines_of
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted
 from penstock.engine.states import ExecutionState
 from penstock.errors import InvalidInput, InvalidWorkflow, StoreError, StoreUnavailable
+from penstock.sandbox import Sandbox, schema_problems_in
 from penstock.service.backlog import Backlog
 from penstock.service.workflows import Workflows
 from penstock.stores import idempotency
@@ -88,8 +89,16 @@ class Start(NamedTuple):
 
 
 class Submissions:
-    def __init__(self, stores: Stores, workflows: Workflows, backlog: Backlog, *, hears_of_ends: bool = True) -> None:
-        self.backlog = backlog
+    def __init__(
+        self,
+        stores: Stores,
+        workflows: Workflows,
+        backlog: Backlog,
+        sandbox: Sandbox,
+        *,
+        hears_of_ends: bool = True,
+    ) -> None:
+        self.backlog, self._sandbox = backlog, sandbox
         self._stores, self._workflows, self._hears_of_ends = stores, workflows, hears_of_ends
         self._starting: list[Start] = []
         self._flushing = False
@@ -123,7 +132,7 @@ class Submissions:
         self, plan: Plan, inputs: Iterable[Mapping[str, Any] | None], labels: Mapping[str, Any]
     ) -> list[str]:
         """One execution for each input. All inputs are checked before the first one is stored."""
-        checked = [await _checked_input(plan, given) for given in inputs]
+        checked = [await self.check_input(plan, given) for given in inputs]
         news = [NewExecution(self._record(new_execution_id(), plan, data, labels)) for data in checked]
         await self.backlog.enter(plan.name, len(news))
         for first in range(0, len(news), MOST_STARTS):
@@ -140,13 +149,34 @@ class Submissions:
             plan = await self._workflows.resolve(order.workflow, execution_id)
         else:
             plan = await self._workflows.plan(dict(order.workflow), named=order.named)
-        data = await _checked_input(plan, order.input, complete=not order.waits)
+        data = await self.check_input(plan, order.input, complete=not order.waits)
         record = self._record(execution_id, plan, data, order.labels)
         record.priority, record.trace, record.lenient_config = order.priority, order.trace, order.lenient_config
         if not order.waits:
             await self.backlog.enter(plan.name)
         request = _request_hash(order) if order.idempotency_key is not None else ""
         return NewExecution(record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope)
+
+    async def check_input(self, plan: Plan, given: Any, *, complete: bool = True) -> bytes:
+        """The input as it is kept. One that isn't `complete` yet is checked against the schema later.
+
+        Raises `InvalidInput`.
+        """
+        if size_of(given, SMALL_INPUT_BYTES) <= SMALL_INPUT_BYTES:
+            merged, text = _merge_input(plan, given)
+        else:  # in a thread: others wait for the loop
+            merged, text = await asyncio.to_thread(_merge_input, plan, given)
+        if complete and plan.input_schema is not None:
+            told = "the input doesn't fit the workflow's input_schema"
+            await self.check_fits(plan.input_schema, merged, told, plan.name)
+        return text
+
+    async def check_fits(self, schema: Any, given: Any, told: str, turn: str) -> None:
+        """Raises `InvalidInput` with everything that doesn't fit, and where."""
+        problems = await schema_problems_in(self._sandbox, schema, given, turn)
+        if problems:
+            places = [Problem(it.code, f"input.{it.path}".rstrip("."), it.message) for it in problems]
+            raise InvalidInput(f"{told}: {'; '.join(lines_of(problems))}", places)
 
     def _record(self, execution_id: str, plan: Plan, data: bytes, labels: Mapping[str, Any]) -> ExecutionRecord:
         now = self._stores.hot.now()
@@ -235,37 +265,18 @@ def _request_hash(order: Order) -> str:
     return content_hash([order.workflow, order.input, dict(order.labels), order.priority])
 
 
-async def _checked_input(plan: Plan, given: Any, *, complete: bool = True) -> bytes:
-    """As `check_input`; in a thread if there is much to look at, for others wait for the loop."""
-    if size_of(given, SMALL_INPUT_BYTES) <= SMALL_INPUT_BYTES:
-        return check_input(plan, given, complete=complete)
-    return await asyncio.to_thread(check_input, plan, given, complete=complete)
-
-
-def check_input(plan: Plan, given: Any, *, complete: bool = True) -> bytes:
-    """The input as it is kept. One that isn't `complete` yet is checked against the schema later."""
+def _merge_input(plan: Plan, given: Any) -> tuple[dict[str, Any], bytes]:
+    """The input over the workflow's own, and how it is kept. Raises `InvalidInput`."""
     if given is not None and not isinstance(given, Mapping):
         raise InvalidInput('the input must be an object, such as {"user_id": 7}')
     merged = {**plan.input, **(given or {})}
-    schema = plan.input_schema if complete else None
-    if not merged and schema is None:
-        return b"{}"
+    if not merged:
+        return merged, b"{}"
     try:
         check_values(merged)
     except InvalidWorkflow as error:
         raise InvalidInput(f"input: {error}") from None
-    if schema is not None:
-        check_fits(schema, merged, "the input doesn't fit the workflow's input_schema")
-    return msgspec.json.encode(merged)
-
-
-def check_fits(schema: Any, given: Any, told: str) -> None:
-    """Raises `InvalidInput` with everything that doesn't fit, and where."""
-    found = schema_problems(schema, given)
-    if found:
-        texts = [f"{it.path}: {it.message}" if it.path else it.message for it in found]
-        places = [Problem(it.code, f"input.{it.path}".rstrip("."), it.message) for it in found]
-        raise InvalidInput(f"{told}: {'; '.join(texts)}", places)
+    return merged, msgspec.json.encode(merged)
 
 
 def check_labels(labels: Mapping[str, Any]) -> None:

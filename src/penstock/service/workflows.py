@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -18,9 +17,9 @@ from penstock.definition.model import HandlerDefaults
 from penstock.definition.parse import Limits, check_values
 from penstock.definition.plan import Compiled, Plan, compile_document
 from penstock.definition.problems import Problem
-from penstock.definition.read import content_hash
+from penstock.definition.read import content_hash, dump_document
 from penstock.errors import InvalidInput, InvalidWorkflow, NotFound
-from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.plans import PLANS_BYTES_MAX, Plans
 from penstock.service.graphs import workflow_graph
 from penstock.stores.base import Stores, WorkflowVersion
 from penstock.stores.records import Weights, WorkflowRow
@@ -30,7 +29,7 @@ ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 FRESH_SECONDS = 1.0
 """Another process may move an alias, or tell what a handler asks for: it is seen here after this long."""
 MOST_COMPILED = 1000
-MOST_COMPILED_BYTES = 32 * 1024 * 1024
+MOST_COMPILED_BYTES = PLANS_BYTES_MAX
 LARGE_BYTES = 8 * 1024
 """A document of this size is compiled in a thread: the loop has other things to do meanwhile.
 
@@ -61,6 +60,8 @@ class Workflows:
         """By whether it was stored by name and the hash of the document: its plan, and the document's size."""
         self._compiling: dict[tuple[bool, bytes], asyncio.Lock] = {}
         """As `_compiled`, while a document is being compiled: others go on meanwhile."""
+        self._large = asyncio.Lock()
+        """Large documents are compiled one after another: the loop shares the interpreter with one thread, not six."""
         self._changes = 0
         self._targets: dict[tuple[str, str], tuple[float, Weights]] = {}
         self._remembered: tuple[float, Mapping[str, HandlerDefaults]] | None = None
@@ -75,7 +76,7 @@ class Workflows:
         plan, now = ready.compiled.plan, self._now()
         stored = await self._cold.put_workflow(plan.name, ready.content_hash, ready.text, now)
         plan.version = stored.version
-        self._plans.put(plan)
+        self._plans.put(plan, len(ready.text))
         self._forget(plan.name)
         return Put(stored, plan, ready.compiled.warnings, created=stored.created_at == now)
 
@@ -88,7 +89,10 @@ class Workflows:
             return _Ready(compiled, self._text(document), content_hash(document))
 
         async def ready(handlers: Mapping[str, HandlerDefaults]) -> _Ready:
-            return work(handlers) if _is_small(document) else await asyncio.to_thread(work, handlers)
+            if _is_small(document):
+                return work(handlers)
+            async with self._large:
+                return await asyncio.to_thread(work, handlers)
 
         handlers = await self._known_handlers()
         try:
@@ -110,7 +114,7 @@ class Workflows:
 
     def _text(self, document: Any) -> bytes:
         """As it is stored, and as it was sent but for blanks."""
-        text = json.dumps(document, ensure_ascii=False).encode()
+        text = dump_document(document)
         if len(text) > self.limits.max_bytes:
             message = f"the document has {len(text):,} bytes; the limit is {self.limits.max_bytes:,}"
             raise InvalidWorkflow([Problem("too_large", "", message)])
@@ -122,7 +126,7 @@ class Workflows:
         plan = ready.compiled.plan
         stored = await self._cold.put_inline(plan.name, ready.content_hash, ready.text, self._now())
         plan.version = stored.version
-        self._plans.put(plan)
+        self._plans.put(plan, len(ready.text))
         return plan
 
     async def plan(self, document: dict[str, Any], *, named: bool = False) -> Plan:
@@ -265,6 +269,8 @@ def choose(weights: Weights, execution_id: str) -> int:
 
 
 def _is_small(document: Any) -> bool:
+    if isinstance(document, dict) and "input_schema" in document:
+        return False  # a short one may have patterns that take long to compile
     try:
         return len(msgspec.msgpack.encode(document)) < LARGE_BYTES
     except (TypeError, ValueError, RecursionError, OverflowError):

@@ -42,7 +42,8 @@ class Server:
         self.partitions = 1
         self._blocking: set[Link] = set()
         self._offset = time.time() - time.monotonic()
-        self._heard_at = 0.0
+        self._unanswered_since: float | None = None
+        """When the first question was asked that Redis hasn't answered. A busy process may not have asked for long."""
         self._is_full = False
         self._refuses_writes = ""
         self._pulse: asyncio.Task[None] | None = None
@@ -125,7 +126,8 @@ class Server:
         # of a cluster any node will do: what one of them can't do now is done when another has taken its place
         if not self._is_cluster and self.main.failed is not None:
             raise self.main.failed
-        if time.monotonic() - self._heard_at > SILENT_SECONDS:
+        since = self._unanswered_since
+        if since is not None and time.monotonic() - since > SILENT_SECONDS:
             raise StoreUnavailable(f"Redis at {self.endpoints} hasn't answered for {SILENT_SECONDS:g} s")
         if self._is_full:
             raise StoreUnavailable(
@@ -147,9 +149,10 @@ class Server:
         if self._is_cluster:
             calls += [("CLUSTER", "INFO"), ("CLUSTER", "SLOTS")]
         before = time.monotonic()
+        self._unanswered_since = self._unanswered_since or before
         clock, memory, *cluster = await self._first_answer(calls)
         after = time.monotonic()
-        self._heard_at = after
+        self._unanswered_since = None
         self._offset = int(clock[0]) + int(clock[1]) / 1e6 - (before + after) / 2
         used = _fields(memory)
         memory_max = int(used.get("maxmemory", "0"))

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from penstock.config import Settings
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.worker.context import Context
-from penstock.worker.handlers.data import ComputeHandler, aggregate, validate
+from penstock.worker.handlers.data import ComputeHandler, ValidateHandler, aggregate
 from penstock.worker.handlers.http import HttpHandler
 from penstock.worker.handlers.llm import LlmHandler
 from penstock.worker.handlers.mock import mock_http, mock_llm, slowed
@@ -41,5 +41,5 @@ def builtin(settings: Settings, sandbox: Sandbox | None = None) -> dict[str, Han
         "echo": echo,
         "penstock.aggregate": aggregate,
         "penstock.compute": ComputeHandler(transform),
-        "penstock.validate": validate,
+        "penstock.validate": ValidateHandler(sandbox),
     }

@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.definition.schema import schema_errors
+from penstock.definition.schema import lines_of
 from penstock.errors import Terminal
+from penstock.sandbox import Sandbox, schema_problems_in
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import bad_config, check_keys, is_number
 from penstock.worker.handlers.transform import TransformHandler
@@ -74,23 +75,25 @@ class ComputeHandler:
         return {"result": _finite(operation(_number(config["a"]), _number(config["b"])))}
 
 
-async def validate(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+class ValidateHandler:
     """Says whether the data fits; a condition on `valid` decides what follows from that."""
-    check_keys(config, (*INPUTS, "schema", "required"), ctx)
-    given = _given(config)
-    value = _inputs(ctx) if given is None else given
-    errors: list[str] = []
-    if config.get("schema") is not None:
-        try:
-            errors += schema_errors(config["schema"], value)
-        except ValueError as error:
-            raise bad_config(f"schema: {error}") from None
-    required = config.get("required") or []
-    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
-        raise bad_config("required must be a list of names")
-    fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
-    errors += [f"{name[:80]!r} is missing" for name in required if fields.get(name) is None]
-    return {"valid": not errors, "errors": errors, "result": value}
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    async def __call__(self, config: dict[str, Any], ctx: Context) -> dict[str, Any]:
+        check_keys(config, (*INPUTS, "schema", "required"), ctx)
+        given = _given(config)
+        value = _inputs(ctx) if given is None else given
+        errors: list[str] = []
+        if config.get("schema") is not None:
+            errors += lines_of(await schema_problems_in(self._sandbox, config["schema"], value, ctx.workflow))
+        required = config.get("required") or []
+        if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+            raise bad_config("required must be a list of names")
+        fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+        errors += [f"{name[:80]!r} is missing" for name in required if fields.get(name) is None]
+        return {"valid": not errors, "errors": errors, "result": value}
 
 
 def _inputs(ctx: Context) -> dict[str, Any]:

@@ -10,11 +10,14 @@ tried again, other statuses outside 200-299 (or outside `expect_status`) fail th
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -41,6 +44,7 @@ RESERVED_HEADERS = frozenset(
 )
 FORM = "application/x-www-form-urlencoded"
 FUNCTION = "penstock.worker.handlers.http:run"
+CLIENT_MODULE = "penstock.worker.handlers.http_client"
 
 
 class HttpHandler:
@@ -55,12 +59,18 @@ class HttpHandler:
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
         request = read_config(config, ctx)
+        await self.load_client()
         if self._client is None:
             self._client = self.new_client()
         response = await self._client.send(request)
         if not request.accepts(response.status_code):
             raise failure(request, response)
         return await read_answer(self.sandbox, FUNCTION, response, ctx.workflow) or output(response)
+
+    async def load_client(self) -> None:
+        """The HTTP library takes a quarter of a second to import: once, in a thread, so that other tasks go on."""
+        if CLIENT_MODULE not in sys.modules:
+            await asyncio.to_thread(import_module, CLIENT_MODULE)
 
     def new_client(self, *allow: str) -> HttpClient:
         """A client of its own, with its own connections, that may also call these hosts. The caller closes it."""

@@ -150,16 +150,18 @@ class HttpClient:
         """Counts what comes out of the decompression, so a small body that unpacks to gigabytes is stopped too."""
         accepted = request.accepts(response.status)
         limit = self._max_response_bytes if accepted else min(FAILED_BODY_BYTES, self._max_response_bytes)
-        body = bytearray()
+        parts: list[bytes] = []
+        size = 0
         async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > limit and accepted:
+            parts.append(chunk)
+            size += len(chunk)
+            if size > limit and accepted:
                 raise self._refused(
                     request, f"response larger than {limit} bytes (PENSTOCK_HTTP_MAX_RESPONSE_BYTES sets the limit)"
                 )
-            if len(body) > limit:
+            if size > limit:
                 break
-        return bytes(body[:limit])
+        return b"".join(parts)[:limit]
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:

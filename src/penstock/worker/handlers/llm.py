@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from penstock.config import OPENAI_URL, LlmProvider, Settings, key_variable, nearest
-from penstock.definition.schema import Schema, compile_schema
+from penstock.definition.schema import UNUSABLE, cheap_schema, schema_problems
 from penstock.errors import Retryable, Terminal
-from penstock.sandbox import Job, Overrun
+from penstock.sandbox import Job, Overrun, schema_problems_in
 from penstock.sandbox import call as run_job
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import HttpHandler, bad_config, check_keys, is_number
@@ -54,6 +53,8 @@ class LlmHandler:
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
         call = read_config(config, ctx)
+        await self._check_schema(call.schema, ctx)
+        await self._http.load_client()
         name = call.provider or self._default
         provider = self._provider(name)
         model = _model(call.model, name, provider)
@@ -62,9 +63,18 @@ class LlmHandler:
         if not request.accepts(response.status_code):
             lacks_key = response.status_code in UNAUTHORIZED and not provider.api_key
             raise failure(request, response, f" ({_key_hint(name)})" if lacks_key else "")
-        if len(response.body) <= INLINE_BYTES:
+        if len(response.body) <= INLINE_BYTES and _is_checked_fast(call.schema, response.body):
             return _output(response, call.schema, model)
         return await self._read_large(response, call.schema, model, ctx)
+
+    async def _check_schema(self, schema: bytes | None, ctx: Context) -> None:
+        """Before the model is asked: a call costs money."""
+        if schema is None:
+            return
+        problems = await schema_problems_in(self._http.sandbox, msgspec.Raw(schema), None, ctx.workflow)
+        unusable = [problem.message for problem in problems if problem.code == "bad_schema"]
+        if unusable:
+            raise bad_config(f"response_schema isn't a usable JSON schema: {unusable[0].removeprefix(UNUSABLE)[:300]}")
 
     async def _read_large(self, response: Response, schema: bytes | None, model: str, ctx: Context) -> msgspec.Raw:
         parts = [msgspec.msgpack.encode((model, schema)), *response.to_parts()]
@@ -121,8 +131,6 @@ def read_config(config: Mapping[str, Any], ctx: Context) -> Call:
             raise bad_config(f"{name} must be text")
     schema = config.get("response_schema")
     encoded = None if schema is None else msgspec.json.encode(schema)
-    if encoded is not None:
-        validator(encoded)
     return Call(_messages(config), config.get("model") or None, options, encoded, config.get("provider") or None)
 
 
@@ -216,9 +224,8 @@ def parsed(text: str, schema: bytes) -> Any:
         value = msgspec.json.decode(_unfenced(text))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise Retryable(f"the reply isn't JSON: {error}", category="llm", detail=excerpt) from None
-    for mismatch in validator(schema).mismatches(value):
-        where = ".".join(str(step)[:100] for step in mismatch.path) or "the reply"
-        message = f"the reply doesn't fit response_schema: {where}: {mismatch.message}"
+    for problem in schema_problems(msgspec.json.decode(schema), value):
+        message = f"the reply doesn't fit response_schema: {problem.path or 'the reply'}: {problem.message}"
         raise Retryable(message, category="llm", detail=excerpt)
     return value
 
@@ -231,9 +238,9 @@ def _unfenced(text: str) -> str:
     return text
 
 
-@lru_cache(maxsize=128)
-def validator(schema: bytes) -> Schema:
-    try:
-        return compile_schema(msgspec.json.decode(schema))
-    except ValueError as error:
-        raise bad_config(f"response_schema isn't a usable JSON schema: {str(error)[:300]}") from None
+def _is_checked_fast(schema: bytes | None, reply: bytes) -> bool:
+    """Whether the reply can be read here, on the worker's loop."""
+    if schema is None:
+        return True
+    compiled = cheap_schema(msgspec.Raw(schema))
+    return compiled is not None and compiled.is_cheap(reply)
