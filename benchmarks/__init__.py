@@ -1,1 +1,4 @@
-"""How fast, measured the same way each time: `make bench`. Every workload runs in a process of its own."""
+"""How fast, measured the same way each time: `make bench`.
+
+Every workload runs in a process of its own.
+"""

@@ -38,8 +38,11 @@ def machine(folder: Path) -> dict[str, Any]:
 
 def file_system(folder: Path) -> str:
     """Of the mount that the folder is on: the longest that it lies under."""
-    mounts = [(len(part.mountpoint), part.fstype) for part in psutil.disk_partitions(all=True)
-              if folder.resolve().is_relative_to(part.mountpoint)]  # fmt: skip
+    mounts = [
+        (len(part.mountpoint), part.fstype)
+        for part in psutil.disk_partitions(all=True)
+        if folder.resolve().is_relative_to(part.mountpoint)
+    ]
     return max(mounts, default=(0, "unknown"))[1]
 
 
@@ -70,17 +73,24 @@ def medians(runs: list[dict[str, float]]) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the store's files go: not tmpfs")
+    parser.add_argument(
+        "--folder", type=Path, default=Path.cwd(), help="where the store's files go: not tmpfs"
+    )
     parser.add_argument("--only", default="", help="workloads whose name contains this")
     parser.add_argument("--json", type=Path, help="also write the figures to this file, as JSON")
     arguments = parser.parse_args()
     facts = machine(arguments.folder)
     print(", ".join(f"{key} {value}" for key, value in facts.items()))
-    print(f"SQLite WAL, synchronous=FULL; medians of {arguments.runs} runs, each in a process of its own\n")
-    print(f"| {'work':<36} | seconds | tasks/s | executions/s | hop p50 ms | hop p99 ms | peak MB |")
+    print(
+        f"SQLite WAL, synchronous=FULL; medians of {arguments.runs} runs, each in a process of its own\n"
+    )
+    print(
+        f"| {'work':<36} | seconds | tasks/s | executions/s | hop p50 ms | hop p99 ms | peak MB |"
+    )
     print(f"|{'-' * 38}|--------:|--------:|-------------:|-----------:|-----------:|--------:|")
     results = {}
-    # removed at the very end: on a file system with discard, removing one run's files slows down the next one's syncs
+    # removed at the very end: on a file system with discard, removing one run's files slows down
+    # the next one's syncs
     directory = Path(tempfile.mkdtemp(dir=arguments.folder, prefix="penstock-bench-"))
     atexit.register(shutil.rmtree, directory)
     for name in workloads():

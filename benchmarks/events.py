@@ -80,7 +80,9 @@ async def serving(engine: penstock.Engine) -> AsyncIterator[int]:
     app = FastAPI()
     problems.install(app)
     app.include_router(events_routes(engine.service.feed))
-    config = uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="off", ws="none", http="httptools")
+    config = uvicorn.Config(
+        app, port=0, log_config=None, access_log=False, lifespan="off", ws="none", http="httptools"
+    )
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110
@@ -109,13 +111,20 @@ def note_commits(engine: penstock.Engine) -> dict[Key, float]:
 
 def chain(length: int, handler: str, **config: Any) -> Document:
     nodes = [
-        {"id": f"n{n}", "handler": handler, "config": config, "dependencies": [f"n{n - 1}"] if n else []}
+        {
+            "id": f"n{n}",
+            "handler": handler,
+            "config": config,
+            "dependencies": [f"n{n - 1}"] if n else [],
+        }
         for n in range(length)
     ]
     return {"name": f"chain-{handler}", "nodes": nodes}
 
 
-async def one_execution(engine: penstock.Engine, document: Document, started: Callable[[str], Awaitable[None]]) -> None:
+async def one_execution(
+    engine: penstock.Engine, document: Document, started: Callable[[str], Awaitable[None]]
+) -> None:
     """The first node lets the readers come before anything happens that they could miss the commit of."""
     document["nodes"].insert(0, {"id": "wait", "handler": "sleep", "config": {"seconds": 3}})
     document["nodes"][1]["dependencies"] = ["wait"]
@@ -125,7 +134,10 @@ async def one_execution(engine: penstock.Engine, document: Document, started: Ca
 
 
 async def many_executions(
-    engine: penstock.Engine, a_second: int, seconds: float, started: Callable[[str], Awaitable[None]]
+    engine: penstock.Engine,
+    a_second: int,
+    seconds: float,
+    started: Callable[[str], Awaitable[None]],
 ) -> None:
     await started("/events")
     document, begin, handles = diamond(), time.monotonic(), []
@@ -139,12 +151,24 @@ async def measure(name: str, readers: int, folder: Path) -> None:
     out = Path(tempfile.mkdtemp(dir=folder)) / "arrivals"
     process: asyncio.subprocess.Process | None = None
     store = f"sqlite:///{out}.db"
-    async with penstock.Engine(store, settings=Settings.load(environ={})) as engine, serving(engine) as port:
+    async with (
+        penstock.Engine(store, settings=Settings.load(environ={})) as engine,
+        serving(engine) as port,
+    ):
         committed = note_commits(engine)
 
         async def started(path: str) -> None:
             nonlocal process
-            command = [sys.executable, "-m", "benchmarks.events", "--read", str(port), path, str(readers), str(out)]
+            command = [
+                sys.executable,
+                "-m",
+                "benchmarks.events",
+                "--read",
+                str(port),
+                path,
+                str(readers),
+                str(out),
+            ]
             process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE)
             while engine.service.feed.streams < readers:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
@@ -153,10 +177,16 @@ async def measure(name: str, readers: int, folder: Path) -> None:
         await WORK[name](engine, started)
         assert process is not None
         await process.communicate(b"")  # closes its standard input
-    report(name, committed, msgspec.msgpack.decode(out.read_bytes(), type=list[list[tuple[str, int, float]]]))
+    report(
+        name,
+        committed,
+        msgspec.msgpack.decode(out.read_bytes(), type=list[list[tuple[str, int, float]]]),
+    )
 
 
-def report(name: str, committed: dict[Key, float], arrivals: list[list[tuple[str, int, float]]]) -> None:
+def report(
+    name: str, committed: dict[Key, float], arrivals: list[list[tuple[str, int, float]]]
+) -> None:
     late = sorted(
         (at - committed[execution_id, seq]) * 1000
         for arrived in arrivals
@@ -164,17 +194,22 @@ def report(name: str, committed: dict[Key, float], arrivals: list[list[tuple[str
         if (execution_id, seq) in committed
     )
     first, last = min(committed.values()), max(at for arrived in arrivals for *_, at in arrived)
-    assert len(late) == len(committed) * len(arrivals), f"{len(late)} of {len(committed)} x {len(arrivals)} events came"
+    assert len(late) == len(committed) * len(arrivals), (
+        f"{len(late)} of {len(committed)} x {len(arrivals)} events came"
+    )
     quantiles = statistics.quantiles(late, n=100)
     rate = len(late) / (last - first)
     print(
-        f"| {name:<44} | {len(late):>8,} | {rate:>8,.0f} | {quantiles[49]:>6.1f} | {quantiles[98]:>6.1f} |", flush=True
+        f"| {name:<44} | {len(late):>8,} | {rate:>8,.0f} | {quantiles[49]:>6.1f} | {quantiles[98]:>6.1f} |",
+        flush=True,
     )
 
 
 Work = Callable[[penstock.Engine, Callable[[str], Awaitable[None]]], Awaitable[None]]
 WORK: dict[str, Work] = {
-    "one execution, a node each 10 ms": lambda e, s: one_execution(e, chain(300, "sleep", seconds=0.01), s),
+    "one execution, a node each 10 ms": lambda e, s: one_execution(
+        e, chain(300, "sleep", seconds=0.01), s
+    ),
     "one execution, as fast as it goes": lambda e, s: one_execution(e, chain(1000, "noop"), s),
     "all, 50 diamonds/s": lambda e, s: many_executions(e, 50, 6.0, s),
 }
@@ -183,16 +218,22 @@ WORK: dict[str, Work] = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--readers", type=int, default=100)
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the store's files go: not tmpfs")
+    parser.add_argument(
+        "--folder", type=Path, default=Path.cwd(), help="where the store's files go: not tmpfs"
+    )
     parser.add_argument("--only", default="", help="work whose name contains this")
-    parser.add_argument("--read", nargs=4, metavar=("PORT", "PATH", "COUNT", "OUT"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--read", nargs=4, metavar=("PORT", "PATH", "COUNT", "OUT"), help=argparse.SUPPRESS
+    )
     arguments = parser.parse_args()
     if arguments.read:
         port, path, count, out = arguments.read
         run_loop(read(int(port), path, int(count), Path(out)))
         return
     print(f"{arguments.readers} readers; every event reached every reader once\n")
-    print(f"| {'what they follow':<44} | events | events/s | p50 ms | p99 ms |\n|---|--:|--:|--:|--:|")
+    print(
+        f"| {'what they follow':<44} | events | events/s | p50 ms | p99 ms |\n|---|--:|--:|--:|--:|"
+    )
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="penstock-events-") as directory:
         for name in WORK:
             if arguments.only in name:

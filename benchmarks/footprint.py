@@ -20,7 +20,10 @@ NODES = 10_000
 
 def fan_that_waits() -> dict[str, Any]:
     """Everything behind its first node is in a queue that nobody serves."""
-    leaves = [{"id": f"n{i}", "handler": "noop", "queue": "nobody", "dependencies": ["first"]} for i in range(NODES)]
+    leaves = [
+        {"id": f"n{i}", "handler": "noop", "queue": "nobody", "dependencies": ["first"]}
+        for i in range(NODES)
+    ]
     return {"name": "waits", "nodes": [{"id": "first", "handler": "noop"}, *leaves]}
 
 
@@ -68,7 +71,11 @@ def main() -> None:
         folder = Path(name)
         folder.chmod(0o711)
         with servers(folder, "everysec") as (redis, postgres):
-            settings = {"PENSTOCK_STORE": redis.url, "PENSTOCK_DATABASE": postgres.url, "PENSTOCK_LOG_LEVEL": "WARNING"}
+            settings = {
+                "PENSTOCK_STORE": redis.url,
+                "PENSTOCK_DATABASE": postgres.url,
+                "PENSTOCK_LOG_LEVEL": "WARNING",
+            }
             with roles(settings, 1, arguments.workers) as processes:
                 print(
                     f"a node that waits takes {run_loop(memory(redis.url, postgres.url, processes)):.0f} bytes in Redis"
@@ -78,7 +85,9 @@ def main() -> None:
                 run_loop(asyncio.sleep(5))
                 everything = {**processes, "redis": redis.pid, "postgres": postgres.pid}
                 for role, (cpu, grown) in idle(everything, arguments.seconds).items():
-                    print(f"{role}: {cpu:.2f} % of a core, {grown:+.1f} MB in {arguments.seconds:g} s")
+                    print(
+                        f"{role}: {cpu:.2f} % of a core, {grown:+.1f} MB in {arguments.seconds:g} s"
+                    )
 
 
 if __name__ == "__main__":

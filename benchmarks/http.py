@@ -35,7 +35,16 @@ PATIENCE_SECONDS = 60.0
 @contextmanager
 def service(folder: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory(dir=folder, prefix="penstock-bench-") as place:
-        command = [sys.executable, "-m", "penstock", "dev", "--port", "0", "--store", f"sqlite:///{place}/bench.db"]
+        command = [
+            sys.executable,
+            "-m",
+            "penstock",
+            "dev",
+            "--port",
+            "0",
+            "--store",
+            f"sqlite:///{place}/bench.db",
+        ]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=place) as process:
             try:
                 assert process.stdout is not None
@@ -85,7 +94,9 @@ class Load:
         """How many of all executions haven't ended."""
         count = 0
         for state in ("PENDING", "RUNNING"):
-            async with self._session.get("/api/v1/executions", params={"state": state, "limit": "500"}) as answer:
+            async with self._session.get(
+                "/api/v1/executions", params={"state": state, "limit": "500"}
+            ) as answer:
                 count += len((await answer.json())["items"])
         return count
 
@@ -99,7 +110,11 @@ class Load:
     async def completed(self) -> int:
         count, cursor = 0, None
         while True:
-            params = {"state": "COMPLETED", "limit": "500", **({"cursor": cursor} if cursor else {})}
+            params = {
+                "state": "COMPLETED",
+                "limit": "500",
+                **({"cursor": cursor} if cursor else {}),
+            }
             async with self._session.get("/api/v1/executions", params=params) as answer:
                 page = await answer.json()
             count += len(page["items"])
@@ -161,14 +176,21 @@ async def loaded(address: str) -> AsyncIterator[Load]:
 async def open_loop(address: str, rate: float, seconds: float) -> dict[str, Any]:
     async with loaded(address) as load:
         began = time.perf_counter()
-        await asyncio.gather(at_a_rate(rate, seconds, load.submit), at_a_rate(READS_PER_SECOND, seconds, load.read))
+        await asyncio.gather(
+            at_a_rate(rate, seconds, load.submit), at_a_rate(READS_PER_SECOND, seconds, load.read)
+        )
         took = time.perf_counter() - began
         stuck = await load.until_all_ended()
         return {
-            "wanted_per_second": rate, "seconds": round(took, 1), "accepted": len(load.ids), "refused": load.refused,
-            "completed": await load.completed() - 1, "stuck": stuck, "submit": millis(load.submits),
+            "wanted_per_second": rate,
+            "seconds": round(took, 1),
+            "accepted": len(load.ids),
+            "refused": load.refused,
+            "completed": await load.completed() - 1,
+            "stuck": stuck,
+            "submit": millis(load.submits),
             "status_read": millis(load.reads),
-        }  # fmt: skip
+        }
 
 
 async def batches(address: str, seconds: float) -> dict[str, Any]:
@@ -177,7 +199,11 @@ async def batches(address: str, seconds: float) -> dict[str, Any]:
         await by_clients(4, seconds, load.submit_batch)
         stuck = await load.until_all_ended()
         took = time.perf_counter() - began
-        return {"executions": len(load.ids), "per_second": round(len(load.ids) / took), "stuck": stuck}
+        return {
+            "executions": len(load.ids),
+            "per_second": round(len(load.ids) / took),
+            "stuck": stuck,
+        }
 
 
 async def closed_loop(address: str, seconds: float) -> dict[str, Any]:
@@ -186,17 +212,25 @@ async def closed_loop(address: str, seconds: float) -> dict[str, Any]:
         stuck = await load.until_all_ended()
         reads = await by_clients(CLIENTS, seconds, load.read)
         return {
-            "clients": CLIENTS, "submissions_per_second": round(submitted / seconds), "submit": millis(load.submits),
-            "status_reads_per_second": round(reads / seconds), "status_read": millis(load.reads), "stuck": stuck,
-        }  # fmt: skip
+            "clients": CLIENTS,
+            "submissions_per_second": round(submitted / seconds),
+            "submit": millis(load.submits),
+            "status_reads_per_second": round(reads / seconds),
+            "status_read": millis(load.reads),
+            "stuck": stuck,
+        }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", nargs="*", default=["open", "batch", "closed"])
     parser.add_argument("--rate", type=float, default=800.0)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the store's files go: not tmpfs")
+    parser.add_argument(
+        "--folder", type=Path, default=Path.cwd(), help="where the store's files go: not tmpfs"
+    )
     arguments = parser.parse_args()
     print(", ".join(f"{key} {value}" for key, value in machine(arguments.folder).items()))
     short = min(arguments.seconds, 10.0)

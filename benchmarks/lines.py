@@ -1,4 +1,7 @@
-"""Lines over a logarithmic size, as SVG that reads on light and dark pages. In the look of `peers.chart`."""
+"""Lines over a logarithmic size, as SVG that reads on light and dark pages.
+
+In the look of `peers.chart`.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +51,13 @@ def lines(title: str, subtitle: str, named: Mapping[str, Line]) -> str:
     parts.append(f'<text class="axis" x="8" y="36">{escape(subtitle)}</text>')
     for number in range(round(axes.top / axes.step) + 1):
         at = axes.y(number * axes.step)
-        parts.append(f'<line class="line" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>')
+        parts.append(
+            f'<line class="line" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>'
+        )
         text = f"{number * axes.step:,g}"
-        parts.append(f'<text class="axis" x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{text}</text>')
+        parts.append(
+            f'<text class="axis" x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{text}</text>'
+        )
     for size in axes.sizes:
         place = f'x="{axes.x(size):.1f}" y="{HEIGHT - BOTTOM + 18}"'
         parts.append(f'<text class="axis" {place} text-anchor="middle">{size:,.0f}</text>')
@@ -69,6 +76,8 @@ def _drawn(axes: Axes, name: str, line: Line, colour: str, number: int) -> list[
     key = TOP + 16 * number
     drawn = [f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']
     drawn += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in points]
-    drawn.append(f'<rect x="{WIDTH - RIGHT + 16}" y="{key}" width="10" height="10" rx="2" fill="{colour}"/>')
+    drawn.append(
+        f'<rect x="{WIDTH - RIGHT + 16}" y="{key}" width="10" height="10" rx="2" fill="{colour}"/>'
+    )
     drawn.append(f'<text x="{WIDTH - RIGHT + 32}" y="{key + 9}">{escape(name)}</text>')
     return drawn

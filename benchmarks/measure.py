@@ -44,9 +44,13 @@ async def measure(document: Document, count: int, store: str) -> dict[str, Any]:
     probe = Probe()
     registry = Registry()
     registry.put(Handler("noop", probe))
-    async with penstock.Engine(store, settings=Settings.load(environ={}), registry=registry) as engine:
+    async with penstock.Engine(
+        store, settings=Settings.load(environ={}), registry=registry
+    ) as engine:
         await engine.plan_for(document)  # compiled and stored: what is measured is running it
-        await (await engine.start({"name": "warm", "nodes": [{"id": "a", "handler": "noop"}]})).result()
+        await (
+            await engine.start({"name": "warm", "nodes": [{"id": "a", "handler": "noop"}]})
+        ).result()
         began = time.perf_counter()
         handles = await engine.start_many(document, [None] * count)
         results = await asyncio.gather(*(handle.result() for handle in handles))
@@ -69,7 +73,9 @@ def main() -> None:
     name, folder = sys.argv[1:]
     document, count = workloads()[name]
     directory = tempfile.mkdtemp(dir=folder)  # whoever called removes it
-    print(json.dumps(run_loop(measure(document, count, f"sqlite:///{Path(directory) / 'bench.db'}"))))
+    print(
+        json.dumps(run_loop(measure(document, count, f"sqlite:///{Path(directory) / 'bench.db'}")))
+    )
 
 
 if __name__ == "__main__":

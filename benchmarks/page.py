@@ -1,4 +1,7 @@
-"""The page in a real Chromium: `make bench-page`. First load, opening and panning 10,000 nodes, a live run of 1,000."""
+"""The page in a real Chromium: `make bench-page`.
+
+First load, opening and panning 10,000 nodes, a live run of 1,000.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +44,15 @@ def live_flow(size: int) -> dict[str, Any]:
     """Nodes that end one after another over some seconds, ten at a time."""
     width = 10
     nodes = [
-        {"id": f"n{row}.{place}", "handler": "sleep", "config": {"seconds": LIVE_SECONDS * width / size},
-         "dependencies": [f"n{row - 1}.{place}"] if row else []}
+        {
+            "id": f"n{row}.{place}",
+            "handler": "sleep",
+            "config": {"seconds": LIVE_SECONDS * width / size},
+            "dependencies": [f"n{row - 1}.{place}"] if row else [],
+        }
         for row in range(size // width)
         for place in range(width)
-    ]  # fmt: skip
+    ]
     return {"name": f"live-{size}", "nodes": nodes}
 
 
@@ -89,7 +96,11 @@ def panning(browser: Browser, address: str) -> list[float]:
 
 def tab_process(page: Page) -> psutil.Process:
     """The renderer that grows busy when this page is."""
-    renderers = [each for each in psutil.process_iter(["cmdline"]) if "--type=renderer" in (each.info["cmdline"] or [])]
+    renderers = [
+        each
+        for each in psutil.process_iter(["cmdline"])
+        if "--type=renderer" in (each.info["cmdline"] or [])
+    ]
     before = {each.pid: sum(each.cpu_times()[:2]) for each in renderers}
     page.evaluate("() => { const end = performance.now() + 300; while (performance.now() < end); }")
     return max(renderers, key=lambda each: sum(each.cpu_times()[:2]) - before[each.pid])
@@ -113,25 +124,35 @@ def live(browser: Browser, caller: Caller, tab: str) -> tuple[float, float]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, running_service(Path(folder)) as service, sync_playwright() as play:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_service(Path(folder)) as service,
+        sync_playwright() as play,
+    ):
         caller = Caller(service.address)
         made = caller.post("/executions", {"definition": layers(100, 100)}, wait=60)
         address = f"{service.address}/ui/executions/{made.body['execution_id']}"
         browser = play.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         print(f"Chromium {browser.version}")
         small = caller.post("/executions", {"definition": layers(3, 3)}, wait=60)
-        page, elk = first_load(browser, f"{service.address}/ui/executions/{small.body['execution_id']}")
+        page, elk = first_load(
+            browser, f"{service.address}/ui/executions/{small.body['execution_id']}"
+        )
         print(
             f"first load of an execution's page: {page / 1000:.0f} KB gzipped, and elk {elk / 1000:.0f} KB in a worker"
         )
         times = sorted(opening(browser, address) for _ in range(RUNS))
-        print(f"10,000 nodes open in {statistics.median(times):.2f} s ({times[0]:.2f} to {times[-1]:.2f})")
+        print(
+            f"10,000 nodes open in {statistics.median(times):.2f} s ({times[0]:.2f} to {times[-1]:.2f})"
+        )
         frames = panning(browser, address)
         p50, p95 = frames[len(frames) // 2], frames[int(len(frames) * 0.95)]
         print(f"panning them: a frame takes {p50:.0f} ms (p50), {p95:.0f} ms (p95)")
         for tab in ("graph", "time"):
             share, took = live(browser, caller, tab)
-            print(f"live run of 1,000 nodes in {took:.0f} s, {tab}: the tab takes {share:.0%} of a core")
+            print(
+                f"live run of 1,000 nodes in {took:.0f} s, {tab}: the tab takes {share:.0%} of a core"
+            )
         browser.close()
 
 

@@ -50,21 +50,28 @@ class Bench:
         submitted = self.stores.hot.now() - began
         archived_at = await self.archived(ids)
         used = {name: seconds - before[name] for name, seconds in self._cpu().items()}
-        rows = await self._rows("SELECT max(ended_at), count(*) FROM executions WHERE id = ANY(%s)", ids)
+        rows = await self._rows(
+            "SELECT max(ended_at), count(*) FROM executions WHERE id = ANY(%s)", ids
+        )
         ended_at = float(rows[0][0])
         seconds, tasks = ended_at - began, count * len(document["nodes"])
         hops = await self._hops(ids[0])
         return {
-            "seconds": seconds, "executions_per_second": count / seconds, "tasks_per_second": tasks / seconds,
-            "submit_seconds": submitted, "archive_lag_seconds": archived_at - ended_at,
-            "hop_ms_p50": hops[len(hops) // 2], "hop_ms_p99": hops[len(hops) * 99 // 100],
+            "seconds": seconds,
+            "executions_per_second": count / seconds,
+            "tasks_per_second": tasks / seconds,
+            "submit_seconds": submitted,
+            "archive_lag_seconds": archived_at - ended_at,
+            "hop_ms_p50": hops[len(hops) // 2],
+            "hop_ms_p99": hops[len(hops) * 99 // 100],
             **{f"{name}_us_per_task": cpu / tasks * 1e6 for name, cpu in used.items()},
-        }  # fmt: skip
+        }
 
     async def archived(self, ids: list[str]) -> float:
         """When all of them were in PostgreSQL as completed.
 
-        Asked for a few at a time: asking for all of them again and again would be a good part of what PostgreSQL does.
+        Asked for a few at a time: asking for all of them again and again would be a good part of
+        what PostgreSQL does.
         """
         running = "SELECT count(*) FROM executions WHERE id = ANY(%s) AND state = 'RUNNING'"
         end = time.monotonic() + PATIENCE_SECONDS
@@ -74,7 +81,9 @@ class Bench:
                     raise SystemExit(f"some executions haven't ended after {PATIENCE_SECONDS:g} s")
                 await asyncio.sleep(STEP_SECONDS)
         archived_at = self.stores.hot.now()
-        done = await self._rows("SELECT count(*) FROM executions WHERE id = ANY(%s) AND state = 'COMPLETED'", ids)
+        done = await self._rows(
+            "SELECT count(*) FROM executions WHERE id = ANY(%s) AND state = 'COMPLETED'", ids
+        )
         assert done[0][0] == len(ids), f"{done[0][0]} of {len(ids)} completed"
         return archived_at
 
@@ -110,13 +119,18 @@ def servers(folder: Path, append_only: str) -> Iterator[tuple[RedisServer, Postg
 @contextlib.contextmanager
 def roles(settings: dict[str, str], orchestrators: int, workers: int) -> Iterator[dict[str, int]]:
     """Names and process ids."""
-    names = [f"orchestrator{n}" for n in range(orchestrators)] + [f"worker{n}" for n in range(workers)]
+    names = [f"orchestrator{n}" for n in range(orchestrators)] + [
+        f"worker{n}" for n in range(workers)
+    ]
     started: dict[str, subprocess.Popen[bytes]] = {}
     try:
         for name in names:
             command = [sys.executable, "-m", "penstock", name.rstrip("0123456789")]
             started[name] = subprocess.Popen(
-                command, env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+                command,
+                env={**os.environ, **settings},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
             )
         for process in started.values():
             assert process.stdout is not None
@@ -135,7 +149,9 @@ async def bench(url: str, database: str, processes: dict[str, int]) -> AsyncIter
     async with open_scaled(settings) as stores:
         assert isinstance(stores, ScaledStores)
         service = service_over(stores, settings)
-        while len(await stores.hot.orchestrator_details()) < sum("orch" in name for name in processes):  # noqa: ASYNC110
+        while len(await stores.hot.orchestrator_details()) < sum(  # noqa: ASYNC110
+            "orch" in name for name in processes
+        ):
             await asyncio.sleep(STEP_SECONDS)
         warm = await service.submissions.submit(Order(workflow=diamond()))
         await service.executions.end(warm.execution_id, 30)
@@ -151,7 +167,9 @@ WORK: dict[str, tuple[Document, int]] = {
 }
 
 
-async def measure(arguments: argparse.Namespace, url: str, database: str, processes: dict[str, int]) -> dict[str, Any]:
+async def measure(
+    arguments: argparse.Namespace, url: str, database: str, processes: dict[str, int]
+) -> dict[str, Any]:
     results: dict[str, Any] = {}
     async with bench(url, database, processes) as it:
         for name, (document, count) in WORK.items():
@@ -164,7 +182,11 @@ async def measure(arguments: argparse.Namespace, url: str, database: str, proces
 
 
 def show(name: str, found: dict[str, float]) -> None:
-    cpu = ", ".join(f"{key.removesuffix('_us_per_task')} {value:.0f}" for key, value in found.items() if "_us_" in key)
+    cpu = ", ".join(
+        f"{key.removesuffix('_us_per_task')} {value:.0f}"
+        for key, value in found.items()
+        if "_us_" in key
+    )
     print(
         f"| {name:<24} | {found['seconds']:7.3f} | {found['tasks_per_second']:8,.0f} "
         f"| {found['executions_per_second']:8,.1f} | {found['hop_ms_p50']:6.3f} | {found['hop_ms_p99']:6.3f} "
@@ -180,16 +202,29 @@ def main() -> None:
     parser.add_argument("--append-only", choices=["everysec", "always"], default="everysec")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--only", default="", help="workloads whose name contains this")
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the servers keep their files: not tmpfs")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path.cwd(),
+        help="where the servers keep their files: not tmpfs",
+    )
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    print(f"{arguments.orchestrators} + {arguments.workers}, AOF {arguments.append_only}, medians of {arguments.runs}")
-    print("| work | seconds | tasks/s | executions/s | hop p50 | hop p99 | archive lag s | CPU µs per task |")
+    print(
+        f"{arguments.orchestrators} + {arguments.workers}, AOF {arguments.append_only}, medians of {arguments.runs}"
+    )
+    print(
+        "| work | seconds | tasks/s | executions/s | hop p50 | hop p99 | archive lag s | CPU µs per task |"
+    )
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="penstock-bench-") as name:
         folder = Path(name)
         folder.chmod(0o711)
         with servers(folder, arguments.append_only) as (redis, postgres):
-            settings = {"PENSTOCK_STORE": redis.url, "PENSTOCK_DATABASE": postgres.url, "PENSTOCK_LOG_LEVEL": "WARNING"}
+            settings = {
+                "PENSTOCK_STORE": redis.url,
+                "PENSTOCK_DATABASE": postgres.url,
+                "PENSTOCK_LOG_LEVEL": "WARNING",
+            }
             with roles(settings, arguments.orchestrators, arguments.workers) as processes:
                 everything = {**processes, "redis": redis.pid, "postgres": postgres.pid}
                 results = run_loop(measure(arguments, redis.url, postgres.url, everything))

@@ -14,7 +14,10 @@ Document = dict[str, Any]
 
 
 def _document(name: str, nodes: Iterable[tuple[str, list[str]]]) -> Document:
-    return {"name": name, "nodes": [{"id": i, "handler": "noop", "dependencies": parents} for i, parents in nodes]}
+    return {
+        "name": name,
+        "nodes": [{"id": i, "handler": "noop", "dependencies": parents} for i, parents in nodes],
+    }
 
 
 def chain(size: int) -> Document:
@@ -23,7 +26,9 @@ def chain(size: int) -> Document:
 
 def fan(size: int) -> Document:
     leaves = [f"n{i}" for i in range(size)]
-    return _document(f"fan-{size}", [("first", []), *((leaf, ["first"]) for leaf in leaves), ("last", leaves)])
+    return _document(
+        f"fan-{size}", [("first", []), *((leaf, ["first"]) for leaf in leaves), ("last", leaves)]
+    )
 
 
 def layers(depth: int, width: int) -> Document:
@@ -47,7 +52,11 @@ def real_graphs() -> list[Document]:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         graph = json.loads(data)
         nodes = graph["dag"]["nodes"] if "dag" in graph else graph["nodes"]
-        found.append(_document(graph["name"], ((node["id"], node.get("dependencies") or []) for node in nodes)))
+        found.append(
+            _document(
+                graph["name"], ((node["id"], node.get("dependencies") or []) for node in nodes)
+            )
+        )
     return found
 
 

@@ -16,7 +16,9 @@ COLUMNS, LINES = 92, 34
 
 
 def tmux(*arguments: str) -> str:
-    done = subprocess.run(["tmux", "-L", "penstock", *arguments], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["tmux", "-L", "penstock", *arguments], capture_output=True, text=True, check=True
+    )
     return done.stdout
 
 
@@ -42,7 +44,9 @@ def without_web_fonts(svg: str) -> str:
 def main() -> None:
     lines = screen().rstrip().split("\n")
     with Path("/dev/null").open("w", encoding="utf-8") as nowhere:
-        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, color_system="truecolor")
+        console = Console(
+            record=True, width=COLUMNS, file=nowhere, force_terminal=True, color_system="truecolor"
+        )
         console.print("[dim]$[/] make run")
         console.print(Text.from_ansi("\n".join(lines)))
         target = ROOT / "docs" / "images" / "quickstart.svg"

@@ -43,23 +43,47 @@ class Service:
 
     def call(self, path: str, body: Any = None, method: str | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = Request(f"{self.address}/api/v1{path}", data, {"Content-Type": "application/json"}, method=method)  # noqa: S310 -- ours
+        request = Request(  # noqa: S310 -- ours
+            f"{self.address}/api/v1{path}",
+            data,
+            {"Content-Type": "application/json"},
+            method=method,
+        )
         with urlopen(request) as answer:  # noqa: S310
             return json.load(answer)
 
-    def start(self, workflow: str, given: dict[str, Any] | None = None, wait: int = 0, **more: Any) -> str:
+    def start(
+        self, workflow: str, given: dict[str, Any] | None = None, wait: int = 0, **more: Any
+    ) -> str:
         query = f"?wait={wait}" if wait else ""
         return str(
-            self.call(f"/executions{query}", {"workflow": workflow, "input": given or {}, **more})["execution_id"]
+            self.call(f"/executions{query}", {"workflow": workflow, "input": given or {}, **more})[
+                "execution_id"
+            ]
         )
 
 
 @contextmanager
 def service() -> Iterator[Service]:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "penstock", "dev", "--port", "0", "--handlers", "examples/shop/handlers.py"]
-        environ = {**os.environ, "PENSTOCK_STORE": f"sqlite:///{folder}/shop.db", "PENSTOCK_SECRET_CRM_TOKEN": "token"}
-        with subprocess.Popen(command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True) as process:
+        command = [
+            sys.executable,
+            "-m",
+            "penstock",
+            "dev",
+            "--port",
+            "0",
+            "--handlers",
+            "examples/shop/handlers.py",
+        ]
+        environ = {
+            **os.environ,
+            "PENSTOCK_STORE": f"sqlite:///{folder}/shop.db",
+            "PENSTOCK_SECRET_CRM_TOKEN": "token",
+        }
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True
+        ) as process:
             assert process.stdout is not None
             try:
                 yield Service(process.stdout.readline().removeprefix(READY).strip())
@@ -75,7 +99,13 @@ def store(it: Service) -> None:
     better["nodes"][6]["timeout_seconds"] = 20
     better["nodes"][6]["retry"] = {"max_attempts": 3, "initial_delay_seconds": 0.3}
     better["nodes"].insert(
-        7, {"id": "invoice", "handler": "shop.work", "depends_on": ["charge"], "config": {"seconds": 0.2}}
+        7,
+        {
+            "id": "invoice",
+            "handler": "shop.work",
+            "depends_on": ["charge"],
+            "config": {"seconds": 0.2},
+        },
     )
     it.call("/workflows", better)
     slow = {**json.loads(json.dumps(better)), "name": "checkout"}
@@ -86,16 +116,22 @@ def store(it: Service) -> None:
     it.call("/workflows/order/aliases/stable", {"version": 1}, "PUT")
     for name, steps in {"nightly-report": 6, "image-resize": 3, "invoice-import": 9}.items():
         nodes = [
-            {"id": f"{name.split('-')[1]}-{n}", "handler": "shop.work", "config": {"seconds": 0.2},
-             "depends_on": [f"{name.split('-')[1]}-{dice.randrange(n)}"] if n else []}
+            {
+                "id": f"{name.split('-')[1]}-{n}",
+                "handler": "shop.work",
+                "config": {"seconds": 0.2},
+                "depends_on": [f"{name.split('-')[1]}-{dice.randrange(n)}"] if n else [],
+            }
             for n in range(steps)
-        ]  # fmt: skip
+        ]
         it.call("/workflows", {"name": name, "labels": {"team": "data"}, "nodes": nodes})
     wide = [
         {
             "id": f"n{depth}.{place}",
             "handler": "noop",
-            "depends_on": [f"n{depth - 1}.{place}", f"n{depth - 1}.{(place + 1) % 100}"] if depth else [],
+            "depends_on": [f"n{depth - 1}.{place}", f"n{depth - 1}.{(place + 1) % 100}"]
+            if depth
+            else [],
         }
         for depth in range(100)
         for place in range(100)
@@ -111,7 +147,9 @@ def load(it: Service, seconds: float) -> None:
         number += 1
         card = dice.choices(["good", "expired", "unlucky"], [90, 6, 4])[0]
         it.start(
-            "order", {"order": number, "amount": 6440, "card": card}, labels={"shop": dice.choice(["Berlin", "Lyon"])}
+            "order",
+            {"order": number, "amount": 6440, "card": card},
+            labels={"shop": dice.choice(["Berlin", "Lyon"])},
         )
         if dice.random() < 0.5:
             it.start(dice.choice(["nightly-report", "image-resize", "invoice-import"]))
@@ -192,9 +230,18 @@ def take(  # noqa: PLR0913 -- of what, where and how
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else "")
-    parser.add_argument("--all", metavar="DIR", type=Path, help="every page in every way, into this folder")
-    parser.add_argument("--seconds", type=float, default=LOAD_SECONDS, help="of orders before the pictures are taken")
-    parser.add_argument("--only", nargs="*", default=list(PAGES), choices=list(PAGES), metavar="PAGE")
+    parser.add_argument(
+        "--all", metavar="DIR", type=Path, help="every page in every way, into this folder"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=LOAD_SECONDS,
+        help="of orders before the pictures are taken",
+    )
+    parser.add_argument(
+        "--only", nargs="*", default=list(PAGES), choices=list(PAGES), metavar="PAGE"
+    )
     chosen = parser.parse_args()
     target: Path = chosen.all or TARGET
     target.mkdir(parents=True, exist_ok=True)
@@ -209,7 +256,14 @@ def main() -> None:
                 for dark in (False, True):
                     for width in (1440, 400):
                         theme = "dark" if dark else "light"
-                        take(browser, it, name, target / f"{name}-{theme}-{width}.png", dark=dark, width=width)
+                        take(
+                            browser,
+                            it,
+                            name,
+                            target / f"{name}-{theme}-{width}.png",
+                            dark=dark,
+                            width=width,
+                        )
             else:
                 take(browser, it, name, target / f"{name}.png", dark=False, width=1440)
                 if name in DARK:

@@ -32,15 +32,28 @@ class Running:
 
 
 @contextmanager
-def running_service(folder: Path, registry: Registry | None = None, **settings: Any) -> Iterator[Running]:
+def running_service(
+    folder: Path, registry: Registry | None = None, **settings: Any
+) -> Iterator[Running]:
     running = Running()
-    given = {"host": "127.0.0.1", "port": 0, "http_private": True, "shutdown_grace_seconds": 1, **settings}
-    chosen = Settings.load({"store": f"sqlite:///{folder / 'work.db'}", **given}, environ={}, directory=folder)
+    given = {
+        "host": "127.0.0.1",
+        "port": 0,
+        "http_private": True,
+        "shutdown_grace_seconds": 1,
+        **settings,
+    }
+    chosen = Settings.load(
+        {"store": f"sqlite:///{folder / 'work.db'}", **given}, environ={}, directory=folder
+    )
 
     async def main() -> None:
         running.stop = asyncio.Event()
         with bind(chosen.host, chosen.port) as listening:
-            async with Engine(settings=chosen, registry=registry) as engine, serving(engine, chosen, listening):
+            async with (
+                Engine(settings=chosen, registry=registry) as engine,
+                serving(engine, chosen, listening),
+            ):
                 running.engine, running.address = engine, address_of(listening)
                 running.ready.set()
                 await running.stop.wait()

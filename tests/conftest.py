@@ -31,25 +31,42 @@ SOAK_SECONDS = 1800
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--faults", choices=["short", "full"], default="short", help="how much the tests of FAULTS do")
+    parser.addoption(
+        "--faults",
+        choices=["short", "full"],
+        default="short",
+        help="how much the tests of FAULTS do",
+    )
     parser.addoption("--fault-seed", type=int, help="repeat a run with the seed that it printed")
-    parser.addoption("--fault-table", type=Path, help="write the table of faults into this page, between its marks")
+    parser.addoption(
+        "--fault-table",
+        type=Path,
+        help="write the table of faults into this page, between its marks",
+    )
     parser.addoption("--minutes", type=float, help="how long a soak lasts")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # run in a shell's background; children would be deaf, too
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # run in a shell's background; children would be deaf, too
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "fault(family, done): a test of a row of FAULTS")
-    config.addinivalue_line("markers", "alone: other tests at the same time would spoil what it measures")
+    config.addinivalue_line(
+        "markers", "alone: other tests at the same time would spoil what it measures"
+    )
     config.addinivalue_line("markers", "explore: does more in `make explore` than in `make test`")
-    config.addinivalue_line("markers", f"{SOAK}: lasts for --minutes, and isn't part of `make faults`")
+    config.addinivalue_line(
+        "markers", f"{SOAK}: lasts for --minutes, and isn't part of `make faults`"
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         mark = item.get_closest_marker("fault")
-        assert mark is None or mark.args[0] in FAMILIES, f"{item.nodeid} names no row of FAULTS: {mark.args[0]}"
+        assert mark is None or mark.args[0] in FAMILIES, (
+            f"{item.nodeid} names no row of FAULTS: {mark.args[0]}"
+        )
         if mark and config.getoption("--faults") == "full":
             item.add_marker(pytest.mark.timeout(FULL_SECONDS), append=False)
         if config.getoption("--minutes") and item.get_closest_marker(SOAK):
@@ -94,7 +111,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def _rows(reports: dict[str, list[Any]]) -> list[Row]:
     every = [report for found in reports.values() for report in found if hasattr(report, "nodeid")]
     failed = {report.nodeid for report in every if getattr(report, "failed", False)}
-    seconds = {report.nodeid: report.duration for report in every if getattr(report, "when", "") == "call"}
+    seconds = {
+        report.nodeid: report.duration for report in every if getattr(report, "when", "") == "call"
+    }
     rows = []
     for report in every:
         said = dict(getattr(report, "user_properties", ()))
@@ -103,7 +122,10 @@ def _rows(reports: dict[str, list[Any]]) -> list[Row]:
             took = seconds.get(report.nodeid, 0.0)
             green = report.nodeid not in failed
             every_row = [(family, done, said.get("figures", {})), *said.get("others", ())]
-            rows += [Row(family, done, green, took, said.get("seed", 0), shown) for family, done, shown in every_row]
+            rows += [
+                Row(family, done, green, took, said.get("seed", 0), shown)
+                for family, done, shown in every_row
+            ]
     return rows
 
 
@@ -116,7 +138,11 @@ def _missing(config: pytest.Config, rows: list[Row]) -> list[str]:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Who asks for the whole table asks for every row; a soak alone is one row."""
     config = session.config
-    if config.getoption("--fault-table") and not config.getoption("--minutes") and not hasattr(config, "workerinput"):
+    if (
+        config.getoption("--fault-table")
+        and not config.getoption("--minutes")
+        and not hasattr(config, "workerinput")
+    ):
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter and _missing(config, _rows(reporter.stats)):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

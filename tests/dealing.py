@@ -1,8 +1,9 @@
 """Which tests each of several processes begins with (`pytest -n`).
 
-xdist gives each process an equal part of all tests, in order; who is done takes from the end of the longest queue. So
-the long ones would be in one part, and some would be begun last and alone. They come first in every second part: while
-one process runs a plant of processes, another has tests that need little.
+xdist gives each process an equal part of all tests, in order; who is done takes from the end of the
+longest queue. So the long ones would be in one part, and some would be begun last and alone. They
+come first in every second part: while one process runs a plant of processes, another has tests that
+need little.
 """
 
 from __future__ import annotations

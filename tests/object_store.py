@@ -51,7 +51,9 @@ def _start() -> None:
         f"127.0.0.1:{port}",
         buckets,
     ]
-    server = Process(command, folder / "log", environ={**os.environ, "RCLONE_CONFIG": str(folder / "none.conf")})
+    server = Process(
+        command, folder / "log", environ={**os.environ, "RCLONE_CONFIG": str(folder / "none.conf")}
+    )
     stack.callback(server.kill)
     until_now(lambda: _listens(port), "the S3 server listens")
     os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{port}"

@@ -31,7 +31,10 @@ PARTITIONS = 4
 FOLDERS = "penstock-test-"
 REDIS_DATABASES = 512
 KEPT_DATABASES = 8
-"""Of each kind. After these the oldest is emptied and given again: that is ten times faster than making one."""
+"""Of each kind.
+
+After these the oldest is emptied and given again: that is ten times faster than making one.
+"""
 
 SMALL_TABLE_BYTES = 256 * 1024
 """Up to here its rows are deleted, which is faster than new files for it and its indexes."""
@@ -84,7 +87,10 @@ def redis_server(**options: Any) -> Iterator[RedisServer]:
 @contextmanager
 def postgres_server(**options: Any) -> Iterator[PostgresServer]:
     """As `redis_server`. Its database has no schema."""
-    with open_folder() as folder, PostgresServer(folder / "postgres", **{"fsync": False, **options}) as server:
+    with (
+        open_folder() as folder,
+        PostgresServer(folder / "postgres", **{"fsync": False, **options}) as server,
+    ):
         yield server
 
 
@@ -118,7 +124,10 @@ def _redis() -> tuple[str, int, int, int]:
         return _until_exit(server).url, 0, 1, REDIS_DATABASES
     with redis.Redis.from_url(given) as client:
         count = int(client.config_get("databases")["databases"])
-    worker, workers = os.environ.get("PYTEST_XDIST_WORKER", "gw0"), os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    worker, workers = (
+        os.environ.get("PYTEST_XDIST_WORKER", "gw0"),
+        os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"),
+    )
     return given, int(worker.removeprefix("gw")), int(workers), count
 
 
@@ -198,12 +207,17 @@ def _columns(connection: psycopg.Connection) -> list[Any]:
 def _emptied(name: str, partitions: int) -> bool:
     """As it was when it was new; False if somebody has changed its tables."""
     # whoever still uses it is too late
-    _admin().execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+    _admin().execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+    )
     with psycopg.connect(_url(name)) as connection:
         columns = _columns(connection)
         if columns != _columns_of_template(partitions):
             return False
-        _empty(connection, {table for table, *_ in columns} - {"penstock_version", "meta", "partitions"})
+        _empty(
+            connection,
+            {table for table, *_ in columns} - {"penstock_version", "meta", "partitions"},
+        )
         connection.execute(
             "UPDATE partitions SET commit_number = 0, generation = 1, term = 0, holder = '', server = '', seen_at = 0, "
             "rebuilt_at = 0, rebuilt_on = ''"
@@ -217,7 +231,9 @@ def _empty(connection: psycopg.Connection, tables: set[str]) -> None:
     for table in sorted(tables):
         (size,) = connection.execute("SELECT pg_relation_size(%s)", (table,)).fetchone() or (0,)
         if size:
-            connection.execute(f"{'TRUNCATE' if size > SMALL_TABLE_BYTES else 'DELETE FROM'} {table}".encode())
+            connection.execute(
+                f"{'TRUNCATE' if size > SMALL_TABLE_BYTES else 'DELETE FROM'} {table}".encode()
+            )
     connection.execute(
         "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) FROM pg_sequences "
         "WHERE last_value IS NOT NULL"

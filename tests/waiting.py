@@ -13,7 +13,9 @@ from penstock.contract.waiting import PATIENCE_SECONDS, STEP, let_others_run, un
 __all__ = ["PATIENCE_SECONDS", "STEP", "let_others_run", "until", "until_now"]
 
 
-def until_now(check: Callable[[], Any], what: str = "", *, seconds: float = PATIENCE_SECONDS) -> Any:
+def until_now(
+    check: Callable[[], Any], what: str = "", *, seconds: float = PATIENCE_SECONDS
+) -> Any:
     """As `until`, for tests without a loop that watch other processes and threads."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
@@ -22,5 +24,7 @@ def until_now(check: Callable[[], Any], what: str = "", *, seconds: float = PATI
         if found:
             return found
         if time.monotonic() > deadline:
-            raise AssertionError(f"not so after {seconds:g} s: {what or inspect.getsource(check).strip()}")
+            raise AssertionError(
+                f"not so after {seconds:g} s: {what or inspect.getsource(check).strip()}"
+            )
         pause.wait(STEP)

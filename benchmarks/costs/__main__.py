@@ -33,7 +33,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", choices=list(PROFILES), nargs="*", default=list(PROFILES))
     parser.add_argument("--executions", type=int, default=10_000, help="diamonds, of 4 tasks each")
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the stores keep their files: not tmpfs")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path.cwd(),
+        help="where the stores keep their files: not tmpfs",
+    )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--docs", type=Path, help="put the tables into scaling.md of this folder")
     asked = parser.parse_args()
@@ -44,10 +49,15 @@ def main() -> None:
         for profile in asked.profile:
             for way in CLIENTS:
                 found.append(PROFILES[profile](Path(name), way, asked.executions))
-                print(f"**{report.TITLES[profile]}, {way}**\n\n{report.table(found[-1])}\n", flush=True)
+                print(
+                    f"**{report.TITLES[profile]}, {way}**\n\n{report.table(found[-1])}\n",
+                    flush=True,
+                )
     print(report.tables(found))
     if asked.json:
-        asked.json.write_text(json.dumps(report.as_data(found, facts), indent=2, ensure_ascii=False) + "\n")
+        asked.json.write_text(
+            json.dumps(report.as_data(found, facts), indent=2, ensure_ascii=False) + "\n"
+        )
     if asked.docs:
         write_docs(asked.docs, found, facts)
 

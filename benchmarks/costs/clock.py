@@ -1,8 +1,9 @@
 """CPU time by part: the thread's own clock, read where a part is entered and left.
 
-A part that is entered inside another one stops the other's time, so that parts add up. Of a coroutine each step is
-timed; while it waits, nobody pays. `cProfile` would charge every call of Python with more than the call itself; this
-charges one reading of the clock (about 0.3 µs) per batch.
+A part that is entered inside another one stops the other's time, so that parts add up. Of a
+coroutine each step is timed; while it waits, nobody pays. `cProfile` would charge every call of
+Python with more than the call itself; this charges one reading of the clock (about 0.3 µs) per
+batch.
 """
 
 from __future__ import annotations
@@ -63,7 +64,11 @@ class Clock:
     def wrap(self, owner: Any, name: str, part: str) -> None:
         """From now on the time of `owner.name` is the part's."""
         inner = inspect.getattr_static(owner, name)
-        timed = self._coroutine(inner, part) if inspect.iscoroutinefunction(inner) else self._function(inner, part)
+        timed = (
+            self._coroutine(inner, part)
+            if inspect.iscoroutinefunction(inner)
+            else self._function(inner, part)
+        )
         setattr(owner, name, functools.wraps(inner)(timed))
 
     def _function(self, inner: Callable[..., Any], part: str) -> Callable[..., Any]:
@@ -76,7 +81,9 @@ class Clock:
 
         return timed
 
-    def _coroutine(self, inner: Callable[..., Coroutine[Any, Any, Any]], part: str) -> Callable[..., Any]:
+    def _coroutine(
+        self, inner: Callable[..., Coroutine[Any, Any, Any]], part: str
+    ) -> Callable[..., Any]:
         async def timed(*arguments: Any, **more: Any) -> Any:
             return await self._stepped(inner(*arguments, **more), part)
 

@@ -23,7 +23,10 @@ def measure(folder: Path, way: str, executions: int) -> Costs:
 
         run_loop(submit(dev.address, way, executions, begin))
         total = (dev.seconds() - before["cpu"]) * 1e6
-        sizes = {"sent to the disk": dev.written() - before["written"], "kept in the file": used(path) - before["size"]}
+        sizes = {
+            "sent to the disk": dev.written() - before["written"],
+            "kept in the file": used(path) - before["size"],
+        }
         parts = dev.stop()
         started.clear()
     micros = {("dev", part): spent / tasks for part, spent in parts.items()}
@@ -35,6 +38,7 @@ def used(path: Path) -> int:
     """Bytes in the file that hold something, once everything in the log is there too."""
     with sqlite3.connect(path, timeout=30) as connection:
         pages, free, size = (
-            connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count", "page_size")
+            connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
         )
     return int((pages - free) * size)

@@ -29,11 +29,17 @@ WARM = 50
 class Timed:
     """A `penstock` process under `benchmarks.costs.parts`."""
 
-    def __init__(self, folder: Path, name: str, arguments: Sequence[str], settings: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, name: str, arguments: Sequence[str], settings: Mapping[str, str]
+    ) -> None:
         self._file = folder / f"{name}.json"
         command = [sys.executable, "-m", "benchmarks.costs.parts", str(self._file), *arguments]
         self._process = subprocess.Popen(
-            command, env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            command,
+            env={**os.environ, **settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         assert self._process.stdout is not None
         self.said = self._process.stdout.readline()

@@ -1,7 +1,7 @@
 """Where each part of the engine begins: what `Clock` is put around, from outside.
 
-`python -m benchmarks.costs.parts FILE orchestrator …` is `penstock orchestrator …` whose parts are timed; what they
-took since the last SIGUSR1 is written to the file when it ends.
+`python -m benchmarks.costs.parts FILE orchestrator …` is `penstock orchestrator …` whose parts are
+timed; what they took since the last SIGUSR1 is written to the file when it ends.
 """
 
 from __future__ import annotations
@@ -29,26 +29,43 @@ from penstock.stores.task_queue import MemoryTaskQueue
 from penstock.worker.runtime import Worker
 
 COMMON: list[tuple[Any, str, str]] = [
-    (Submissions, "submit", "api"), (Submissions, "submit_many", "api"), (Submissions, "_store_starts", "api"),
-    (Loader, "load", "load"), (PartitionOwner, "_decide", "decide"), (PartitionOwner, "_commit_batch", "commit"),
-    (Committer, "settle", "commit"), (Worker, "_slot", "run"), (Archiver, "_move", "archive"),
-    (Archiver, "drain", "archive"), (Checkpointer, "copy", "archive"),
-]  # fmt: skip
+    (Submissions, "submit", "api"),
+    (Submissions, "submit_many", "api"),
+    (Submissions, "_store_starts", "api"),
+    (Loader, "load", "load"),
+    (PartitionOwner, "_decide", "decide"),
+    (PartitionOwner, "_commit_batch", "commit"),
+    (Committer, "settle", "commit"),
+    (Worker, "_slot", "run"),
+    (Archiver, "_move", "archive"),
+    (Archiver, "drain", "archive"),
+    (Checkpointer, "copy", "archive"),
+]
 
 
 def entries() -> list[tuple[Any, str, str]]:
     """Class, method and part."""
     found = list(COMMON)
-    found += [*_of_store(SqliteHotStore, MemoryTaskQueue), *_of_store(RedisHotStore, RedisTaskQueue)]
+    found += [
+        *_of_store(SqliteHotStore, MemoryTaskQueue),
+        *_of_store(RedisHotStore, RedisTaskQueue),
+    ]
     found += [(Writer, "_write", "commit"), (SqliteHotStore, "append_now", "inbox")]
-    return [*found, (HttpToolsProtocol, "data_received", "api"), (RequestResponseCycle, "run_asgi", "api")]
+    return [
+        *found,
+        (HttpToolsProtocol, "data_received", "api"),
+        (RequestResponseCycle, "run_asgi", "api"),
+    ]
 
 
 def _of_store(hot: Any, queue: Any) -> list[tuple[Any, str, str]]:
     return [
-        (hot, "receive", "inbox"), (hot, "append", "inbox"), (hot, "commit", "commit"), (queue, "fetch", "fetch"),
+        (hot, "receive", "inbox"),
+        (hot, "append", "inbox"),
+        (hot, "commit", "commit"),
+        (queue, "fetch", "fetch"),
         (queue, "report", "report"),
-    ]  # fmt: skip
+    ]
 
 
 def watched() -> Clock:

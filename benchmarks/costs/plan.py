@@ -1,4 +1,7 @@
-"""From what one task costs to what a million a second would need. Arithmetic: nothing was run at that size."""
+"""From what one task costs to what a million a second would need.
+
+Arithmetic: nothing was run at that size.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,12 @@ def plan(costs: Costs) -> str:
     for host, title in HOSTS.items():
         micros = costs.host(host)
         rows.append(f"| {title} | {micros:.0f} | {cores(micros):,} |")
-    flows = [f"| {name} | {costs.sizes[name]:,.0f} | {costs.sizes[name] * GOAL / 1e9:.2f} GB/s |" for name in FLOWS]
+    flows = [
+        f"| {name} | {costs.sizes[name]:,.0f} | {costs.sizes[name] * GOAL / 1e9:.2f} GB/s |"
+        for name in FLOWS
+    ]
     kept = costs.sizes[KEPT]
-    flows.append(f"| {KEPT} | {kept:,.0f} | {kept * GOAL / 1e9:.2f} GB/s, {kept * GOAL * DAY / 1e12:,.0f} TB a day |")
+    flows.append(
+        f"| {KEPT} | {kept:,.0f} | {kept * GOAL / 1e9:.2f} GB/s, {kept * GOAL * DAY / 1e12:,.0f} TB a day |"
+    )
     return "\n".join([*rows, "", "| | bytes per task | at that rate |", "|---|--:|--:|", *flows])

@@ -53,7 +53,10 @@ def _figure(value: float | None) -> str:
 def sizes(all_costs: Sequence[Costs]) -> str:
     """Bytes per task: a line for each kind, a column for each way of submitting."""
     names = list(dict.fromkeys(name for costs in all_costs for name in costs.sizes))
-    rows = [f"| bytes per task | {' | '.join(costs.way for costs in all_costs)} |", f"|---|{'--:|' * len(all_costs)}"]
+    rows = [
+        f"| bytes per task | {' | '.join(costs.way for costs in all_costs)} |",
+        f"|---|{'--:|' * len(all_costs)}",
+    ]
     for name in names:
         cells = [f"{costs.sizes.get(name, 0):,.0f}" for costs in all_costs]
         rows += [f"| {name} | {' | '.join(cells)} |"]
@@ -64,7 +67,9 @@ def tables(found: Sequence[Costs]) -> str:
     parts: list[str] = []
     for profile in dict.fromkeys(costs.profile for costs in found):
         mine = [costs for costs in found if costs.profile == profile]
-        parts += [f"**{TITLES[profile]}, submitted {costs.way}**\n\n{table(costs)}" for costs in mine]
+        parts += [
+            f"**{TITLES[profile]}, submitted {costs.way}**\n\n{table(costs)}" for costs in mine
+        ]
         parts.append(sizes(mine))
     return "\n\n".join(parts)
 
@@ -72,9 +77,12 @@ def tables(found: Sequence[Costs]) -> str:
 def as_data(found: Sequence[Costs], facts: Mapping[str, Any]) -> dict[str, Any]:
     rows = [
         {
-            "profile": costs.profile, "way": costs.way, "tasks": costs.tasks, "bytes": dict(costs.sizes),
+            "profile": costs.profile,
+            "way": costs.way,
+            "tasks": costs.tasks,
+            "bytes": dict(costs.sizes),
             "micros": {f"{host}/{part}": spent for (host, part), spent in costs.micros.items()},
         }
         for costs in found
-    ]  # fmt: skip
+    ]
     return {"machine": dict(facts), "costs": rows}

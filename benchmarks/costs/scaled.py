@@ -21,9 +21,15 @@ from penstock.stores.redis.scripts import script
 ROLES = {"api": ["api", "--port", "0"], "orchestrator": ["orchestrator"], "worker": ["worker"]}
 SCRIPTS = {"commit": "commit", "fetch": "fetch", "report": "report", "read": "archive"}
 CALLS = {"XADD": "inbox", "XREAD": "inbox"}
-"""Of Redis: which part a script or a command is of. A lease's script with `taken` in it is the archiver's too."""
+"""Of Redis: which part a script or a command is of.
+
+A lease's script with `taken` in it is the archiver's too.
+"""
 BACKENDS = {"api": "api", "orchestrator": "archive"}
-"""Of PostgreSQL: whose connections do which part. An orchestrator's read intents (`load`), and that is the smaller."""
+"""Of PostgreSQL: whose connections do which part.
+
+An orchestrator's read intents (`load`), and that is the smaller.
+"""
 LOG_LENGTH = 1_000_000
 PATIENCE_SECONDS = 120.0
 ARCHIVED = "SELECT count(*) FROM executions WHERE state NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
@@ -36,7 +42,9 @@ class Watch:
         self._redis, self._postgres = psutil.Process(redis.pid), psutil.Process(postgres.pid)
         self._calls = redis_client.Redis.from_url(redis.url)
         self._rows = psycopg.connect(f"{postgres.url}?application_name=costs", autocommit=True)
-        self._digests = {script(name).digest: name for name in ("commit", "fetch", "report", "lease", "read")}
+        self._digests = {
+            script(name).digest: name for name in ("commit", "fetch", "report", "lease", "read")
+        }
         self._before: dict[str, Any] = {}
 
     def begin(self) -> None:
@@ -50,8 +58,11 @@ class Watch:
         found = {"redis": cpu_seconds(self._redis), "backends": self._backends(), "wal": self._row(
             "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"), "tables": self._row(
             "SELECT pg_total_relation_size('executions') + pg_total_relation_size('archives')")}  # fmt: skip
-        names = {"to Redis": "total_net_input_bytes", "from Redis": "total_net_output_bytes",
-                 "append-only file": "aof_current_size"}  # fmt: skip
+        names = {
+            "to Redis": "total_net_input_bytes",
+            "from Redis": "total_net_output_bytes",
+            "append-only file": "aof_current_size",
+        }
         return {**found, **{name: int(info.get(key, 0)) for name, key in names.items()}}
 
     def _row(self, statement: str) -> int:
@@ -61,13 +72,15 @@ class Watch:
 
     def _backends(self) -> dict[str, float]:
         """CPU seconds by whose connections they are; what serves nobody is the rest."""
-        names = dict(self._rows.execute("SELECT pid, application_name FROM pg_stat_activity").fetchall())
+        names = dict(
+            self._rows.execute("SELECT pid, application_name FROM pg_stat_activity").fetchall()
+        )
         found: defaultdict[str, float] = defaultdict(float)
         for process in self._postgres.children():
             try:
-                found[BACKENDS.get(names.get(process.pid, ""), names.get(process.pid) or "rest")] += cpu_seconds(
-                    process
-                )
+                found[
+                    BACKENDS.get(names.get(process.pid, ""), names.get(process.pid) or "rest")
+                ] += cpu_seconds(process)
             except psutil.NoSuchProcess:
                 continue
         return found
@@ -81,12 +94,21 @@ class Watch:
     def costs(self, tasks: int) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
         now, before = self._now(), self._before
         micros = {("Redis", part): spent / tasks for part, spent in self._by_part().items()}
-        micros["Redis", "rest"] = (now["redis"] - before["redis"]) * 1e6 / tasks - sum(micros.values())
+        micros["Redis", "rest"] = (now["redis"] - before["redis"]) * 1e6 / tasks - sum(
+            micros.values()
+        )
         for name, seconds in now["backends"].items():
             if name in ("api", "archive", "rest"):
-                micros["PostgreSQL", name] = (seconds - before["backends"].get(name, 0.0)) * 1e6 / tasks
-        names = {"to Redis": "to Redis", "from Redis": "from Redis", "append-only file": "append-only file",
-                 "wal": "PostgreSQL's log (WAL)", "tables": "kept in PostgreSQL"}  # fmt: skip
+                micros["PostgreSQL", name] = (
+                    (seconds - before["backends"].get(name, 0.0)) * 1e6 / tasks
+                )
+        names = {
+            "to Redis": "to Redis",
+            "from Redis": "from Redis",
+            "append-only file": "append-only file",
+            "wal": "PostgreSQL's log (WAL)",
+            "tables": "kept in PostgreSQL",
+        }
         return micros, {title: (now[name] - before[name]) / tasks for name, title in names.items()}
 
     def _by_part(self) -> dict[str, float]:
@@ -96,7 +118,11 @@ class Watch:
             words = entry["command"].split(b" ", 4)
             name = words[0].decode().upper()
             if name in ("EVALSHA", "EVAL"):
-                called = self._digests.get(words[1].decode(errors="replace"), "") if name == "EVALSHA" else ""
+                called = (
+                    self._digests.get(words[1].decode(errors="replace"), "")
+                    if name == "EVALSHA"
+                    else ""
+                )
                 part = SCRIPTS.get(called, "archive" if b" taken " in entry["command"] else "rest")
             else:
                 part = CALLS.get(name, "rest")

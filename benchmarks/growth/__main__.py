@@ -33,15 +33,22 @@ class Sizes(NamedTuple):
     pairs: int = 40
 
 
-QUICK = Sizes((1000, 10_000), (1000, 10_000), (1000, 10_000), (100, 10_000, 1_000_000), 200, 50, 3, 10)
+QUICK = Sizes(
+    (1000, 10_000), (1000, 10_000), (1000, 10_000), (100, 10_000, 1_000_000), 200, 50, 3, 10
+)
 SCALED_NODES_MOST = 10_000
 
 
-def by_size(side: Side, work: str, sizes: Sequence[int], rounds: int, count: int = 1) -> list[Point]:
+def by_size(
+    side: Side, work: str, sizes: Sequence[int], rounds: int, count: int = 1
+) -> list[Point]:
     """One store, documents of several sizes in turn; the smallest is what others are compared with."""
-    runs = in_turn([partial(side.ask, do="run", work=work, size=size, count=count) for size in sizes], rounds)
+    runs = in_turn(
+        [partial(side.ask, do="run", work=work, size=size, count=count) for size in sizes], rounds
+    )
     return [
-        Point(size, medians(found), ratios(runs[0], found, ["wall"])) for size, found in zip(sizes, runs, strict=True)
+        Point(size, medians(found), ratios(runs[0], found, ["wall"]))
+        for size, found in zip(sizes, runs, strict=True)
     ]
 
 
@@ -58,11 +65,17 @@ def by_fill(empty: Side, full: Side, kind: str, to: Sequence[int], sizes: Sizes)
     for size in to:
         took = full.ask(do=kind, to=size)["seconds"]
         calm_down()
-        runs = in_turn([partial(probe, side, sizes.diamonds, sizes.hops) for side in (empty, full)], sizes.rounds)
+        runs = in_turn(
+            [partial(probe, side, sizes.diamonds, sizes.hops) for side in (empty, full)],
+            sizes.rounds,
+        )
         if not points:
             points.append(Point(0, medians(runs[0]), {}))
         points.append(Point(size, medians(runs[1]), ratios(*runs), took))
-        print(f"  {kind} {size:,}: filled in {took:.0f} s, {report.ratios_text(points[-1])}", flush=True)
+        print(
+            f"  {kind} {size:,}: filled in {took:.0f} s, {report.ratios_text(points[-1])}",
+            flush=True,
+        )
     return points
 
 
@@ -90,9 +103,16 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", default="", help="active, finished, nodes or payload")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it")
     parser.add_argument("--rounds", type=int, help="how often each side is measured")
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the stores keep their files: not tmpfs")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path.cwd(),
+        help="where the stores keep their files: not tmpfs",
+    )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--docs", type=Path, help="put tables and charts into scaling.md of this folder")
+    parser.add_argument(
+        "--docs", type=Path, help="put tables and charts into scaling.md of this folder"
+    )
     return parser.parse_args()
 
 
@@ -110,7 +130,9 @@ def main() -> None:
             found[profile] = measure(profile, sizes, Path(name), asked.only)
     print("\n" + report.tables(found))
     if asked.json:
-        asked.json.write_text(json.dumps(report.as_data(found, facts), indent=2, ensure_ascii=False) + "\n")
+        asked.json.write_text(
+            json.dumps(report.as_data(found, facts), indent=2, ensure_ascii=False) + "\n"
+        )
     if asked.docs:
         report.write_docs(asked.docs, found, facts)
 

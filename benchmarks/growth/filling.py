@@ -17,7 +17,9 @@ from penstock.stores.postgres.creating import COLUMNS, TYPES
 CHUNK = 20_000
 PER_SECOND = 10_000
 LONG_AGO_SECONDS = 40 * 3600
-"""A copy is so much older than its model, and each of a million copies a tenth of a second younger than the last."""
+"""A copy is so much older than its model, and each of a million copies a tenth of a second younger
+than the last.
+"""
 STEP = 1000
 Row = tuple[Any, ...]
 
@@ -35,7 +37,10 @@ def fill_sqlite(path: Path, model: str, first: int, last: int) -> None:
     connection.row_factory = sqlite3.Row
     row = dict(connection.execute("SELECT * FROM executions WHERE id = ?", (model,)).fetchone())
     changes = [
-        each[0] for each in connection.execute("SELECT change FROM changes WHERE n = ? ORDER BY id", (row["n"],))
+        each[0]
+        for each in connection.execute(
+            "SELECT change FROM changes WHERE n = ? ORDER BY id", (row["n"],)
+        )
     ]
     insert = f"INSERT INTO executions ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"  # noqa: S608
     for start in range(first, last, CHUNK):
@@ -57,10 +62,13 @@ def _copied(row: dict[str, Any], model: str, number: int) -> tuple[dict[str, Any
     name, earlier = name_of(number), LONG_AGO_SECONDS - number * STEP / PER_SECOND
     theirs = name.encode()
     copy = {
-        **row, "n": row["n"] - LONG_AGO_SECONDS * PER_SECOND + number * STEP, "id": name,
-        "created_at": row["created_at"] - earlier, "ended_at": row["ended_at"] - earlier,
+        **row,
+        "n": row["n"] - LONG_AGO_SECONDS * PER_SECOND + number * STEP,
+        "id": name,
+        "created_at": row["created_at"] - earlier,
+        "ended_at": row["ended_at"] - earlier,
         "intent": row["intent"].replace(model.encode(), theirs),
-    }  # fmt: skip
+    }
     return copy, theirs
 
 
@@ -74,16 +82,25 @@ def fill_postgres(database: str, model: str, first: int, last: int, partitions: 
         assert found is not None
         row = dict(zip(columns, found, strict=True))
         archive = connection.execute(
-            "SELECT revision, generation, changes FROM archives WHERE n = %s", (row["n"],), binary=True
+            "SELECT revision, generation, changes FROM archives WHERE n = %s",
+            (row["n"],),
+            binary=True,
         ).fetchone()
         assert archive is not None
         start = _reserve(connection, last - first) - first
         with connection.transaction():
-            rows = _executions(row, model, (start + number for number in range(first, last)), first, partitions)
+            rows = _executions(
+                row, model, (start + number for number in range(first, last)), first, partitions
+            )
             _copy_in(connection, "executions", columns, types, rows)
             archives = _archives(archive, model, start, range(first, last))
-            _copy_in(connection, "archives", ["n", "revision", "generation", "changes"],
-                     ["int8", "int8", "int4", "bytea"], archives)  # fmt: skip
+            _copy_in(
+                connection,
+                "archives",
+                ["n", "revision", "generation", "changes"],
+                ["int8", "int8", "int4", "bytea"],
+                archives,
+            )
         for table in ("executions", "archives"):
             connection.execute(sql.SQL("VACUUM ANALYZE {}").format(sql.Identifier(table)))
         connection.execute("CHECKPOINT")
@@ -92,30 +109,53 @@ def fill_postgres(database: str, model: str, first: int, last: int, partitions: 
 def _reserve(connection: psycopg.Connection[Row], count: int) -> int:
     """The first of so many numbers that nobody else will be given."""
     sequence = "pg_get_serial_sequence('executions', 'n')"
-    found = connection.execute(f"SELECT setval({sequence}, nextval({sequence}) + %s)", (count,)).fetchone()
+    found = connection.execute(
+        f"SELECT setval({sequence}, nextval({sequence}) + %s)", (count,)
+    ).fetchone()
     assert found is not None
     return int(found[0]) - count
 
 
-def _executions(row: dict[str, Any], model: str, numbers: Iterator[int], first: int, partitions: int) -> Iterator[Row]:
+def _executions(
+    row: dict[str, Any], model: str, numbers: Iterator[int], first: int, partitions: int
+) -> Iterator[Row]:
     for number, n in enumerate(numbers, first):
         name, earlier = name_of(number), LONG_AGO_SECONDS - number * STEP / PER_SECOND
-        yield tuple({
-            **row, "n": n, "id": name, "partition": partition_of(name, partitions),
-            "created_at": row["created_at"] - earlier, "started_at": row["started_at"] - earlier,
-            "ended_at": row["ended_at"] - earlier, "intent": row["intent"].replace(model.encode(), name.encode()),
-        }.values())  # fmt: skip
+        yield tuple(
+            {
+                **row,
+                "n": n,
+                "id": name,
+                "partition": partition_of(name, partitions),
+                "created_at": row["created_at"] - earlier,
+                "started_at": row["started_at"] - earlier,
+                "ended_at": row["ended_at"] - earlier,
+                "intent": row["intent"].replace(model.encode(), name.encode()),
+            }.values()
+        )
 
 
 def _archives(archive: Row, model: str, start: int, numbers: range) -> Iterator[Row]:
     revision, generation, changes = archive
     for number in numbers:
-        yield start + number, revision, generation, changes.replace(model.encode(), name_of(number).encode())
+        yield (
+            start + number,
+            revision,
+            generation,
+            changes.replace(model.encode(), name_of(number).encode()),
+        )
 
 
-def _copy_in(connection: psycopg.Connection[Row], table: str, columns: list[str], types: list[str],
-             rows: Iterator[Row]) -> None:  # fmt: skip
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table), _names(columns))
+def _copy_in(
+    connection: psycopg.Connection[Row],
+    table: str,
+    columns: list[str],
+    types: list[str],
+    rows: Iterator[Row],
+) -> None:
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(
+        sql.Identifier(table), _names(columns)
+    )
     with connection.cursor() as cursor, cursor.copy(statement) as copy:
         copy.set_types(types)
         for row in rows:

@@ -1,4 +1,7 @@
-"""What was measured, as tables and charts: points in, Markdown, JSON and SVG out. Pure but for `write_docs`."""
+"""What was measured, as tables and charts: points in, Markdown, JSON and SVG out.
+
+Pure but for `write_docs`.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,11 @@ def ratios_text(point: Point) -> str:
 def table(kind: str, points: Sequence[Point]) -> str:
     names = [name for name in points[0].micros if name not in ("wall", "hop", "cpu", "client")]
     has_hops = "hop" in points[0].micros
-    heads = ["µs per task", *(["µs per hop"] if has_hops else []), *(f"{_role(name)} CPU µs" for name in names)]
+    heads = [
+        "µs per task",
+        *(["µs per hop"] if has_hops else []),
+        *(f"{_role(name)} CPU µs" for name in names),
+    ]
     heads.append("beside an empty store" if has_hops else "beside the first line")
     rows = [f"| {TITLES[kind]} | {' | '.join(heads)} |", f"|--:|{'--:|' * (len(heads) - 1)}---|"]
     for point in points:
@@ -80,7 +87,9 @@ def verdict(found: Grown) -> str:
                 point = kinds[kind][-1]
                 within = max(point.ratios.values()) <= LIMIT
                 told = f"{point.size:,} {TITLES[kind]}: {ratios_text(point)}"
-                said.append(f"- {PROFILES[profile]}, {told} (at most × {LIMIT}: {'yes' if within else 'NO'}).")
+                said.append(
+                    f"- {PROFILES[profile]}, {told} (at most × {LIMIT}: {'yes' if within else 'NO'})."
+                )
     return "\n".join(said)
 
 
@@ -90,13 +99,17 @@ def chart(kind: str, found: Grown) -> str:
         for profile, kinds in found.items()
         if kinds.get(kind)
     }
-    return lines(f"Time per task, by {TITLES[kind]}", "µs, wall clock; flat is what G6 promises", named)
+    return lines(
+        f"Time per task, by {TITLES[kind]}", "µs, wall clock; flat is what G6 promises", named
+    )
 
 
 def part(found: Grown, facts: Mapping[str, Any]) -> str:
     said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())
     pictures = [
-        f"![{TITLES[kind]}]({IMAGES}/{kind}.svg)" for kind in TITLES if any(k.get(kind) for k in found.values())
+        f"![{TITLES[kind]}]({IMAGES}/{kind}.svg)"
+        for kind in TITLES
+        if any(k.get(kind) for k in found.values())
     ]
     return "\n\n".join([f"{said}.", tables(found), *pictures])
 

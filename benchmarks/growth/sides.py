@@ -1,7 +1,7 @@
 """Two stores side by side: one stays empty, the other grows, and both are measured in turn.
 
-The machine's own speed varies from minute to minute, and that of two measurements right after one another hardly does:
-so what is reported is the median of the ratios of such pairs.
+The machine's own speed varies from minute to minute, and that of two measurements right after one
+another hardly does: so what is reported is the median of the ratios of such pairs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import Any
 
 Found = dict[str, float]
 BETWEEN = ("wall", "cpu", "hop")
-"""What ratios are made of: µs per task of many diamonds at once, CPU and wall, and µs per node of a chain."""
+"""What ratios are made of: µs per task of many diamonds at once, CPU and wall, and µs per node of a
+chain.
+"""
 
 
 class Side:
@@ -25,7 +27,9 @@ class Side:
 
     def __init__(self, profile: str, folder: Path) -> None:
         command = [sys.executable, "-m", "benchmarks.growth.subject", profile, str(folder)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def ask(self, **order: Any) -> dict[str, float]:
         assert self._process.stdin is not None
@@ -33,7 +37,9 @@ class Side:
         print(json.dumps(order), file=self._process.stdin, flush=True)
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"the measured process has ended ({self._process.wait()}); what it said is above")
+            raise SystemExit(
+                f"the measured process has ended ({self._process.wait()}); what it said is above"
+            )
         answer: dict[str, float] = json.loads(line)
         return answer
 
@@ -73,6 +79,11 @@ def medians(runs: Sequence[Found]) -> Found:
     return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
 
 
-def ratios(empty: Sequence[Found], full: Sequence[Found], between: Sequence[str] = BETWEEN) -> Found:
+def ratios(
+    empty: Sequence[Found], full: Sequence[Found], between: Sequence[str] = BETWEEN
+) -> Found:
     """Of each pair, the full one's figure by the empty one's; the median of these."""
-    return {key: statistics.median(b[key] / a[key] for a, b in zip(empty, full, strict=True)) for key in between}
+    return {
+        key: statistics.median(b[key] / a[key] for a, b in zip(empty, full, strict=True))
+        for key in between
+    }

@@ -38,19 +38,31 @@ class Embedded:
         began, loop, all_threads = time.perf_counter(), time.thread_time(), time.process_time()
         handles = await self._engine.start_many(document, [None] * count)
         results = await asyncio.gather(*(handle.result() for handle in handles))
-        found = (time.perf_counter() - began, time.thread_time() - loop, time.process_time() - all_threads)
+        found = (
+            time.perf_counter() - began,
+            time.thread_time() - loop,
+            time.process_time() - all_threads,
+        )
         assert all(result.completed for result in results), "not every execution completed"
         micros = 1e6 / (count * len(document["nodes"]))
-        return {"wall": found[0] * micros, "loop": found[1] * micros, "writer": (found[2] - found[1]) * micros}
+        return {
+            "wall": found[0] * micros,
+            "loop": found[1] * micros,
+            "writer": (found[2] - found[1]) * micros,
+        }
 
     async def start(self, document: Document, count: int) -> None:
         await self._engine.plan_for(document)
-        self._engine.worker.queues.discard(tasks.NOBODY)  # the embedded worker serves whatever a workflow names
+        self._engine.worker.queues.discard(
+            tasks.NOBODY
+        )  # the embedded worker serves whatever a workflow names
         await submit(self._engine.service.submissions, await self._engine.plan_for(document), count)
 
     async def waiting(self) -> tuple[int, int]:
         timers = await self._engine.stores.cold._reader.rows("SELECT count(*) FROM timers")  # type: ignore[attr-defined]  # noqa: SLF001
-        return (await self._engine.stores.queue.depths()).get(tasks.NOBODY, (0, 0))[0], int(timers[0][0])
+        return (await self._engine.stores.queue.depths()).get(tasks.NOBODY, (0, 0))[0], int(
+            timers[0][0]
+        )
 
     async def settle(self) -> None:
         """Nothing goes on behind it."""
@@ -72,7 +84,11 @@ class Scaled:
         own = time.process_time()
         found = await self._it.run(document, count)
         own = (time.process_time() - own) / (count * len(document["nodes"])) * 1e6
-        cpu = {name.removesuffix("_us_per_task"): used for name, used in found.items() if "_us_" in name}
+        cpu = {
+            name.removesuffix("_us_per_task"): used
+            for name, used in found.items()
+            if "_us_" in name
+        }
         return {"wall": 1e6 / found["tasks_per_second"], "client": own, **cpu}
 
     async def start(self, document: Document, count: int) -> None:
@@ -96,7 +112,9 @@ class Scaled:
 
     async def fill(self, model: str, first: int, last: int) -> None:
         partitions = self._it.stores.hot.partitions
-        await asyncio.to_thread(filling.fill_postgres, self._database, model, first, last, partitions)
+        await asyncio.to_thread(
+            filling.fill_postgres, self._database, model, first, last, partitions
+        )
 
     async def one(self) -> str:
         plan = await self._it.service.workflows.plan(diamond())

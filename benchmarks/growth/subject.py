@@ -47,7 +47,9 @@ class Orders:
             document = WORK[order["work"]](int(order.get("size", 0)))
             return await self._subject.run(document, int(order.get("count", 1)))
         began = time.perf_counter()
-        await (self._fill_active if order["do"] == "active" else self._fill_finished)(int(order["to"]))
+        await (self._fill_active if order["do"] == "active" else self._fill_finished)(
+            int(order["to"])
+        )
         return {"seconds": time.perf_counter() - began}
 
     async def _fill_active(self, to: int) -> None:
@@ -76,14 +78,18 @@ class Orders:
 async def opened(profile: str, folder: Path) -> AsyncIterator[Subject]:
     if profile == "sqlite":
         path = folder / "growth.db"
-        async with penstock.Engine(f"sqlite:///{path}", settings=Settings.load(environ={})) as engine:
+        async with penstock.Engine(
+            f"sqlite:///{path}", settings=Settings.load(environ={})
+        ) as engine:
             yield Embedded(engine, path)
         return
     with servers(folder, "everysec") as (redis, postgres):
         settings = {
-            "PENSTOCK_STORE": redis.url, "PENSTOCK_DATABASE": postgres.url, "PENSTOCK_LOG_LEVEL": "WARNING",
+            "PENSTOCK_STORE": redis.url,
+            "PENSTOCK_DATABASE": postgres.url,
+            "PENSTOCK_LOG_LEVEL": "WARNING",
             "PENSTOCK_HANDLERS": "benchmarks.growth.tasks",
-        }  # fmt: skip
+        }
         with roles(settings, 1, 1) as processes:
             everything = {**processes, "redis": redis.pid, "postgres": postgres.pid}
             async with bench(redis.url, postgres.url, everything) as it:

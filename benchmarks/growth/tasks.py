@@ -29,21 +29,40 @@ def passes_on(size: int) -> Document:
         "name": f"payload-{size}",
         "nodes": [
             {"id": "make", "handler": "payload", "config": {"size": size}},
-            {"id": "take", "handler": "swallow", "config": {"data": "{{ make.data }}"}, "dependencies": ["make"]},
+            {
+                "id": "take",
+                "handler": "swallow",
+                "config": {"data": "{{ make.data }}"},
+                "dependencies": ["make"],
+            },
         ],
     }
 
 
 def waits_in_queue() -> Document:
     """Has begun, and its second node waits for a worker that never comes."""
-    first, second = {"id": "first", "handler": "noop"}, {"id": "second", "handler": "noop", "queue": NOBODY}
+    first, second = (
+        {"id": "first", "handler": "noop"},
+        {"id": "second", "handler": "noop", "queue": NOBODY},
+    )
     return {"name": "waits-in-queue", "nodes": [first, {**second, "dependencies": ["first"]}]}
 
 
 def waits_for_timer() -> Document:
     """Has begun, and its second node is tried again in a day."""
-    retry = {"max_attempts": 2, "initial_delay_seconds": DAY, "max_delay_seconds": DAY, "jitter_seconds": 0}
-    second = {"id": "second", "handler": "fail", "config": {"times": 1}, "retry": retry, "dependencies": ["first"]}
+    retry = {
+        "max_attempts": 2,
+        "initial_delay_seconds": DAY,
+        "max_delay_seconds": DAY,
+        "jitter_seconds": 0,
+    }
+    second = {
+        "id": "second",
+        "handler": "fail",
+        "config": {"times": 1},
+        "retry": retry,
+        "dependencies": ["first"],
+    }
     return {"name": "waits-for-timer", "nodes": [{"id": "first", "handler": "noop"}, second]}
 
 

@@ -29,7 +29,7 @@ from benchmarks.peers.report import (
     put_into,
     remarks,
     table,
-)  # fmt: skip
+)
 from benchmarks.peers.runs import command_of, lines_of, open_addresses
 from benchmarks.peers.targets import against
 from benchmarks.peers.yardstick import WORKLOADS
@@ -41,9 +41,18 @@ FRAME = f"# Benchmarks\n\n{BEGIN}\n{END}\n"
 Lines = dict[tuple[str, str], list[dict[str, Any]]]
 
 
-def measure(peer: Peer, python: Path, arguments: argparse.Namespace, folder: Path, lines: Lines) -> None:
-    """All workloads once. What took too long, failed or can't be done in an earlier round isn't tried again."""
-    names = [name for name in arguments.workloads if all("value" in line for line in lines[peer.name, name])]
+def measure(
+    peer: Peer, python: Path, arguments: argparse.Namespace, folder: Path, lines: Lines
+) -> None:
+    """All workloads once.
+
+    What took too long, failed or can't be done in an earlier round isn't tried again.
+    """
+    names = [
+        name
+        for name in arguments.workloads
+        if all("value" in line for line in lines[peer.name, name])
+    ]
     folder.mkdir()
     folder.chmod(0o711)  # PostgreSQL may run as somebody else
     with open_addresses(peer, folder) as addresses:
@@ -73,7 +82,9 @@ def charts(rows: list[Row]) -> dict[str, str]:
         ]
         better = "more" if workload.is_rate else "less"
         if items:
-            drawn[name] = bars(workload.title, f"{workload.unit}, logarithmic; {better} is better", items)
+            drawn[name] = bars(
+                workload.title, f"{workload.unit}, logarithmic; {better} is better", items
+            )
     return drawn
 
 
@@ -90,12 +101,20 @@ def write(docs: Path, rows: list[Row], facts: dict[str, Any], absent: dict[str, 
 
 def arguments_of() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], help=f"of {', '.join(peer.name for peer in PEERS)}")
+    parser.add_argument(
+        "--only", nargs="*", default=[], help=f"of {', '.join(peer.name for peer in PEERS)}"
+    )
     parser.add_argument("--workloads", nargs="*", choices=list(WORKLOADS), default=list(WORKLOADS))
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds that a workload may take")
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the stores' files go: not tmpfs")
-    parser.add_argument("--docs", type=Path, help="write the page, its charts and the JSON into this folder")
+    parser.add_argument(
+        "--limit", type=float, default=120.0, help="seconds that a workload may take"
+    )
+    parser.add_argument(
+        "--folder", type=Path, default=Path.cwd(), help="where the stores' files go: not tmpfs"
+    )
+    parser.add_argument(
+        "--docs", type=Path, help="write the page, its charts and the JSON into this folder"
+    )
     return parser.parse_args()
 
 
@@ -121,7 +140,8 @@ def main() -> None:
     facts = machine(arguments.folder) | {"runs": arguments.runs}
     directory = Path(tempfile.mkdtemp(dir=arguments.folder, prefix="penstock-bench-"))
     directory.chmod(0o711)
-    # removed at the very end: on a file system with discard, removing one run's files slows down the next one's syncs
+    # removed at the very end: on a file system with discard, removing one run's files slows down
+    # the next one's syncs
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     lines: Lines = defaultdict(list)
     loads = []
@@ -131,7 +151,11 @@ def main() -> None:
             loads.append(os.getloadavg()[0])
             measure(peer, python, arguments, directory / f"{peer.name}-{number}", lines)
     facts["load_average"] = f"{min(loads):.1f} to {max(loads):.1f}"
-    rows = [row_of(peer, name, lines[peer.name, name]) for peer in pythons for name in arguments.workloads]
+    rows = [
+        row_of(peer, name, lines[peer.name, name])
+        for peer in pythons
+        for name in arguments.workloads
+    ]
     print(f"\n{table(rows, PEERS)}\n\n{against(rows, TITLES)}\n\n{remarks(rows, PEERS)}")
     print("\n".join(f"not measured: {name}: {reason}" for name, reason in absent.items()))
     if arguments.docs:

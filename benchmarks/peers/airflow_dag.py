@@ -31,7 +31,9 @@ from yardstick import FAN, LIGHT_SECONDS, Measured, answer, bare
 
 CHAIN, DIAMONDS, SUBMISSIONS, LIGHT = 10, 5, 3, 5
 DEPTH, WIDTH = 2, 10
-"""Of 100 hops, 500 diamonds, 20 submissions, 40 light tasks and 100 × 100 nodes: a task takes seconds here."""
+"""Of 100 hops, 500 diamonds, 20 submissions, 40 light tasks and 100 × 100 nodes: a task takes
+seconds here.
+"""
 PATIENCE_SECONDS = 300
 LOOK_SECONDS = 0.1
 
@@ -98,10 +100,15 @@ class Airflow:
     def run(self, dag: str, count: int = 1) -> list[str]:
         """Names of runs that have ended well."""
         body = {"logical_date": None}
-        names = [self._call(f"/api/v2/dags/{dag}/dagRuns", body)["dag_run_id"] for _ in range(count)]
+        names = [
+            self._call(f"/api/v2/dags/{dag}/dagRuns", body)["dag_run_id"] for _ in range(count)
+        ]
         end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
-            states = [self._rows("SELECT state FROM dag_run WHERE run_id = %s", name)[0][0] for name in names]
+            states = [
+                self._rows("SELECT state FROM dag_run WHERE run_id = %s", name)[0][0]
+                for name in names
+            ]
             if all(state == "success" for state in states):
                 return names
             if "failed" in states:
@@ -110,7 +117,9 @@ class Airflow:
         raise SystemExit(f"{dag} hasn't ended after {PATIENCE_SECONDS} s")
 
     def ended_at(self, names: list[str]) -> float:
-        return max(self._time("SELECT end_date FROM dag_run WHERE run_id = %s", name) for name in names)
+        return max(
+            self._time("SELECT end_date FROM dag_run WHERE run_id = %s", name) for name in names
+        )
 
     def began_at(self, name: str) -> float:
         return self._time("SELECT min(start_date) FROM task_instance WHERE run_id = %s", name)
@@ -163,24 +172,41 @@ def work_of(it: Airflow) -> dict[str, Callable[[], Measured]]:
         return Measured(timed("light", LIGHT)().seconds - bare(LIGHT), LIGHT)
 
     return {
-        "chain": timed("chain", CHAIN), "fan": timed("fan", 1), "diamonds": timed("diamond", DIAMONDS, DIAMONDS),
-        "layers": timed("layers", DEPTH * WIDTH), "latency": latency, "light": light,
-    }  # fmt: skip
+        "chain": timed("chain", CHAIN),
+        "fan": timed("fan", 1),
+        "diamonds": timed("diamond", DIAMONDS, DIAMONDS),
+        "layers": timed("layers", DEPTH * WIDTH),
+        "latency": latency,
+        "light": light,
+    }
 
 
 def environment(folder: Path, database: str, port: int) -> dict[str, str]:
     settings = {
-        "CORE__LOAD_EXAMPLES": "False", "CORE__DAGS_FOLDER": str(folder / "dags"), "CORE__PARALLELISM": "8",
-        "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True", "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
-        "CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/", "API__PORT": str(port),
-        "API__BASE_URL": f"http://127.0.0.1:{port}", "API_AUTH__JWT_SECRET": secrets.token_hex(32),
+        "CORE__LOAD_EXAMPLES": "False",
+        "CORE__DAGS_FOLDER": str(folder / "dags"),
+        "CORE__PARALLELISM": "8",
+        "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+        "CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+        "API__PORT": str(port),
+        "API__BASE_URL": f"http://127.0.0.1:{port}",
+        "API_AUTH__JWT_SECRET": secrets.token_hex(32),
         "LOGGING__LOGGING_LEVEL": "ERROR",
         "DATABASE__SQL_ALCHEMY_CONN": database.replace("postgresql://", "postgresql+psycopg2://"),
-        "DATABASE__SQL_ALCHEMY_CONN_ASYNC": database.replace("postgresql://", "postgresql+asyncpg://"),
-    }  # fmt: skip
+        "DATABASE__SQL_ALCHEMY_CONN_ASYNC": database.replace(
+            "postgresql://", "postgresql+asyncpg://"
+        ),
+    }
     tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     named = {f"AIRFLOW__{name}": value for name, value in settings.items()}
-    return {**os.environ, **named, "PATH": tools, "AIRFLOW_HOME": str(folder), "PYTHONUNBUFFERED": "1"}
+    return {
+        **os.environ,
+        **named,
+        "PATH": tools,
+        "AIRFLOW_HOME": str(folder),
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
 @contextmanager
@@ -190,7 +216,11 @@ def running(database: str, folder: Path) -> Iterator[Airflow]:
     (folder / "dags").mkdir()
     (folder / "dags" / "bench.py").write_text(DAGS)
     variables, airflow = environment(folder, database, port), [sys.executable, "-m", "airflow"]
-    quiet: dict[str, Any] = {"env": variables, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {
+        "env": variables,
+        "stdout": subprocess.DEVNULL,
+        "stderr": subprocess.DEVNULL,
+    }
     subprocess.run([*airflow, "db", "migrate"], check=True, **quiet)
     parts = [["api-server", "--workers", "1"], ["scheduler"], ["dag-processor"]]
     started = [subprocess.Popen([*airflow, *part], **quiet) for part in parts]
@@ -207,7 +237,10 @@ def running(database: str, folder: Path) -> Iterator[Airflow]:
 
 def main() -> None:
     database, *names = sys.argv[1:]
-    with tempfile.TemporaryDirectory(prefix="airflow-") as folder, running(database, Path(folder)) as it:
+    with (
+        tempfile.TemporaryDirectory(prefix="airflow-") as folder,
+        running(database, Path(folder)) as it,
+    ):
         it.run("single")  # warm
         answer(version("apache-airflow"), work_of(it), names)
 

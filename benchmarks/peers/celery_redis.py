@@ -17,11 +17,24 @@ from typing import Any
 
 import celery
 from celery import chain, chord, group
-from yardstick import CHAIN, DIAMONDS, FAN, LIGHT, SUBMISSIONS, Measured, Unsupported, answer, bare, light
+from yardstick import (
+    CHAIN,
+    DIAMONDS,
+    FAN,
+    LIGHT,
+    SUBMISSIONS,
+    Measured,
+    Unsupported,
+    answer,
+    bare,
+    light,
+)
 
 PATIENCE_SECONDS = 300
 
-app = celery.Celery("celery_redis", broker=os.environ.get("BROKER"), backend=os.environ.get("BROKER"))
+app = celery.Celery(
+    "celery_redis", broker=os.environ.get("BROKER"), backend=os.environ.get("BROKER")
+)
 
 
 @app.task
@@ -49,14 +62,18 @@ def run_chain() -> Measured:
 
 
 def run_fan() -> Measured:
-    return Measured(seconds_of(chain(noop.s(), chord(group(noop.s() for _ in range(FAN)), noop.s()))), 1)
+    return Measured(
+        seconds_of(chain(noop.s(), chord(group(noop.s() for _ in range(FAN)), noop.s()))), 1
+    )
 
 
 def run_diamonds() -> Measured:
     """Until the last task ran, by its own clock: fetching the results isn't counted."""
     began = time.time()
     results = [diamond().apply_async() for _ in range(DIAMONDS)]
-    return Measured(max(result.get(timeout=PATIENCE_SECONDS) for result in results) - began, DIAMONDS)
+    return Measured(
+        max(result.get(timeout=PATIENCE_SECONDS) for result in results) - began, DIAMONDS
+    )
 
 
 def run_layers() -> Measured:
@@ -76,15 +93,28 @@ def run_light() -> Measured:
 
 
 WORK = {
-    "chain": run_chain, "fan": run_fan, "diamonds": run_diamonds, "layers": run_layers, "latency": run_latency,
+    "chain": run_chain,
+    "fan": run_fan,
+    "diamonds": run_diamonds,
+    "layers": run_layers,
+    "latency": run_latency,
     "light": run_light,
-}  # fmt: skip
+}
 
 
 def main() -> None:
     url, *names = sys.argv[1:]
     os.environ["BROKER"] = app.conf.broker_url = app.conf.result_backend = url
-    command = [sys.executable, "-m", "celery", "-A", "celery_redis", "worker", "--loglevel", "ERROR"]
+    command = [
+        sys.executable,
+        "-m",
+        "celery",
+        "-A",
+        "celery_redis",
+        "worker",
+        "--loglevel",
+        "ERROR",
+    ]
     worker = subprocess.Popen(command, cwd=Path(__file__).parent, stdout=subprocess.DEVNULL)
     try:
         diamond().apply_async().get(timeout=PATIENCE_SECONDS)  # the worker is up, and warm

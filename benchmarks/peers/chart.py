@@ -21,7 +21,8 @@ class Scale:
     """From the power of ten below the smallest value to the one above the largest."""
 
     def __init__(self, values: Sequence[float]) -> None:
-        # a bit lower, or a smallest value that is itself a power of ten would have a bar without length
+        # a bit lower, or a smallest value that is itself a power of ten would have a bar without
+        # length
         self.low = math.floor(math.log10(min(values) / 1.25))
         self.high = max(math.ceil(math.log10(max(values))), self.low + 1)
 
@@ -41,13 +42,19 @@ def bars(title: str, subtitle: str, items: Sequence[tuple[str, float, str, bool]
     parts.append(f'<text class="axis" x="8" y="36">{escape(subtitle)}</text>')
     for tick in scale.ticks:
         at = LABEL + scale.length(tick)
-        parts.append(f'<line class="line" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 4}" y2="{bottom}"/>')
-        parts.append(f'<text class="axis" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{tick:,g}</text>')
+        parts.append(
+            f'<line class="line" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 4}" y2="{bottom}"/>'
+        )
+        parts.append(
+            f'<text class="axis" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{tick:,g}</text>'
+        )
     for number, (label, value, text, is_ours) in enumerate(items):
         y, length = TOP + number * (BAR + GAP), scale.length(value)
         kind = "bar ours" if is_ours else "bar"
         parts.append(f'<text x="{LABEL - 8}" y="{y + 14}" text-anchor="end">{escape(label)}</text>')
-        parts.append(f'<rect class="{kind}" x="{LABEL}" y="{y}" width="{length:.1f}" height="{BAR}" rx="2"/>')
+        parts.append(
+            f'<rect class="{kind}" x="{LABEL}" y="{y}" width="{length:.1f}" height="{BAR}" rx="2"/>'
+        )
         parts.append(f'<text x="{LABEL + length + 6:.1f}" y="{y + 14}">{escape(text)}</text>')
     body = "\n  ".join(parts)
     return (

@@ -1,8 +1,8 @@
 """The same work on Dagster with its SQLite instance, a line of JSON for each workload.
 
-In an environment of its own (`pip install dagster`): `python benchmarks/peers/dagster_graph.py FOLDER [WORKLOAD …]`.
-Jobs run in this process, one after another, without the daemon, its queue and the process that it starts for each
-run: this is Dagster at its fastest, and not how it is deployed.
+In an environment of its own (`pip install dagster`): `python benchmarks/peers/dagster_graph.py
+FOLDER [WORKLOAD …]`. Jobs run in this process, one after another, without the daemon, its queue and
+the process that it starts for each run: this is Dagster at its fastest, and not how it is deployed.
 """
 
 from __future__ import annotations
@@ -36,10 +36,14 @@ def light_op() -> None:
     light()
 
 
-def job_of(name: str, graph: Mapping[str, list[str]], op: dagster.OpDefinition = noop) -> dagster.JobDefinition:
+def job_of(
+    name: str, graph: Mapping[str, list[str]], op: dagster.OpDefinition = noop
+) -> dagster.JobDefinition:
     dependencies = {
         dagster.NodeInvocation(op.name, alias=node): {
-            "before": dagster.MultiDependencyDefinition([dagster.DependencyDefinition(parent) for parent in before])
+            "before": dagster.MultiDependencyDefinition(
+                [dagster.DependencyDefinition(parent) for parent in before]
+            )
         }
         if before
         else {}
@@ -73,7 +77,12 @@ def run_chain() -> Measured:
 
 def run_fan() -> Measured:
     leaves = [f"leaf{n}" for n in range(FAN)]
-    return Measured(seconds_of(job_of("fan", {"first": [], **{leaf: ["first"] for leaf in leaves}, "last": leaves})), 1)
+    return Measured(
+        seconds_of(
+            job_of("fan", {"first": [], **{leaf: ["first"] for leaf in leaves}, "last": leaves})
+        ),
+        1,
+    )
 
 
 def diamond() -> dagster.JobDefinition:
@@ -103,9 +112,13 @@ def run_light() -> Measured:
 
 
 WORK: dict[str, Callable[[], Measured]] = {
-    "chain": run_chain, "fan": run_fan, "diamonds": run_diamonds, "layers": run_layers, "latency": run_latency,
+    "chain": run_chain,
+    "fan": run_fan,
+    "diamonds": run_diamonds,
+    "layers": run_layers,
+    "latency": run_latency,
     "light": run_light,
-}  # fmt: skip
+}
 
 
 def main() -> None:

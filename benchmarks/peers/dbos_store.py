@@ -1,7 +1,8 @@
 """The same work on DBOS, on SQLite or PostgreSQL by the address, a line of JSON for each workload.
 
-In an environment of its own (`pip install dbos`): `python benchmarks/peers/dbos_store.py ADDRESS [WORKLOAD …]`.
-The whole of DBOS is in this one process, as with Penstock embedded. Its steps are recorded one by one, as ours are.
+In an environment of its own (`pip install dbos`): `python benchmarks/peers/dbos_store.py ADDRESS
+[WORKLOAD …]`. The whole of DBOS is in this one process, as with Penstock embedded. Its steps are
+recorded one by one, as ours are.
 """
 
 from __future__ import annotations
@@ -107,14 +108,25 @@ async def run_light() -> Measured:
 
 
 WORK: dict[str, Callable[[], Awaitable[Measured]]] = {
-    "chain": run_chain, "fan": run_fan, "diamonds": run_diamonds, "layers": run_layers, "latency": run_latency,
+    "chain": run_chain,
+    "fan": run_fan,
+    "diamonds": run_diamonds,
+    "layers": run_layers,
+    "latency": run_latency,
     "light": run_light,
-}  # fmt: skip
+}
 
 
 def main() -> None:
     address, *names = sys.argv[1:]
-    DBOS(config={"name": "bench", "system_database_url": address, "log_level": "ERROR", "run_admin_server": False})
+    DBOS(
+        config={
+            "name": "bench",
+            "system_database_url": address,
+            "log_level": "ERROR",
+            "run_admin_server": False,
+        }
+    )
     with asyncio.Runner() as runner:
 
         async def warm() -> None:

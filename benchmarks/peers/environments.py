@@ -24,9 +24,15 @@ def python_of(peer: Peer) -> Path:
     venv = FOLDER / peer.environment
     python, uv = venv / "bin" / "python", shutil.which("uv")
     if uv:
-        make, install = [uv, "venv", "--python", sys.executable], [uv, "pip", "install", "--python", str(python)]
+        make, install = (
+            [uv, "venv", "--python", sys.executable],
+            [uv, "pip", "install", "--python", str(python)],
+        )
     else:
-        make, install = [sys.executable, "-m", "venv", "--clear"], [str(python), "-m", "pip", "install"]
+        make, install = (
+            [sys.executable, "-m", "venv", "--clear"],
+            [str(python), "-m", "pip", "install"],
+        )
     # one that uv made has no pip
     if not python.exists() or not (uv or (venv / "bin" / "pip").exists()):
         _run([*make, str(venv)])
@@ -36,7 +42,9 @@ def python_of(peer: Peer) -> Path:
 
 def _run(command: list[str]) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=INSTALL_SECONDS
+        )
     except subprocess.TimeoutExpired:
         raise NotInstalled(f"installing took more than {INSTALL_SECONDS} s") from None
     if done.returncode:

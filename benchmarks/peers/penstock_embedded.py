@@ -42,7 +42,11 @@ async def run_graph(name: str, store: str) -> Measured:
 def commit_ms(path: str) -> float:
     """What the disk takes for each task, whatever the engine does: a sync after a pause is slower than in a row."""
     connection = sqlite3.connect(path, isolation_level=None)
-    for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "CREATE TABLE rows (row BLOB)"):
+    for statement in (
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA synchronous = FULL",
+        "CREATE TABLE rows (row BLOB)",
+    ):
         connection.execute(statement)
     times = []
     for _ in range(LIGHT):
@@ -72,7 +76,9 @@ def run(name: str, folder: str) -> Measured:
 
 def main() -> None:
     folder, *names = sys.argv[1:]
-    work: dict[str, Callable[[], Measured]] = {name: partial(run, name, folder) for name in WORKLOADS}
+    work: dict[str, Callable[[], Measured]] = {
+        name: partial(run, name, folder) for name in WORKLOADS
+    }
     answer(penstock.__version__, work, names)
 
 

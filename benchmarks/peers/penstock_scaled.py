@@ -28,7 +28,9 @@ async def run_latency(it: Bench) -> Measured:
         made = await it.service.submissions.submit(Order(workflow=STAMP))
         await it.service.executions.end(made.execution_id, PATIENCE_SECONDS)
         lines = await it.service.executions.history(made.execution_id)
-        waits.append(next(line.at for line in lines if line.node and line.after == "RUNNING") - began)
+        waits.append(
+            next(line.at for line in lines if line.node and line.after == "RUNNING") - began
+        )
     return Measured(statistics.median(waits) * SUBMISSIONS, SUBMISSIONS)
 
 
@@ -44,9 +46,11 @@ def main() -> None:
     redis, database, count, *names = sys.argv[1:]
     migrate(database, 8)
     settings = {
-        "PENSTOCK_STORE": redis, "PENSTOCK_DATABASE": database, "PENSTOCK_LOG_LEVEL": "WARNING",
+        "PENSTOCK_STORE": redis,
+        "PENSTOCK_DATABASE": database,
+        "PENSTOCK_LOG_LEVEL": "WARNING",
         "PENSTOCK_HANDLERS": "benchmarks.peers.penstock_tasks",
-    }  # fmt: skip
+    }
     with roles(settings, int(count), int(count)) as processes:
 
         def bound(name: str) -> Callable[[], Measured]:

@@ -1,8 +1,9 @@
 """The same work on Prefect 3 with its own server on SQLite, a line of JSON for each workload.
 
-In an environment of its own (`pip install prefect`): `python benchmarks/peers/prefect_flow.py FOLDER [WORKLOAD …]`.
-Flows run in this process and report to the server in another one. There is no work pool and no deployment, which
-would start a process for each flow run: this is Prefect at its fastest.
+In an environment of its own (`pip install prefect`): `python benchmarks/peers/prefect_flow.py
+FOLDER [WORKLOAD …]`. Flows run in this process and report to the server in another one. There is no
+work pool and no deployment, which would start a process for each flow run: this is Prefect at its
+fastest.
 """
 
 from __future__ import annotations
@@ -138,11 +139,17 @@ def serve(folder: str, names: list[str]) -> None:
         port = free.getsockname()[1]
     address = f"http://127.0.0.1:{port}/api"
     environment = {
-        **os.environ, "PREFECT_HOME": folder, "PREFECT_API_URL": address, "PREFECT_LOGGING_LEVEL": "ERROR",
-        "PREFECT_LOGGING_TO_API_ENABLED": "false", "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-    }  # fmt: skip
+        **os.environ,
+        "PREFECT_HOME": folder,
+        "PREFECT_API_URL": address,
+        "PREFECT_LOGGING_LEVEL": "ERROR",
+        "PREFECT_LOGGING_TO_API_ENABLED": "false",
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    }
     command = [sys.executable, "-m", "prefect", "server", "start", "--port", str(port)]
-    server = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         wait_for_server(address)
         subprocess.run([sys.executable, __file__, "", *names], env=environment, check=True)

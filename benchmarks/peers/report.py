@@ -54,7 +54,9 @@ def figure(value: float) -> str:
 
 
 def times(value: float) -> str:
-    return f"× {value:,.0f}" if value >= 10 else f"× {value:.1f}" if value >= 1 else f"× {value:.2f}"
+    return (
+        f"× {value:,.0f}" if value >= 10 else f"× {value:.1f}" if value >= 1 else f"× {value:.2f}"
+    )
 
 
 def cell(peer: Peer, workload: str, found: Found) -> str:
@@ -76,7 +78,8 @@ def table(rows: Iterable[Row], peers: Sequence[Peer]) -> str:
     heads = [f"{WORKLOADS[name].title}, {WORKLOADS[name].unit}" for name in names]
     lines = [f"| | {' | '.join(heads)} |", f"|---|{'--:|' * len(names)}"]
     lines += [
-        f"| {peer.title} | {' | '.join(cell(peer, name, found) for name in names)} |" for peer in measured(peers, found)
+        f"| {peer.title} | {' | '.join(cell(peer, name, found) for name in names)} |"
+        for peer in measured(peers, found)
     ]
     return "\n".join(lines)
 
@@ -90,7 +93,10 @@ def configurations(rows: Iterable[Row], peers: Sequence[Peer]) -> str:
     found = found_of(rows)
     versions = {name: row.version for (name, _), row in found.items() if row.version}
     lines = ["| | version | lost when the power fails |", "|---|---|---|"]
-    lines += [f"| {peer.title} | {versions[peer.name]} | {peer.durability} |" for peer in measured(peers, found)]
+    lines += [
+        f"| {peer.title} | {versions[peer.name]} | {peer.durability} |"
+        for peer in measured(peers, found)
+    ]
     return "\n".join(lines)
 
 
@@ -109,7 +115,11 @@ def remarks(rows: Iterable[Row], peers: Sequence[Peer]) -> str:
 
 
 def page_part(
-    rows: Sequence[Row], peers: Sequence[Peer], facts: Mapping[str, Any], absent: Mapping[str, str], targets: str
+    rows: Sequence[Row],
+    peers: Sequence[Peer],
+    facts: Mapping[str, Any],
+    absent: Mapping[str, str],
+    targets: str,
 ) -> str:
     """Everything between the marks."""
     pictures = [

@@ -54,12 +54,20 @@ def command_of(peer: Peer, python: Path) -> list[str]:
     return [str(python), str(ROOT / "benchmarks" / "peers" / f"{peer.script}.py")]
 
 
-def lines_of(command: list[str], addresses: Addresses, names: list[str], limit: float) -> Iterator[dict[str, Any]]:
-    """A line for each workload. One that takes too long or fails is said to, and the others go on without it."""
+def lines_of(
+    command: list[str], addresses: Addresses, names: list[str], limit: float
+) -> Iterator[dict[str, Any]]:
+    """A line for each workload.
+
+    One that takes too long or fails is said to, and the others go on without it.
+    """
     left = list(names)
     while left:
         failure, before = f"> {limit:g} s", len(left)
-        with tempfile.TemporaryFile() as errors, _started([*command, *addresses(), *left], errors) as process:
+        with (
+            tempfile.TemporaryFile() as errors,
+            _started([*command, *addresses(), *left], errors) as process,
+        ):
             end = time.monotonic() + limit + START_SECONDS
             while left and (text := _next_line(process, end)):
                 line = json.loads(text)
@@ -82,9 +90,13 @@ def lines_of(command: list[str], addresses: Addresses, names: list[str], limit: 
 def _started(command: list[str], errors: Any) -> Iterator[subprocess.Popen[bytes]]:
     """In a session of its own, so that what it starts ends with it."""
     process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, start_new_session=True,
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        start_new_session=True,
         bufsize=0,  # a line in Python's buffer is one that no selector sees
-    )  # fmt: skip
+    )
     try:
         yield process
     finally:

@@ -61,13 +61,25 @@ def _line(target: Target | Limit, found: Found, titles: dict[str, str]) -> str:
     what = f"{titles[target.penstock]}: {WORKLOADS[target.workload].title}"
     if isinstance(target, Limit):
         unit = WORKLOADS[target.workload].unit
-        return _row(what, unit, f"≤ {target.most:g}", figure(own.median), is_reached=own.median <= target.most)
+        return _row(
+            what,
+            unit,
+            f"≤ {target.most:g}",
+            figure(own.median),
+            is_reached=own.median <= target.most,
+        )
     peers = _measured(target.peers, target.workload, found)
     if not peers:
         return ""
     best = min(peers, key=lambda row: ratio(row, own))
     reached = ratio(best, own)
-    return _row(what, titles[best.peer], f"≥ {times(target.least)}", times(reached), is_reached=reached >= target.least)
+    return _row(
+        what,
+        titles[best.peer],
+        f"≥ {times(target.least)}",
+        times(reached),
+        is_reached=reached >= target.least,
+    )
 
 
 def _measured(names: Sequence[str], workload: str, found: Found) -> list[Row]:

@@ -1,8 +1,10 @@
-"""The same work on taskiq with Redis streams: a lean queue without workflows, as a floor. A line of JSON for each.
+"""The same work on taskiq with Redis streams: a lean queue without workflows, as a floor.
 
-In an environment of its own (`pip install taskiq taskiq-redis`):
-`python benchmarks/peers/taskiq_floor.py redis://… [WORKLOAD …]`. What is next is decided by this process, in memory:
-if it ends, the work is lost. Two worker processes; a task is acknowledged after it ran.
+A line of JSON for each.
+
+In an environment of its own (`pip install taskiq taskiq-redis`): `python
+benchmarks/peers/taskiq_floor.py redis://… [WORKLOAD …]`. What is next is decided by this process,
+in memory: if it ends, the work is lost. Two worker processes; a task is acknowledged after it ran.
 """
 
 from __future__ import annotations
@@ -32,16 +34,20 @@ from yardstick import (
     bare,
     light,
     parents,
-)  # fmt: skip
+)
 
 PATIENCE_SECONDS = 300
 LOOK_SECONDS = 0.002
-"""How often a result is looked for: taskiq has no other way, and its default of 0.2 s would be all that is measured."""
+"""How often a result is looked for: taskiq has no other way, and its default of 0.2 s would be all
+that is measured.
+"""
 LOOKS_PER_SECOND = 5000
 """By all who wait together: more would be all that Redis does."""
 URL = os.environ.get("BROKER", "redis://localhost")
 
-broker = RedisStreamBroker(URL).with_result_backend(RedisAsyncResultBackend(URL, result_ex_time=600))
+broker = RedisStreamBroker(URL).with_result_backend(
+    RedisAsyncResultBackend(URL, result_ex_time=600)
+)
 
 
 @broker.task(task_name="noop")  # the worker knows this module by another name
@@ -123,9 +129,13 @@ async def run_light() -> Measured:
 
 
 WORK = {
-    "chain": run_chain, "fan": run_fan, "diamonds": run_diamonds, "layers": run_layers, "latency": run_latency,
+    "chain": run_chain,
+    "fan": run_fan,
+    "diamonds": run_diamonds,
+    "layers": run_layers,
+    "latency": run_latency,
     "light": run_light,
-}  # fmt: skip
+}
 
 
 async def warm() -> None:
@@ -138,7 +148,9 @@ def serve(url: str, names: list[str]) -> None:
     command = [sys.executable, "-m", "taskiq", "worker", "taskiq_floor:broker", "--workers", "2"]
     command += ["--max-async-tasks", "100", "--log-level", "ERROR"]
     environment = {**os.environ, "BROKER": url}
-    worker = subprocess.Popen(command, cwd=Path(__file__).parent, env=environment, stdout=subprocess.DEVNULL)
+    worker = subprocess.Popen(
+        command, cwd=Path(__file__).parent, env=environment, stdout=subprocess.DEVNULL
+    )
     try:
         subprocess.run([sys.executable, __file__, *names], env=environment, check=True)
     finally:

@@ -1,6 +1,9 @@
-"""The work that everybody is given, and how it is counted. Plain Python: it runs in every peer's environment.
+"""The work that everybody is given, and how it is counted.
 
-A script is called with its addresses and the names of workloads (none: all), and prints a line of JSON for each.
+Plain Python: it runs in every peer's environment.
+
+A script is called with its addresses and the names of workloads (none: all), and prints a line of
+JSON for each.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ WORKLOADS = {
     "chain": Workload(f"chain of {CHAIN}", "ms per hop", CHAIN),
     "fan": Workload(f"1 → {FAN} → 1", "ms", 1),
     "diamonds": Workload(f"{DIAMONDS} diamonds at once", "workflows/s", DIAMONDS, is_rate=True),
-    "layers": Workload(f"{DEPTH * WIDTH:,} nodes in {DEPTH} layers", "tasks/s", DEPTH * WIDTH, is_rate=True),
+    "layers": Workload(
+        f"{DEPTH * WIDTH:,} nodes in {DEPTH} layers", "tasks/s", DEPTH * WIDTH, is_rate=True
+    ),
     "latency": Workload("submit to first task", "ms", SUBMISSIONS),
     "light": Workload(f"{LIGHT} light tasks in sequence", "ms per task over a bare loop", LIGHT),
 }
@@ -86,6 +91,9 @@ def answer(version: str, work: Mapping[str, Callable[[], Measured]], names: Iter
         except Unsupported as error:
             line["unsupported"] = str(error)
         else:
-            line |= {"value": WORKLOADS[name].value(found.seconds, found.count), "count": found.count}
+            line |= {
+                "value": WORKLOADS[name].value(found.seconds, found.count),
+                "count": found.count,
+            }
             line |= {"note": found.note} if found.note else {}
         print(json.dumps(line), flush=True)

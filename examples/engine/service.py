@@ -2,8 +2,9 @@
 
     python examples/engine/service.py [FILE.db]
 
-Run it twice with the same file: the second time every order is known already, and nothing is charged again. Kill it in
-the middle (`kill -9`) and start it again: what was unfinished is taken up.
+Run it twice with the same file: the second time every order is known already, and nothing is
+charged again. Kill it in the middle (`kill -9`) and start it again: what was unfinished is taken
+up.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ ORDERS = [{"order": f"order-{number}", "cents": 100 * number} for number in (1, 
 
 @penstock.handler("charge")
 async def charge(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
-    # Handlers run at least once. Give this key to the service that you call, and the call acts once.
+    # Handlers run at least once. Give this key to the service that you call, and the call acts
+    # once.
     return {"charged": config["cents"], "key": ctx.idempotency_key}
 
 
@@ -34,7 +36,9 @@ def build() -> penstock.Workflow:
     flow = penstock.Workflow("fulfil")
     charged = flow.node("charge", charge, cents="{{ input.cents }}")
     packed = flow.node("pack", pack, order="{{ input.order }}")
-    flow.node("output", "output", config={"charged": charged["charged"], "packed": packed["packed"]})
+    flow.node(
+        "output", "output", config={"charged": charged["charged"], "packed": packed["packed"]}
+    )
     return flow
 
 

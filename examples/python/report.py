@@ -26,7 +26,9 @@ class Region:
 @penstock.handler("load_sales", retry=penstock.Retry(max_attempts=5, initial_delay_seconds=0.1))
 def load_sales(config: Region, ctx: penstock.Context) -> dict[str, Any]:
     if config.region == "west" and ctx.attempt == 1:
-        raise ConnectionError("the west is slow to wake up")  # any exception is retried by the policy above
+        raise ConnectionError(
+            "the west is slow to wake up"
+        )  # any exception is retried by the policy above
     return {"region": config.region, "total": sum(SALES[config.region])}
 
 
@@ -43,7 +45,10 @@ def build() -> penstock.Workflow:
     flow.node(
         "output",
         "output",
-        config={"headline": penstock.text("{} leads", ranking["best"]), "ranking": ranking["ranking"]},
+        config={
+            "headline": penstock.text("{} leads", ranking["best"]),
+            "ranking": ranking["ranking"],
+        },
     )
     return flow
 

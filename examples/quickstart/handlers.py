@@ -28,7 +28,9 @@ def add_up(order: Order) -> dict[str, Any]:
 def write_letter(config: dict[str, Any], ctx: penstock.Context) -> dict[str, str]:
     ctx.log.info("writing to %s", config["name"])
     time.sleep(0.4)  # sync handlers run in threads, so nobody waits for this one
-    return {"text": f"Dear {config['name']}, thank you! Your order of {_euros(config['cents'])} ships for free."}
+    return {
+        "text": f"Dear {config['name']}, thank you! Your order of {_euros(config['cents'])} ships for free."
+    }
 
 
 @penstock.handler("write_receipt")

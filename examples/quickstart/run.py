@@ -18,7 +18,9 @@ HERE = Path(__file__).resolve().parent
 
 
 def run() -> int:
-    parser = argparse.ArgumentParser(description="Run the quickstart workflow against a shop on this machine.")
+    parser = argparse.ArgumentParser(
+        description="Run the quickstart workflow against a shop on this machine."
+    )
     parser.add_argument("--customer", type=int, default=1, help="1 is a VIP, 2 isn't")
     options, flags = parser.parse_known_args()
     with open_shop() as address:

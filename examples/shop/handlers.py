@@ -21,13 +21,18 @@ async def work(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
     return {"node": ctx.node_id, **config.get("gives", {})}
 
 
-@penstock.handler("shop.charge", retry=penstock.Retry(max_attempts=3, initial_delay_seconds=0.3, jitter_seconds=0.1))
+@penstock.handler(
+    "shop.charge",
+    retry=penstock.Retry(max_attempts=3, initial_delay_seconds=0.3, jitter_seconds=0.1),
+)
 async def charge(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
     """Fails for the cards that the bank doesn't like."""
     ctx.log.info("asks the bank for %s, attempt %d", config.get("amount"), ctx.attempt)
     await asyncio.sleep(0.15)
     if config.get("card") == "expired":
-        raise penstock.Terminal(f"the bank refused the card: expired (code 54, order {config.get('order')})")
+        raise penstock.Terminal(
+            f"the bank refused the card: expired (code 54, order {config.get('order')})"
+        )
     if config.get("card") == "unlucky":
         raise ConnectionError("the bank at bank.example didn't answer within 0.15 s")
     return {"paid": config.get("amount"), "receipt": f"R-{dice.randint(10_000, 99_999)}"}

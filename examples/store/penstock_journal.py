@@ -1,11 +1,13 @@
-"""A store in memory whose every change is also in a file, the journal. Opening the store makes all changes again.
+"""A store in memory whose every change is also in a file, the journal.
+
+Opening the store makes all changes again.
 
     journal:///work.journal        relative
     journal:////var/lib/x.journal  absolute
 
-One process at a time has it. What is in the journal: what users asked for (definitions, intents, control requests, API
-keys, the audit log) and every commit. What isn't: leases, inboxes and queued tasks. `keeps_tasks` says so, and Penstock
-hands these tasks out again.
+One process at a time has it. What is in the journal: what users asked for (definitions, intents,
+control requests, API keys, the audit log) and every commit. What isn't: leases, inboxes and queued
+tasks. `keeps_tasks` says so, and Penstock hands these tasks out again.
 """
 
 from __future__ import annotations
@@ -54,10 +56,15 @@ CHANGES: dict[str, Any] = {
 
 
 def open_stores(address: str, settings: Settings) -> JournalStores:
-    """The entry point. It has no attribute `is_shared`: one process at a time may have a journal."""
+    """The entry point.
+
+    It has no attribute `is_shared`: one process at a time may have a journal.
+    """
     path = address.removeprefix("journal:///")
     if path in ("", address):
-        raise SettingsError(f"{address!r} names no file; use journal:///FILE, or journal:////FOLDER/FILE")
+        raise SettingsError(
+            f"{address!r} names no file; use journal:///FILE, or journal:////FOLDER/FILE"
+        )
     return JournalStores(Path(path), Path(settings.blobs) if settings.blobs else None)
 
 
@@ -85,7 +92,10 @@ class JournalStores:
                 await getattr(self._memory.cold, kind)(*arguments)
 
     async def _commit_again(self, commit: Commit) -> None:
-        """With a new lease: nobody has the one that it was made with. The inbox begins at 0 again."""
+        """With a new lease: nobody has the one that it was made with.
+
+        The inbox begins at 0 again.
+        """
         lease = await self._memory.hot.acquire(commit.partition, "journal", 0.0)
         commit = structs.replace(commit, token=lease.token, position=0)
         await self._memory.hot.commit(commit)
@@ -118,7 +128,9 @@ class JournalHotStore:
         """In the journal before anybody can see it: between these lines nothing else runs."""
         self._journal.check()
         await self._memory.commit(commit)  # raises `Fenced` before it changes anything
-        self._journal.write("commit", structs.replace(commit, changes=[_remembered(it) for it in commit.changes]))
+        self._journal.write(
+            "commit", structs.replace(commit, changes=[_remembered(it) for it in commit.changes])
+        )
 
     def check_open(self) -> None:
         self._memory.check_open()
@@ -127,7 +139,9 @@ class JournalHotStore:
 
 def _remembered(commands: Any) -> Any:
     """Without the tasks, which are handed out again, and without what `Commit.data` has anyway."""
-    return structs.replace(commands, tasks=[], nodes={}, outputs={}, history=[], logs=[], failures=[], final_runs=None)
+    return structs.replace(
+        commands, tasks=[], nodes={}, outputs={}, history=[], logs=[], failures=[], final_runs=None
+    )
 
 
 class JournalColdStore:
@@ -144,7 +158,11 @@ class JournalColdStore:
         given = _all_arguments(method, *arguments, **named)
         self._journal.check()
         answer = await method(*given)  # what it refuses isn't written
-        if answer != 0:  # nor what it found nothing for (0, False); None is the answer of those that always change
+        if (
+            answer != 0
+            # nor what it found nothing for (0, False); None is the answer of those that always
+            # change
+        ):
             self._journal.write(name, given)
         return answer
 
@@ -154,12 +172,18 @@ class JournalColdStore:
         closed: int = await self._change("close_letters", known, *arguments, **named)
         return closed
 
-    async def create(self, executions: Any, audit: Mapping[str, AuditLine] | None = None) -> list[str]:
+    async def create(
+        self, executions: Any, audit: Mapping[str, AuditLine] | None = None
+    ) -> list[str]:
         """What an idempotency key made before isn't written: when it is read, the key may have been forgotten."""
         self._journal.check()
         lines = dict(audit or {})
         ids: list[str] = await self._memory.create(executions, lines)
-        made = [it for it, made_id in zip(executions, ids, strict=True) if it.record.execution_id == made_id]
+        made = [
+            it
+            for it, made_id in zip(executions, ids, strict=True)
+            if it.record.execution_id == made_id
+        ]
         if made:
             self._journal.write("create", (made, lines))
         return ids
@@ -181,16 +205,23 @@ class Journal:
         self._why_broken = ""
 
     def open(self) -> Iterator[tuple[str, bytes]]:
-        """Answers all entries. What a crash left of the last one, which nobody was told of, is cut off."""
+        """Answers all entries.
+
+        What a crash left of the last one, which nobody was told of, is cut off.
+        """
         try:
             self._file = self._path.open("a+b")
         except OSError as error:
-            raise SettingsError(f"{self._path} can't be opened: {error.strerror}; name another file") from None
+            raise SettingsError(
+                f"{self._path} can't be opened: {error.strerror}; name another file"
+            ) from None
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.close()
-            raise StoreLocked(f"{self._path} is used by another process; stop it, or name another file") from None
+            raise StoreLocked(
+                f"{self._path} is used by another process; stop it, or name another file"
+            ) from None
         self._file.seek(0)
         data = self._file.read()
         end = 0
@@ -215,7 +246,9 @@ class Journal:
             os.fsync(self._file.fileno())
         except OSError as error:
             # memory has what the file hasn't: only a new start makes them the same again
-            self._why_broken = f"{self._path} can't be written: {error.strerror}; free space, and start again"
+            self._why_broken = (
+                f"{self._path} can't be written: {error.strerror}; free space, and start again"
+            )
             raise StoreUnavailable(self._why_broken) from None
 
     def close(self) -> None:

@@ -20,7 +20,10 @@ def new_stores(folder: Path) -> JournalStores:
 
 globals().update(contract_tests({"journal": new_stores}))
 
-DOCUMENT = {"name": "two", "nodes": {"a": {"handler": "noop"}, "b": {"handler": "noop", "needs": ["a"]}}}
+DOCUMENT = {
+    "name": "two",
+    "nodes": {"a": {"handler": "noop"}, "b": {"handler": "noop", "needs": ["a"]}},
+}
 
 
 def test_every_execution_ends_whenever_the_process_was_killed(tmp_path: Path) -> None:

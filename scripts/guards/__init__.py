@@ -1,7 +1,8 @@
 """Takes out each guard in turn and sees a test go red: `make guards`.
 
-A guard is a refusal that a guarantee hangs on. Each is taken out in a copy of the sources; one of the tests named
-beside it must then fail, and pass with the guard in place. `scripts.refusals` finds them, so that none is forgotten.
+A guard is a refusal that a guarantee hangs on. Each is taken out in a copy of the sources; one of
+the tests named beside it must then fail, and pass with the guard in place. `scripts.refusals` finds
+them, so that none is forgotten.
 """
 
 from __future__ import annotations

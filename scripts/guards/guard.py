@@ -26,7 +26,10 @@ class Guard(NamedTuple):
         return text.replace(self.code, self.without)
 
     def span(self, text: str) -> tuple[int, int]:
-        """What of `text` is another without this guard. Where something only comes in between, all of its code."""
+        """What of `text` is another without this guard.
+
+        Where something only comes in between, all of its code.
+        """
         before = _common(self.code, self.without)
         after = _common(self.code[before:][::-1], self.without[before:][::-1])
         first = text.index(self.code)
@@ -38,4 +41,6 @@ class Guard(NamedTuple):
 def _common(one: str, other: str) -> int:
     """With how many characters both begin."""
     pairs = zip(one, other, strict=False)
-    return next((number for number, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+    return next(
+        (number for number, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other))
+    )

@@ -22,7 +22,8 @@ from scripts.guards.guard import ROOT, Guard
 
 PYTEST = ("-q", "--tb=no", "--assert=plain", "-rfE", "-p", "no:cacheprovider", "-p", "pytest_timeout",
           "--timeout", "60")  # fmt: skip
-# Loading every plugin that is installed, and compiling every module, takes longer than most of the tests.
+# Loading every plugin that is installed, and compiling every module, takes longer than most of the
+# tests.
 QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 RED = 1
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.*?)(?: - .*)?$", re.MULTILINE)
@@ -43,9 +44,15 @@ class Bench:
         self._source, self._output = folder / "src", folder / "output"
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(self._source, quiet=1)
-        environment = {**os.environ, **environment, **QUICK, "PYTHONPATH": f"{self._source}{os.pathsep}{ROOT}"}
+        environment = {
+            **os.environ,
+            **environment,
+            **QUICK,
+            "PYTHONPATH": f"{self._source}{os.pathsep}{ROOT}",
+        }
         self._nursery = subprocess.Popen(
-            [sys.executable, "-P", Path(__file__).with_name("nursery.py")],  # -P: redis.py beside it is not the library
+            # -P: redis.py beside it is not the library
+            [sys.executable, "-P", Path(__file__).with_name("nursery.py")],
             cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
@@ -59,14 +66,18 @@ class Bench:
         text = path.read_text(encoding="utf-8")
         began = time.monotonic()
         if text.count(guard.code) != 1:
-            return Outcome(guard, "", f"its code stands {text.count(guard.code)} times in {guard.file}", 0.0)
+            return Outcome(
+                guard, "", f"its code stands {text.count(guard.code)} times in {guard.file}", 0.0
+            )
         stat = path.stat()
         path.write_text(guard.taken_out(text), encoding="utf-8")
         try:
             code, red, said = self._run("-x", *shlex.split(guard.test))
         finally:
             path.write_text(text, encoding="utf-8")
-            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # so that what was compiled of it is taken again
+            os.utime(
+                path, ns=(stat.st_atime_ns, stat.st_mtime_ns)
+            )  # so that what was compiled of it is taken again
         problem = "" if code == RED and red else f"{guard.test} stays green (exit {code}): {said}"
         return Outcome(guard, next(iter(red), ""), problem, time.monotonic() - began)
 

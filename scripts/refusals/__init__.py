@@ -1,8 +1,8 @@
 """Finds every refusal by itself, so that none can be without a guard (`scripts.guards`) unnoticed.
 
-Refusals are: every condition in a `.lua` file, every fence in the Python and the SQL of the stores, the engine and the
-orchestrator. Transitions that the tables of engine/states.py don't have are let in one by one by
-`scripts.guards.tables`.
+Refusals are: every condition in a `.lua` file, every fence in the Python and the SQL of the stores,
+the engine and the orchestrator. Transitions that the tables of engine/states.py don't have are let
+in one by one by `scripts.guards.tables`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,16 @@ def unguarded(guards: Iterable[Guard]) -> list[Refusal]:
     spans: dict[str, list[tuple[int, int]]] = {}
     for guard in guards:
         spans.setdefault(guard.file, []).append(guard.span(guard.text()))
-    return [each for each in found() if not any(_meet(each, span) for span in spans.get(each.file, ()))]
+    return [
+        each for each in found() if not any(_meet(each, span) for span in spans.get(each.file, ()))
+    ]
 
 
 def forgotten(guards: Iterable[Guard]) -> list[Refusal]:
-    """Those that aren't harmless either. What is written there excuses one: the same text a second time is another."""
+    """Those that aren't harmless either.
+
+    What is written there excuses one: the same text a second time is another.
+    """
     excused = set[tuple[str, str]]()
     missed: list[Refusal] = []
     for each in unguarded(guards):

@@ -1,8 +1,10 @@
 """Fences in Python modules, found in their syntax tree.
 
-- the condition under which one of `REFUSALS` is raised; of one that stands in an `except`, all of its `try`
+- the condition under which one of `REFUSALS` is raised; of one that stands in an `except`, all of
+  its `try`
 - each comparison with something that tells who may, or whether it is still current (`MARKS`)
-- each call of a check (`check…`, `_holds`, …): the fence where it is used, not only where it is written
+- each call of a check (`check…`, `_holds`, …): the fence where it is used, not only where it is
+  written
 """
 
 from __future__ import annotations
@@ -15,12 +17,40 @@ from typing import TypeGuard
 
 from scripts.refusals.refusal import Refusal, refusal
 
-REFUSALS = {"Fenced", "InvalidTransition", "Conflict", "KeyReused", "StoreLocked", "SchemaMismatch", "FeedGap"}
+REFUSALS = {
+    "Fenced",
+    "InvalidTransition",
+    "Conflict",
+    "KeyReused",
+    "StoreLocked",
+    "SchemaMismatch",
+    "FeedGap",
+}
 MARKS = {
-    "token", "commit_number", "known_number", "generation", "attempt", "revision", "holder", "store_id", "layout",
-    "built", "owner", "worker_id", "NODE_TRANSITIONS", "EXECUTION_TRANSITIONS", "NODE_ENDS", "EXECUTION_ENDS",
-    "_held", "_queued", "_stopped", "_on_hold", "_returned", "_readied", "orphans",
-}  # fmt: skip
+    "token",
+    "commit_number",
+    "known_number",
+    "generation",
+    "attempt",
+    "revision",
+    "holder",
+    "store_id",
+    "layout",
+    "built",
+    "owner",
+    "worker_id",
+    "NODE_TRANSITIONS",
+    "EXECUTION_TRANSITIONS",
+    "NODE_ENDS",
+    "EXECUTION_ENDS",
+    "_held",
+    "_queued",
+    "_stopped",
+    "_on_hold",
+    "_returned",
+    "_readied",
+    "orphans",
+}
 _CHECK = re.compile(r"_?check(?!_open)(_\w+)?|_?holds|_is_held|_may_run|_replaces|knows")
 
 
@@ -39,7 +69,9 @@ def _place(node: ast.expr | ast.stmt) -> tuple[tuple[int, int], tuple[int, int]]
     return (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
 
 
-def _found(tree: ast.AST, above: ast.expr | ast.stmt | None = None) -> Iterator[ast.expr | ast.stmt]:
+def _found(
+    tree: ast.AST, above: ast.expr | ast.stmt | None = None
+) -> Iterator[ast.expr | ast.stmt]:
     """`above` is the condition, or the `try`, that the statement is under."""
     for node in ast.iter_child_nodes(tree):
         inner = above

@@ -20,4 +20,6 @@ class Refusal(NamedTuple):
 
 
 def refusal(file: str, source: str, first: int, end: int) -> Refusal:
-    return Refusal(file, source.count("\n", 0, first) + 1, " ".join(source[first:end].split()), first, end)
+    return Refusal(
+        file, source.count("\n", 0, first) + 1, " ".join(source[first:end].split()), first, end
+    )

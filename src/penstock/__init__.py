@@ -39,18 +39,45 @@ __version__ = "0.1.0"
 
 __all__ = [  # noqa: RUF022 -- grouped by use
     # write a workflow
-    "Workflow", "Ref", "Retry", "text",
+    "Workflow",
+    "Ref",
+    "Retry",
+    "text",
     # write a handler
-    "handler", "Context", "Registry", "Terminal", "Retryable",
+    "handler",
+    "Context",
+    "Registry",
+    "Terminal",
+    "Retryable",
     # run it
-    "run", "arun", "Engine", "ExecutionHandle", "Result",
+    "run",
+    "arun",
+    "Engine",
+    "ExecutionHandle",
+    "Result",
     # have a server run it
-    "Client", "Execution", "SyncClient", "SyncExecution",
+    "Client",
+    "Execution",
+    "SyncClient",
+    "SyncExecution",
     # what can go wrong
-    "PenstockError", "InvalidWorkflow", "InvalidInput", "NotFound", "Conflict", "KeyReused", "SettingsError",
-    "StoreError", "StoreLocked", "NotOpen", "Unreachable", "Unauthorized", "RateLimited", "Overloaded",
-    "RequestFailed", "PartlyStarted",
-]  # fmt: skip
+    "PenstockError",
+    "InvalidWorkflow",
+    "InvalidInput",
+    "NotFound",
+    "Conflict",
+    "KeyReused",
+    "SettingsError",
+    "StoreError",
+    "StoreLocked",
+    "NotOpen",
+    "Unreachable",
+    "Unauthorized",
+    "RateLimited",
+    "Overloaded",
+    "RequestFailed",
+    "PartlyStarted",
+]
 
 
 IMPORTED_WHEN_USED = {

@@ -34,7 +34,10 @@ FILE_NAME = "penstock.toml"
 PREFIX = "PENSTOCK_"
 REDIS_SCHEMES = ("redis", "rediss", "redis+sentinel", "rediss+sentinel")
 STORE_SCHEMES = ("sqlite", "memory", *REDIS_SCHEMES)
-"""Of the stores that come with Penstock. Other packages register theirs under `STORE_ENTRY_POINTS`."""
+"""Of the stores that come with Penstock.
+
+Other packages register theirs under `STORE_ENTRY_POINTS`.
+"""
 STORE_ENTRY_POINTS = "penstock.stores"
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -43,13 +46,27 @@ MIB = 1024 * KIB
 
 LEAST_PERIOD_SECONDS, MOST_PERIOD_SECONDS = 0.05, 86400.0
 LEAST_LEASE_SECONDS = 1.0
-"""A lease is renewed four times in its life: a pause of a few hundred milliseconds must not cost it."""
+"""A lease is renewed four times in its life: a pause of a few hundred milliseconds must not cost
+it.
+"""
 
 Reader: TypeAlias = Callable[[Any], Any]
-"""Turns text, or a value from TOML or a flag, into the setting's type; ValueError says what is allowed."""
+"""Turns text, or a value from TOML or a flag, into the setting's type; ValueError says what is
+allowed.
+"""
 
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
-_UNITS = {"": 1, "b": 1, "k": KIB, "kb": 1000, "kib": KIB, "m": MIB, "mb": 1000**2, "mib": MIB, "gb": 1000**3}
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "k": KIB,
+    "kb": 1000,
+    "kib": KIB,
+    "m": MIB,
+    "mb": 1000**2,
+    "mib": MIB,
+    "gb": 1000**3,
+}
 _UNITS |= {"g": 1024 * MIB, "gib": 1024 * MIB}
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LOG_FORMATS = ("auto", "json", "console")
@@ -82,7 +99,11 @@ def _boolean(raw: Any) -> bool:
 
 
 def _whole(least: int, most: int | None = None) -> Reader:
-    allowed = f"a whole number from {least} to {most}" if most is not None else f"a whole number, {least} or more"
+    allowed = (
+        f"a whole number from {least} to {most}"
+        if most is not None
+        else f"a whole number, {least} or more"
+    )
 
     def read(raw: Any) -> int:
         if isinstance(raw, (bool, float)) or not re.fullmatch(r"\s*\d{1,15}\s*", str(raw)):
@@ -121,13 +142,20 @@ def _period(raw: Any) -> float:
     except ValueError:
         seconds = 0.0
     if not LEAST_PERIOD_SECONDS <= seconds <= MOST_PERIOD_SECONDS:
-        raise ValueError(f"a number of seconds from {LEAST_PERIOD_SECONDS:g} to {MOST_PERIOD_SECONDS:g}")
+        raise ValueError(
+            f"a number of seconds from {LEAST_PERIOD_SECONDS:g} to {MOST_PERIOD_SECONDS:g}"
+        )
     return seconds
 
 
 def _size(raw: Any) -> int:
     match = re.fullmatch(r"\s*(\d{1,15})\s*([a-zA-Z]*)\s*", str(raw))
-    if match is None or isinstance(raw, bool) or match[2].lower() not in _UNITS or int(match[1]) == 0:
+    if (
+        match is None
+        or isinstance(raw, bool)
+        or match[2].lower() not in _UNITS
+        or int(match[1]) == 0
+    ):
         raise ValueError("a number of bytes above 0, such as 65536, '256 KiB' or '64 MiB'")
     return int(match[1]) * _UNITS[match[2].lower()]
 
@@ -160,7 +188,9 @@ def _networks(raw: Any) -> tuple[str, ...]:
     try:
         return tuple(str(ip_network(entry.strip("[]"), strict=False)) for entry in _list(raw))
     except ValueError as error:
-        raise ValueError(f"addresses or networks such as '10.1.2.3', '10.0.0.0/8' ({error})") from None
+        raise ValueError(
+            f"addresses or networks such as '10.1.2.3', '10.0.0.0/8' ({error})"
+        ) from None
 
 
 def _level(raw: Any) -> str:
@@ -196,7 +226,9 @@ def _url(*schemes: str) -> Reader:
     allowed = "a URL that starts with " + " or ".join(f"{scheme}://" for scheme in schemes)
 
     def read(raw: Any) -> str:
-        if not isinstance(raw, str) or not raw.startswith(tuple(f"{scheme}://" for scheme in schemes)):
+        if not isinstance(raw, str) or not raw.startswith(
+            tuple(f"{scheme}://" for scheme in schemes)
+        ):
             raise ValueError(allowed)
         return raw
 
@@ -212,7 +244,10 @@ def scheme_of(address: str) -> str:
 
 
 def installed_stores() -> dict[str, EntryPoint]:
-    """Stores of other packages, by the scheme of their addresses. They can't take the place of one of ours."""
+    """Stores of other packages, by the scheme of their addresses.
+
+    They can't take the place of one of ours.
+    """
     from importlib.metadata import entry_points  # noqa: PLC0415 -- most processes have no such store
 
     found = {entry.name: entry for entry in entry_points(group=STORE_ENTRY_POINTS)}
@@ -239,7 +274,10 @@ def _setting(default: Any, read: Reader) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class LlmProvider:
-    """An OpenAI-compatible endpoint. `models`: the ones on offer, the first being the default; empty means any."""
+    """An OpenAI-compatible endpoint.
+
+    `models`: the ones on offer, the first being the default; empty means any.
+    """
 
     base_url: str = OPENAI_URL
     api_key: str | None = field(default=None, repr=False)
@@ -258,7 +296,10 @@ class SecretRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The times that crashes are noticed and mended by. `Settings.timing` makes one that is known to make sense."""
+    """The times that crashes are noticed and mended by.
+
+    `Settings.timing` makes one that is known to make sense.
+    """
 
     heartbeat_seconds: float = 5.0
     """How often a worker says that it lives."""
@@ -363,7 +404,9 @@ class Settings:
     secret_rules: Mapping[str, SecretRule] = field(default_factory=dict)
     """By the secret's name in capitals: names are found in either case."""
     llm_default_provider: str = _setting("default", _text)
-    llm_providers: Mapping[str, LlmProvider] = field(default_factory=lambda: {"default": LlmProvider()})
+    llm_providers: Mapping[str, LlmProvider] = field(
+        default_factory=lambda: {"default": LlmProvider()}
+    )
 
     @classmethod
     def load(
@@ -376,8 +419,9 @@ class Settings:
     ) -> Settings:
         """Read all sources. A flag of None and an empty variable count as not given.
 
-        `application_urls` also reads `REDIS_URL` and `DATABASE_URL`, behind everything that names Penstock: for the
-        roles that run on an application's servers, never for `run` and `dev`, which must not touch them unasked.
+        `application_urls` also reads `REDIS_URL` and `DATABASE_URL`, behind everything that names
+        Penstock: for the roles that run on an application's servers, never for `run` and `dev`,
+        which must not touch them unasked.
         """
         environ = os.environ if environ is None else environ
         path = (directory or Path.cwd()) / FILE_NAME
@@ -390,7 +434,9 @@ class Settings:
         settings = cls(**values, llm_providers=_providers(llm, environ, path), secret_rules=rules)
         if settings.llm_default_provider not in settings.llm_providers:
             known = ", ".join(sorted(settings.llm_providers))
-            raise SettingsError(f"llm_default_provider is '{settings.llm_default_provider}'; known are: {known}")
+            raise SettingsError(
+                f"llm_default_provider is '{settings.llm_default_provider}'; known are: {known}"
+            )
         _ = settings.timing  # refused now rather than when a role starts
         return settings
 
@@ -405,7 +451,11 @@ class Settings:
         """What is in force, as JSON, without passwords and keys."""
         shown = {item.name: _shown(getattr(self, item.name)) for item in fields(self)}
         shown["llm_providers"] = {
-            name: {"base_url": hide_password(it.base_url), "api_key": it.api_key and "***", "models": list(it.models)}
+            name: {
+                "base_url": hide_password(it.base_url),
+                "api_key": it.api_key and "***",
+                "models": list(it.models),
+            }
             for name, it in self.llm_providers.items()
         }
         shown["secret_rules"] = {
@@ -419,7 +469,9 @@ class Settings:
 
 
 _RULES = ("hosts", "handlers", "workflows")
-_READERS: dict[str, Reader] = {item.name: item.metadata["read"] for item in fields(Settings) if item.metadata}
+_READERS: dict[str, Reader] = {
+    item.name: item.metadata["read"] for item in fields(Settings) if item.metadata
+}
 
 
 def _shown(value: Any) -> Any:
@@ -438,12 +490,16 @@ def _read(name: str, raw: Any, source: str) -> Any:
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     variables = {name: PREFIX + name.upper() for name in _READERS}
-    return {name: _read(name, environ[key], key) for name, key in variables.items() if environ.get(key)}
+    return {
+        name: _read(name, environ[key], key) for name, key in variables.items() if environ.get(key)
+    }
 
 
 def _from_application(environ: Mapping[str, str]) -> dict[str, Any]:
     variables = {"store": "REDIS_URL", "database": "DATABASE_URL"}
-    return {name: _read(name, environ[key], key) for name, key in variables.items() if environ.get(key)}
+    return {
+        name: _read(name, environ[key], key) for name, key in variables.items() if environ.get(key)
+    }
 
 
 def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -471,7 +527,11 @@ def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, An
     if "default_provider" in llm:
         table["llm_default_provider"] = llm["default_provider"]
     secrets = table.pop("secrets", {})
-    return _table(table, {*_READERS, "llm", "secrets"}, str(path)), llm.get("providers", {}), secrets
+    return (
+        _table(table, {*_READERS, "llm", "secrets"}, str(path)),
+        llm.get("providers", {}),
+        secrets,
+    )
 
 
 def _secret_rules(tables: Any, path: Path) -> dict[str, SecretRule]:
@@ -484,9 +544,13 @@ def _secret_rules(tables: Any, path: Path) -> dict[str, SecretRule]:
         source = f"{path}: [secrets.{name}]"
         # neither a value that somebody wrote here by mistake, nor its type, is quoted
         if not isinstance(raw, dict):
-            raise SettingsError(f"{source} must be a table with {', '.join(_RULES)}; values don't stand here")
+            raise SettingsError(
+                f"{source} must be a table with {', '.join(_RULES)}; values don't stand here"
+            )
         table = _table(raw, set(_RULES), source)
-        rules[name.upper()] = SecretRule(**{key: _rule(table[key], f"{source}: {key}") for key in table})
+        rules[name.upper()] = SecretRule(
+            **{key: _rule(table[key], f"{source}: {key}") for key in table}
+        )
     return rules
 
 
@@ -514,18 +578,26 @@ def key_variable(provider: str) -> str:
 def _providers(tables: Any, environ: Mapping[str, str], path: Path) -> dict[str, LlmProvider]:
     if not isinstance(tables, dict):
         raise SettingsError(f"{path}: [llm.providers] must be a table of tables")
-    found = {name: _provider(table, f"{path}: [llm.providers.{name}]") for name, table in tables.items()}
+    found = {
+        name: _provider(table, f"{path}: [llm.providers.{name}]") for name, table in tables.items()
+    }
     base, key = environ.get(f"{PREFIX}LLM_BASE_URL"), environ.get(key_variable("default"))
-    # Address and key are taken from the same family of variables: OpenAI's key must never go to another provider.
+    # Address and key are taken from the same family of variables: OpenAI's key must never go to
+    # another provider.
     if "default" not in found and not base and not key:
         base, key = environ.get("OPENAI_BASE_URL"), environ.get("OPENAI_API_KEY")
-        found["default"] = LlmProvider(base_url=_base_url(base or OPENAI_URL, "OPENAI_BASE_URL"), api_key=key or None)
+        found["default"] = LlmProvider(
+            base_url=_base_url(base or OPENAI_URL, "OPENAI_BASE_URL"), api_key=key or None
+        )
     elif base:
         given = found.get("default", LlmProvider())
         found["default"] = replace(given, base_url=_base_url(base, f"{PREFIX}LLM_BASE_URL"))
     found.setdefault("default", LlmProvider())
     keys = {name: environ.get(key_variable(name)) for name in found}
-    return {name: replace(it, api_key=(keys[name] or it.api_key or "").strip() or None) for name, it in found.items()}
+    return {
+        name: replace(it, api_key=(keys[name] or it.api_key or "").strip() or None)
+        for name, it in found.items()
+    }
 
 
 def _provider(table: Any, source: str) -> LlmProvider:
@@ -537,7 +609,9 @@ def _provider(table: Any, source: str) -> LlmProvider:
         models = _list(table.get("models", ()))
     except ValueError as error:
         raise SettingsError(f"{source}: models is {table['models']}; allowed: {error}") from None
-    return LlmProvider(_base_url(table.get("base_url", OPENAI_URL), f"{source}: base_url"), key or None, models)
+    return LlmProvider(
+        _base_url(table.get("base_url", OPENAI_URL), f"{source}: base_url"), key or None, models
+    )
 
 
 def _base_url(raw: Any, source: str) -> str:

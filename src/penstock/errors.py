@@ -1,8 +1,8 @@
 """One tree of exceptions: everything Penstock raises on purpose is a `PenstockError`.
 
-An error's text says what is wrong, where, and what to do about it; the command line prints it as it is.
-Inside handlers two names matter: `Terminal` (never retried) and `Retryable` (retried, with a chosen delay).
-Any other exception that a handler raises is retried by the node's policy.
+An error's text says what is wrong, where, and what to do about it; the command line prints it as it
+is. Inside handlers two names matter: `Terminal` (never retried) and `Retryable` (retried, with a
+chosen delay). Any other exception that a handler raises is retried by the node's policy.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Fenced(StoreError):
 class HandlerError(PenstockError):
     """What a handler may raise to say how its failure is to be treated.
 
-    `category` groups failures for operators (`http`, `llm`, `config`, ...); `detail` is any JSON that helps to
-    understand this one, shown with the error. Neither may hold a secret.
+    `category` groups failures for operators (`http`, `llm`, `config`, ...); `detail` is any JSON
+    that helps to understand this one, shown with the error. Neither may hold a secret.
     """
 
     def __init__(self, message: str = "", *, category: str = "handler", detail: Any = None) -> None:
@@ -103,7 +103,12 @@ class Retryable(HandlerError):
     """Fail this attempt; the next comes after `after` seconds, or by the node's policy when it isn't given."""
 
     def __init__(
-        self, message: str = "", *, after: float | None = None, category: str = "handler", detail: Any = None
+        self,
+        message: str = "",
+        *,
+        after: float | None = None,
+        category: str = "handler",
+        detail: Any = None,
     ) -> None:
         super().__init__(message, category=category, detail=detail)
         self.after = after
@@ -140,6 +145,8 @@ class RequestFailed(PenstockError):
 class PartlyStarted(PenstockError):
     """Some of many executions were refused: `errors` by their place in the list, `started` the handles of the rest."""
 
-    def __init__(self, message: str, errors: Mapping[int, PenstockError], started: Mapping[int, Any]) -> None:
+    def __init__(
+        self, message: str, errors: Mapping[int, PenstockError], started: Mapping[int, Any]
+    ) -> None:
         super().__init__(message)
         self.errors, self.started = dict(errors), dict(started)

@@ -1,4 +1,7 @@
-"""Which known name was probably meant. Bounded: the names are a user's, and there may be very many of them."""
+"""Which known name was probably meant.
+
+Bounded: the names are a user's, and there may be very many of them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ NAME_LENGTH_MAX = 64
 """Longer names aren't compared: nobody mistypes them."""
 CANDIDATES_MAX = 1000
 COMPARED_MAX = 3
-"""So many of those that share the most pairs of letters are compared letter by letter, which is slow."""
+"""So many of those that share the most pairs of letters are compared letter by letter, which is
+slow.
+"""
 
 
 def nearest_name(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -34,7 +39,9 @@ def nearest_name(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | 
 
 def _can_be_near(word: str, name: str, cutoff: float) -> bool:
     """By their lengths alone."""
-    return len(name) <= NAME_LENGTH_MAX and 2 * min(len(word), len(name)) >= cutoff * (len(word) + len(name))
+    return len(name) <= NAME_LENGTH_MAX and 2 * min(len(word), len(name)) >= cutoff * (
+        len(word) + len(name)
+    )
 
 
 def _pairs(name: str) -> set[str]:

@@ -47,13 +47,18 @@ class _JumpingSelector(selectors.DefaultSelector):
         if ready or timeout == 0:
             return ready
         if timeout is None:
-            raise RuntimeError("nothing is left to happen: everything waits for something that nobody will do")
+            raise RuntimeError(
+                "nothing is left to happen: everything waits for something that nobody will do"
+            )
         self.now += max(timeout, SMALLEST_STEP)
         return []
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """An event loop on which sleeping takes no time. For tests only: threads and sockets don't wait for it."""
+    """An event loop on which sleeping takes no time.
+
+    For tests only: threads and sockets don't wait for it.
+    """
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -93,7 +98,10 @@ def run(
     handlers: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
 ) -> Run:
-    """Run a workflow to its end. `handlers` replaces handlers by name: with a function, or with the value to return."""
+    """Run a workflow to its end.
+
+    `handlers` replaces handlers by name: with a function, or with the value to return.
+    """
     settings = settings or Settings.load({"mock_services": True}, environ={})
     calls: dict[str, list[Call]] = {}
 
@@ -101,7 +109,12 @@ def run(
         stores = MemoryStores(clock)
         registry = _registry(handlers or {}, settings, calls)
         async with Engine(
-            stores, settings=settings, registry=registry, clock=clock, built_in=False, sandbox=InlineSandbox()
+            stores,
+            settings=settings,
+            registry=registry,
+            clock=clock,
+            built_in=False,
+            sandbox=InlineSandbox(),
         ) as engine:
             began = clock()
             result = await (await engine.start(workflow, input)).result()
@@ -110,8 +123,14 @@ def run(
     return run_jumping(work)
 
 
-def _registry(stubs: Mapping[str, Any], settings: Settings, calls: dict[str, list[Call]]) -> Registry:
-    functions: dict[str, Any] = {**builtin(settings, InlineSandbox()), **{h.name: h for h in registered}, **stubs}
+def _registry(
+    stubs: Mapping[str, Any], settings: Settings, calls: dict[str, list[Call]]
+) -> Registry:
+    functions: dict[str, Any] = {
+        **builtin(settings, InlineSandbox()),
+        **{h.name: h for h in registered},
+        **stubs,
+    }
     made = Registry()
     for name, function in functions.items():
         known = function if isinstance(function, Handler) else None

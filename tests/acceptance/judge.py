@@ -32,7 +32,10 @@ class Verdict:
 
 
 def judge(path: Path, documents: Iterable[dict[str, Any]]) -> Verdict:
-    """Reads everything that is stored, and notes what must not be. `documents`: all that may have run."""
+    """Reads everything that is stored, and notes what must not be.
+
+    `documents`: all that may have run.
+    """
     verdict = Verdict()
     by_name = {document["name"]: document for document in documents}
     connection = sqlite3.connect(path)
@@ -40,7 +43,9 @@ def judge(path: Path, documents: Iterable[dict[str, Any]]) -> Verdict:
         (integrity,) = connection.execute("PRAGMA integrity_check").fetchone()
         if integrity != "ok":
             verdict.problems.append(f"integrity: {integrity}")
-        for row in connection.execute("SELECT n, id, state, ended_at, intent FROM executions").fetchall():
+        for row in connection.execute(
+            "SELECT n, id, state, ended_at, intent FROM executions"
+        ).fetchall():
             _judge_execution(connection, verdict, by_name, *row)
         if connection.execute("SELECT count(*) FROM timers").fetchone() != (0,):
             verdict.problems.append("a timer is left")
@@ -66,7 +71,9 @@ def _judge_execution(
     intent: bytes,
 ) -> None:
     rows = connection.execute("SELECT change FROM changes WHERE n = ? ORDER BY id", (n,)).fetchall()
-    stored = codec.fold(codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows])
+    stored = codec.fold(
+        codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows]
+    )
     verdict.executions[name] = stored
     problems = _problems(stored) + violations(stored, documents[stored.record.workflow], None)
     if state != stored.record.state or ended_at is None:
@@ -85,7 +92,9 @@ def _problems(stored: Stored) -> list[str]:
     ends = Counter(line.node for line in stored.history if line.node and line.after in NODE_ENDS)
     if set(ends) != set(states) or set(ends.values()) != {1}:
         found.append(f"recorded outcomes per node: {ends}")
-    dispatched = Counter((line.node, line.attempt) for line in stored.history if line.after == "QUEUED")
+    dispatched = Counter(
+        (line.node, line.attempt) for line in stored.history if line.after == "QUEUED"
+    )
     if set(dispatched.values()) - {1}:
         found.append("an attempt was dispatched twice")
     return found

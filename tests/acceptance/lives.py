@@ -24,8 +24,11 @@ class Life:
         self._errors = (folder / "stderr").open("ab")
         self.process = subprocess.Popen(
             [sys.executable, "-m", program, mode, str(folder), *more],
-            cwd=ROOT, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
 
     def __enter__(self) -> Self:
         return self

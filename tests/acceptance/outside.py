@@ -25,7 +25,10 @@ def say(text: str) -> None:
 
 
 def begin(plant: Plant, *, orchestrators: int = 2, workers: int = 2, apis: int = 0) -> list[Role]:
-    """All at once, which is faster than one kind after another; with every partition built. Answers the APIs."""
+    """All at once, which is faster than one kind after another; with every partition built.
+
+    Answers the APIs.
+    """
     plant.start("worker", count=workers, ready=False)
     plant.start("orchestrator", count=orchestrators, ready=False)
     found = plant.start("api", count=apis, ready=False)
@@ -38,7 +41,10 @@ def begin(plant: Plant, *, orchestrators: int = 2, workers: int = 2, apis: int =
 
 def is_built(plant: Plant) -> bool:
     with plant.connect_redis() as link:
-        return all(link.hexists(f"penstock:{{{partition}}}:lease", "built") for partition in range(PARTITIONS))
+        return all(
+            link.hexists(f"penstock:{{{partition}}}:lease", "built")
+            for partition in range(PARTITIONS)
+        )
 
 
 class Answer(NamedTuple):
@@ -58,14 +64,18 @@ class Caller:
     async def order(self, address: str, document: dict[str, Any], query: str = "") -> Answer:
         url = f"{address}/api/v1/executions{query}"
         async with self.session.post(url, json={"definition": document}) as response:
-            answer = Answer(response.status, response.headers, await response.json(content_type=None))
+            answer = Answer(
+                response.status, response.headers, await response.json(content_type=None)
+            )
         if answer.status == 201:
             self.accepted[answer.body["execution_id"]] = document
         else:
             self.refused += 1
         return answer
 
-    async def order_for_ever(self, address: str, document: dict[str, Any], pause_seconds: float = 0.05) -> None:
+    async def order_for_ever(
+        self, address: str, document: dict[str, Any], pause_seconds: float = 0.05
+    ) -> None:
         """An answer that is lost is no acceptance."""
         while True:
             with suppress(*LOST):
@@ -80,7 +90,9 @@ class Caller:
         """The API knows that a store is away; found by what changes nothing."""
 
         async def is_closed() -> bool:
-            async with self.session.post(f"{address}/api/v1/executions/nobody/cancel", json={}) as response:
+            async with self.session.post(
+                f"{address}/api/v1/executions/nobody/cancel", json={}
+            ) as response:
                 return response.status == 503
 
         await until(is_closed, "the API knows", seconds=30)
@@ -118,19 +130,27 @@ async def submit_mixed(client: Client, share: int, seconds: float = 0.1) -> None
 
 def unfinished(plant: Plant) -> int:
     with plant.connect() as connection:
-        return int(connection.execute("SELECT count(*) FROM executions WHERE ended_at IS NULL").fetchall()[0][0])
+        return int(
+            connection.execute("SELECT count(*) FROM executions WHERE ended_at IS NULL").fetchall()[
+                0
+            ][0]
+        )
 
 
 def tasks(plant: Plant) -> int:
     """In all partitions, whether somebody has them or not."""
     with plant.connect_redis() as link:
-        return sum(int(link.xlen(key)) for key in link.scan_iter(match="penstock:*:tasks:*", count=1000))
+        return sum(
+            int(link.xlen(key)) for key in link.scan_iter(match="penstock:*:tasks:*", count=1000)
+        )
 
 
 def active(plant: Plant) -> set[str]:
     """Executions that Redis has as begun and not ended."""
     with plant.connect_redis() as link:
-        found: list[Any] = [link.smembers(f"penstock:{{{partition}}}:active") for partition in range(PARTITIONS)]
+        found: list[Any] = [
+            link.smembers(f"penstock:{{{partition}}}:active") for partition in range(PARTITIONS)
+        ]
     return {name.decode() for names in found for name in names}
 
 
@@ -151,7 +171,10 @@ async def total(plant: Plant, name: str) -> float:
 
 
 PSYCOPG_GIVES_UP = "Exception ignored in: <generator object BasePipeline._exit_gen"
-"""Said by psycopg, when a connection is gone before its pipeline could be ended. Nobody waits for that one."""
+"""Said by psycopg, when a connection is gone before its pipeline could be ended.
+
+Nobody waits for that one.
+"""
 
 
 def complaints(plant: Plant) -> list[str]:
@@ -163,7 +186,9 @@ def complaints(plant: Plant) -> list[str]:
             if number and PSYCOPG_GIVES_UP in lines[number - 1]:
                 continue
             if "Traceback" in line or "never retrieved" in line:
-                found.append(f"{role.name}: " + "\n".join(lines[max(0, number - 1) : number + AROUND_LINES]))
+                found.append(
+                    f"{role.name}: " + "\n".join(lines[max(0, number - 1) : number + AROUND_LINES])
+                )
     return found
 
 
@@ -175,7 +200,9 @@ def wrong_attempts(verdict: Verdict, accepted: Mapping[str, dict[str, Any]]) -> 
         for node in document["nodes"]:
             explained = 1 + node.get("config", {}).get("times", 0)
             if runs[node["id"]].attempt != explained:
-                found.append(f"{name} {node['id']}: {runs[node['id']].attempt} attempts instead of {explained}")
+                found.append(
+                    f"{name} {node['id']}: {runs[node['id']].attempt} attempts instead of {explained}"
+                )
     return found
 
 
@@ -198,7 +225,10 @@ class Effort:
 
     def shares(self) -> dict[str, float]:
         seconds, spent = self.seconds, self._spent()
-        return {name: round((spent[name] - before) / seconds, 3) for name, before in self._before.items()}
+        return {
+            name: round((spent[name] - before) / seconds, 3)
+            for name, before in self._before.items()
+        }
 
     async def until_lasted(self, seconds: float) -> dict[str, float]:
         await until(lambda: self.seconds >= seconds, seconds=2 * seconds)

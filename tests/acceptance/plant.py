@@ -50,7 +50,9 @@ LOOK_SECONDS = 0.05
 SOON_DEAD = {"HEARTBEAT_SECONDS": "1", "WORKER_DEAD_SECONDS": "5", "REAPER_SECONDS": "0.5"}
 """For the short size of a test in which workers die: by the defaults it is noticed after 15 s."""
 SOON_COPIED = {"CHECKPOINT_SECONDS": "2"}
-"""For the short size of a test that waits until PostgreSQL has copies of what runs: by the default up to 10 s."""
+"""For the short size of a test that waits until PostgreSQL has copies of what runs: by the default
+up to 10 s.
+"""
 READY = re.compile(r"^(?:the API at )?(\S+) is ready;", re.MULTILINE)
 HEALTH = re.compile(r"health and metrics at (http://[\w.:]+)")
 
@@ -131,7 +133,11 @@ class Role:
         assert found, f"{self} has no --health-port"
         async with aiohttp.ClientSession() as session, session.get(found[1] + "/metrics") as answer:
             lines = (await answer.text()).splitlines()
-        pairs = [line.removeprefix("penstock_").rsplit(" ", 1) for line in lines if line.startswith("penstock_")]
+        pairs = [
+            line.removeprefix("penstock_").rsplit(" ", 1)
+            for line in lines
+            if line.startswith("penstock_")
+        ]
         return {name: float(value) for name, value in pairs}
 
 
@@ -155,14 +161,18 @@ class Plant:
 
     @property
     def postgres(self) -> PostgresServer:
-        assert self._postgres is not None, "this plant shares its PostgreSQL: ask for plant(own_postgres=True)"
+        assert self._postgres is not None, (
+            "this plant shares its PostgreSQL: ask for plant(own_postgres=True)"
+        )
         return self._postgres
 
     @property
     def settings(self) -> Settings:
         return Settings.load({"store": self.redis.url, "database": self.database}, environ={})
 
-    def start(self, kind: str, *arguments: str, count: int = 1, ready: bool = True, **environ: str) -> list[Role]:
+    def start(
+        self, kind: str, *arguments: str, count: int = 1, ready: bool = True, **environ: str
+    ) -> list[Role]:
         """`count` processes of a kind, all ready unless told otherwise; `environ` without its PENSTOCK_."""
         started = [self._start(kind, arguments, environ) for _ in range(count)]
         for role in started if ready else ():
@@ -189,10 +199,22 @@ class Plant:
         return role
 
     def _environ(self, more: dict[str, str]) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "OPENAI_"))}
-        own = {"STORE": self.redis.url, "DATABASE": self.database, "LOG_FORMAT": "console", "RATE_LIMIT": "off"}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PENSTOCK_", "OPENAI_"))
+        }
+        own = {
+            "STORE": self.redis.url,
+            "DATABASE": self.database,
+            "LOG_FORMAT": "console",
+            "RATE_LIMIT": "off",
+        }
         own["REQUIRE_KEYS"] = "never"  # tests make and revoke keys, and call without one
-        named = {f"PENSTOCK_{name}": value for name, value in {**own, **self._own_environ, **more}.items()}
+        named = {
+            f"PENSTOCK_{name}": value
+            for name, value in {**own, **self._own_environ, **more}.items()
+        }
         return {**kept, **named, works.FOLDER_VARIABLE: str(self.works), "PYTHONUNBUFFERED": "1"}
 
     def running(self, kind: str = "") -> list[Role]:
@@ -225,7 +247,10 @@ class Plant:
 
     def tails(self) -> str:
         """The end of what each process said, for a failure's message."""
-        parts = [f"--- {role}\n" + "\n".join(role.said().splitlines()[-TAIL_LINES:]) for role in self.roles[-12:]]
+        parts = [
+            f"--- {role}\n" + "\n".join(role.said().splitlines()[-TAIL_LINES:])
+            for role in self.roles[-12:]
+        ]
         return "\n".join(parts)
 
     def connect(self) -> psycopg.Connection:
@@ -248,9 +273,13 @@ class Plant:
         """By partition, the name of the orchestrator whose lease holds."""
         with self.connect_redis() as link:
             seconds, microseconds = link.time()
-            leases = [link.hmget(f"penstock:{{{p}}}:lease", "owner", "expires") for p in range(PARTITIONS)]
+            leases = [
+                link.hmget(f"penstock:{{{p}}}:lease", "owner", "expires") for p in range(PARTITIONS)
+            ]
         now = seconds * 1000 + microseconds / 1000
-        return [owner.decode() if owner and float(expires) > now else None for owner, expires in leases]
+        return [
+            owner.decode() if owner and float(expires) > now else None for owner, expires in leases
+        ]
 
     async def until_owned(self, orchestrators: int = 0) -> None:
         """Every partition has an owner; and as many as there should be share them evenly."""
@@ -277,7 +306,9 @@ class Client:
         self.accepted: dict[str, dict[str, Any]] = {}
         """Ids that a call has answered with, and what they run."""
 
-    async def submit(self, document: dict[str, Any], count: int = 1, *, name: str = "") -> list[str]:
+    async def submit(
+        self, document: dict[str, Any], count: int = 1, *, name: str = ""
+    ) -> list[str]:
         """`name`: of a workflow that is stored already and has this document."""
         if name:
             orders = [Order(workflow=name) for _ in range(count)]
@@ -305,7 +336,9 @@ class Client:
             await until(have_ended, f"{len(names)} executions end", seconds=seconds)
         except AssertionError as error:
             left = await self._unfinished(names)
-            raise AssertionError(f"{error}; {len(left)} left, such as {left[:3]}\n{self._plant.tails()}") from None
+            raise AssertionError(
+                f"{error}; {len(left)} left, such as {left[:3]}\n{self._plant.tails()}"
+            ) from None
 
     async def _unfinished(self, names: list[str]) -> list[tuple[str, str]]:
         statement = (
@@ -313,7 +346,10 @@ class Client:
             "WHERE state IS NULL OR state NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
         )
         await pass_time(LOOK_SECONDS)  # PostgreSQL has other things to do
-        return [(str(name), str(state)) for name, state in await self.stores.cold.database.rows(statement, (names,))]
+        return [
+            (str(name), str(state))
+            for name, state in await self.stores.cold.database.rows(statement, (names,))
+        ]
 
 
 async def pass_time(seconds: float) -> None:

@@ -25,7 +25,9 @@ SELECT = "SELECT id, state, ended_at, intent, changes FROM executions LEFT JOIN 
 LOST = "lost"
 SHOWN = 10
 SETTLE_SECONDS = 40.0
-"""The last workers that died are noticed after 15 s, when nobody waits for their tasks any more either."""
+"""The last workers that died are noticed after 15 s, when nobody waits for their tasks any more
+either.
+"""
 
 
 @dataclass
@@ -52,7 +54,10 @@ class Verdict:
 
     def figures(self) -> dict[str, int]:
         """For a row of the table, of a plant whose promises were kept."""
-        kept = {name: self.counts[name] for name in ("executions", "kills", "fenced", "redelivered", "rebuilt")}
+        kept = {
+            name: self.counts[name]
+            for name in ("executions", "kills", "fenced", "redelivered", "rebuilt")
+        }
         shown = {name: count for name, count in kept.items() if count}
         return {**shown, "missing": 0, "violations": len(self.problems)}
 
@@ -75,12 +80,15 @@ def judge(
     """`documents`: what else may run, because answers got lost.
 
     `lossy`: Redis has lost data, so that handlers may have done what no record tells any more.
-    `slots`: whether to wait until every worker has said that its hands are empty, which it does every five seconds.
+    `slots`: whether to wait until every worker has said that its hands are empty, which it does
+    every five seconds.
     """
     verdict = Verdict()
     _read(plant, verdict)
     problems = verdict.problems
-    problems += [f"accepted and missing: {name}" for name in accepted if name not in verdict.executions]
+    problems += [
+        f"accepted and missing: {name}" for name in accepted if name not in verdict.executions
+    ]
     calls = plant.calls()
     by_execution: defaultdict[str, list[Call]] = defaultdict(list)
     for call in calls:
@@ -93,11 +101,16 @@ def judge(
         problems += [f"{name}: {problem}" for problem in found]
     problems += _left_over(plant, slots=slots)
     verdict.counts = {
-        "executions": len(verdict.executions), **verdict.states(), "calls": sum(map(len, by_execution.values())),
-        "kills": plant.kills, "fenced": plant.fenced, "redelivered": verdict.redelivered(),
+        "executions": len(verdict.executions),
+        **verdict.states(),
+        "calls": sum(map(len, by_execution.values())),
+        "kills": plant.kills,
+        "fenced": plant.fenced,
+        "redelivered": verdict.redelivered(),
         "rebuilt": verdict.reasons()[REBUILT],
-        "letters": len(verdict.letters), "problems": len(problems),
-    }  # fmt: skip
+        "letters": len(verdict.letters),
+        "problems": len(problems),
+    }
     return verdict
 
 
@@ -105,7 +118,9 @@ def _read(plant: Plant, verdict: Verdict) -> None:
     with plant.connect() as connection:
         for name, state, ended_at, intent, changes in connection.execute(SELECT):
             kept = msgspec.msgpack.decode(changes, type=list[bytes]) if changes else []
-            stored = codec.fold(codec.decode_record(intent), [codec.decode_change(change) for change in kept])
+            stored = codec.fold(
+                codec.decode_record(intent), [codec.decode_change(change) for change in kept]
+            )
             verdict.executions[name] = stored
             if state != stored.record.state or ended_at is None:
                 verdict.problems.append(
@@ -120,7 +135,9 @@ def _problems(
 ) -> list[str]:
     if document is None:
         return ["nobody was told of it"]
-    notes = [(call.execution_id, call.node, call.attempt) for call in begun] if counts_calls else None
+    notes = (
+        [(call.execution_id, call.node, call.attempt) for call in begun] if counts_calls else None
+    )
     found = violations(stored, document, notes)
     open_nodes = {node["id"] for node in document["nodes"]} - {
         name for name, run in stored.runs.items() if run.state in ENDS
@@ -170,9 +187,15 @@ def _left_in_partition(link: redis.Redis, prefix: str) -> list[str]:
         if what == "tasks":
             pending: Any = link.xpending(key, "workers")
             found += (
-                [f"{key} has {link.xlen(key)} entries, {pending['pending']} of them held"] if link.xlen(key) else []
+                [f"{key} has {link.xlen(key)} entries, {pending['pending']} of them held"]
+                if link.xlen(key)
+                else []
             )
-            found += [f"{key} has pending entries that are gone"] if pending["pending"] and not link.xlen(key) else []
+            found += (
+                [f"{key} has pending entries that are gone"]
+                if pending["pending"] and not link.xlen(key)
+                else []
+            )
         elif what in ("inbox", "outbox", "timers", "active", "held", "execution", "onhold"):
             size = _size(link, key, what)
             found += [f"{key} has {size}"] if size else []
@@ -184,8 +207,12 @@ def _size(link: redis.Redis, key: str, what: str) -> int:
         return _unread(link, key)
     kind = _text(link.type(key))
     sizes: dict[str, Any] = {
-        "list": link.llen, "set": link.scard, "zset": link.zcard, "hash": link.hlen, "stream": link.xlen,
-    }  # fmt: skip
+        "list": link.llen,
+        "set": link.scard,
+        "zset": link.zcard,
+        "hash": link.hlen,
+        "stream": link.xlen,
+    }
     return int(sizes[kind](key)) if kind in sizes else 0
 
 

@@ -37,7 +37,9 @@ class Scene(NamedTuple):
     fault: Fault
 
 
-def play(fault: Fault, opened: AbstractContextManager[Plant], act: Callable[[Scene], Awaitable[None]]) -> None:
+def play(
+    fault: Fault, opened: AbstractContextManager[Plant], act: Callable[[Scene], Awaitable[None]]
+) -> None:
     with opened as it:
         (api,) = begin(it, apis=1)
 
@@ -56,7 +58,9 @@ def pausing(word: str) -> dict[str, Any]:
 
 def paused(it: Plant, event: str, ids: Collection[str]) -> int:
     """How many of the nodes `p` have begun, or are done."""
-    return sum(call.node == "p" and call.event == event and call.execution_id in ids for call in it.calls())
+    return sum(
+        call.node == "p" and call.event == event and call.execution_id in ids for call in it.calls()
+    )
 
 
 async def pause(scene: Scene, word: str) -> list[str]:
@@ -76,17 +80,26 @@ def take_away(server: Server, how: str) -> None:
 async def everything_is_kept(scene: Scene, *, lossy: bool = False) -> Verdict:
     """All that was accepted completes, with one call of each attempt unless Redis was `lossy`, and no attempt more."""
     fault, accepted = scene.fault, {**scene.client.accepted, **scene.caller.accepted}
-    await scene.client.until_ended(*accepted, seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS))
+    await scene.client.until_ended(
+        *accepted, seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS)
+    )
     judged = judge(scene.plant, accepted, [works.diamond()], lossy=lossy, slots=fault.is_full)
     verdict = judged.assert_kept()
     assert verdict.states().keys() == {"COMPLETED"}
     assert wrong_attempts(verdict, accepted) == []
     assert not (found := complaints(scene.plant)), found[0]
-    shown = {name: figure for name, figure in verdict.figures().items() if name not in ("executions", "missing")}
+    shown = {
+        name: figure
+        for name, figure in verdict.figures().items()
+        if name not in ("executions", "missing")
+    }
     fault.shows(
-        accepted=len(accepted), completed=verdict.states()["COMPLETED"], missing=0, answered_503=scene.caller.refused,
+        accepted=len(accepted),
+        completed=verdict.states()["COMPLETED"],
+        missing=0,
+        answered_503=scene.caller.refused,
         **shown,
-    )  # fmt: skip
+    )
     return verdict
 
 

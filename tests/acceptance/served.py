@@ -26,13 +26,22 @@ LOST = (aiohttp.ClientError, TimeoutError, ConnectionError)
 FLOWS = (
     document("diamond", {"a": "", "b": "a", "c": "a", "d": "bc"}, handler="echo"),
     document("slow", {"a": "", "b": "a", "c": "b"}, handler="sleep", config={"seconds": 0.02}),
-    document("fan", {"a": (), **{f"n{i}": ("a",) for i in range(5)}, "z": [f"n{i}" for i in range(5)]}, handler="noop"),
+    document(
+        "fan",
+        {"a": (), **{f"n{i}": ("a",) for i in range(5)}, "z": [f"n{i}" for i in range(5)]},
+        handler="noop",
+    ),
 )
 
 
 def chain(name: str, length: int, seconds: float) -> dict[str, Any]:
     nodes = [
-        {"id": f"n{i}", "handler": "sleep", "config": {"seconds": seconds}, "dependencies": [f"n{i - 1}"] if i else []}
+        {
+            "id": f"n{i}",
+            "handler": "sleep",
+            "config": {"seconds": seconds},
+            "dependencies": [f"n{i - 1}"] if i else [],
+        }
         for i in range(length)
     ]
     return {"name": name, "defaults": {"retry": STEADY}, "nodes": nodes}
@@ -42,12 +51,27 @@ class Life:
     """One run of the service. Its output is read when it has ended."""
 
     def __init__(self, folder: Path, *, store: str = "store.db", port: int = 0) -> None:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+        environ = {
+            name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")
+        }
         self._folder, self._store = folder, folder / store
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", "dev", "--port", str(port), "--store", f"sqlite:///{self._store}"],
-            cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "penstock",
+                "dev",
+                "--port",
+                str(port),
+                "--store",
+                f"sqlite:///{self._store}",
+            ],
+            cwd=folder,
+            env=environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.address = ""
 
     def __enter__(self) -> Self:
@@ -86,8 +110,8 @@ class Life:
 class Clients:
     """Many clients of a service that comes and goes.
 
-    Each order has a number. Even ones have a key and are repeated until they are answered, also afterwards now and
-    then; odd ones have none, and one whose answer is lost isn't repeated.
+    Each order has a number. Even ones have a key and are repeated until they are answered, also
+    afterwards now and then; odd ones have none, and one whose answer is lost isn't repeated.
     """
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
@@ -137,7 +161,11 @@ class Clients:
                 await asyncio.sleep(0)
 
     async def _post(self, number: int) -> None:
-        order = {"definition": FLOWS[number % len(FLOWS)], "input": {"n": number}, "labels": {"order": str(number)}}
+        order = {
+            "definition": FLOWS[number % len(FLOWS)],
+            "input": {"n": number},
+            "labels": {"order": str(number)},
+        }
         headers = {"Idempotency-Key": f"order-{number}"} if number % 2 == 0 else {}
         url = f"{self._address}/api/v1/executions"
         async with self._session.post(url, json=order, headers=headers) as response:
@@ -160,7 +188,10 @@ class Clients:
 
     async def until_idle(self, seconds: float) -> None:
         async def idle() -> bool:
-            found = [await self.get("/executions", state=state, limit="1") for state in ("PENDING", "RUNNING")]
+            found = [
+                await self.get("/executions", state=state, limit="1")
+                for state in ("PENDING", "RUNNING")
+            ]
             return not any(page["items"] for page in found)
 
         await until(idle, "everything has ended", seconds=seconds)

@@ -23,7 +23,12 @@ from penstock.errors import StoreError, StoreLocked
 FOLDER = Path(sys.argv[2]) if len(sys.argv) > 2 else Path()
 EXECUTIONS = int(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3].isdigit() else 500
 AT_ONCE = 10
-STEADY = {"max_attempts": 150, "initial_delay_seconds": 0.01, "max_delay_seconds": 0.05, "jitter_seconds": 0.01}
+STEADY = {
+    "max_attempts": 150,
+    "initial_delay_seconds": 0.01,
+    "max_delay_seconds": 0.05,
+    "jitter_seconds": 0.01,
+}
 FEW = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
 
 
@@ -56,7 +61,9 @@ def note_large_call(_config: Any, ctx: penstock.Context) -> dict[str, Any]:
 @penstock.handler("poison")
 def poison(_config: Any, ctx: penstock.Context) -> None:
     note("handlers", f"{ctx.execution_id} {ctx.node_id} {ctx.attempt}")
-    threading.Event().wait(0.2)  # what ran before it is on disk by then: a result that is lost costs an attempt
+    threading.Event().wait(
+        0.2
+    )  # what ran before it is on disk by then: a result that is lost costs an attempt
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -70,17 +77,26 @@ async def pause(config: dict[str, Any], ctx: penstock.Context) -> None:
 
 
 def document(
-    name: str, edges: dict[str, Iterable[str]], *, handler: str = "note", retry: Any = None, **fields: Any
+    name: str,
+    edges: dict[str, Iterable[str]],
+    *,
+    handler: str = "note",
+    retry: Any = None,
+    **fields: Any,
 ) -> dict[str, Any]:
     nodes = [
-        {"id": node, "handler": handler, "dependencies": list(parents), **fields} for node, parents in edges.items()
+        {"id": node, "handler": handler, "dependencies": list(parents), **fields}
+        for node, parents in edges.items()
     ]
     return {"name": name, "defaults": {"retry": retry or STEADY}, "nodes": nodes}
 
 
 DIAMOND = document("diamond", {"a": "", "b": "a", "c": "a", "d": "bc"})
 CHAIN = document("chain", {"a": "", "b": "a", "c": "b", "d": "c", "e": "d"})
-FAN = document("fan", {"start": (), **{f"n{i}": ("start",) for i in range(8)}, "end": [f"n{i}" for i in range(8)]})
+FAN = document(
+    "fan",
+    {"start": (), **{f"n{i}": ("start",) for i in range(8)}, "end": [f"n{i}" for i in range(8)]},
+)
 FLOWS = (DIAMOND, CHAIN, FAN)
 BAD = document("poison", {"bad": ""}, handler="poison", retry=FEW)
 BAD_OF_ONE = document("poison", {"bad": ""}, handler="poison", retry=FEW, queue="one")
@@ -95,9 +111,14 @@ def engine(**settings: Any) -> penstock.Engine:
     return penstock.Engine(f"sqlite:///{FOLDER}/store.db", settings=Settings(**settings))
 
 
-async def accept(running: penstock.Engine, numbers: Iterable[int], flow: Callable[[int], dict[str, Any]]) -> None:
+async def accept(
+    running: penstock.Engine, numbers: Iterable[int], flow: Callable[[int], dict[str, Any]]
+) -> None:
     """The key makes a start that was accepted just before a kill the same one in the next life."""
-    starts = [running.start(flow(number), {"n": number}, idempotency_key=f"order-{number}") for number in numbers]
+    starts = [
+        running.start(flow(number), {"n": number}, idempotency_key=f"order-{number}")
+        for number in numbers
+    ]
     handles = await asyncio.gather(*starts)
     note("accepted", *(handle.id for handle in handles))
 
@@ -110,7 +131,11 @@ async def finish(running: penstock.Engine) -> None:
 async def be_killed(flows: Sequence[dict[str, Any]] = FLOWS) -> None:
     async with engine() as running:
         for first in range(len(lines("accepted")), EXECUTIONS, AT_ONCE):
-            await accept(running, range(first, min(first + AT_ONCE, EXECUTIONS)), lambda n: flows[n % len(flows)])
+            await accept(
+                running,
+                range(first, min(first + AT_ONCE, EXECUTIONS)),
+                lambda n: flows[n % len(flows)],
+            )
         await finish(running)
 
 
@@ -148,7 +173,9 @@ async def fill_the_disk() -> None:
     async with engine() as running:
         await accept(running, range(20), lambda _: LARGE)
         size = (FOLDER / "store.db-wal").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, most))  # it has its full size from the start
+        resource.setrlimit(
+            resource.RLIMIT_FSIZE, (size // 2, most)
+        )  # it has its full size from the start
         refused = 0
         for number in range(20, 400):
             try:
@@ -177,9 +204,15 @@ def say(text: str) -> None:
 MODES: dict[str, Callable[[], Awaitable[None]]] = {
     each.__name__: each
     for each in (
-        be_killed, be_killed_at_a_point, be_poisoned, be_poisoned_among_the_frail, be_stopped, fill_the_disk, hold,
+        be_killed,
+        be_killed_at_a_point,
+        be_poisoned,
+        be_poisoned_among_the_frail,
+        be_stopped,
+        fill_the_disk,
+        hold,
     )
-}  # fmt: skip
+}
 
 
 async def main() -> None:

@@ -28,7 +28,13 @@ KINDS = (
     works.fan(30),
 )
 FEW_FAULTS = ("worker", "orchestrator", "api", "FLUSHALL", "Redis stopped", "Redis killed")
-FAULTS = (*FEW_FAULTS, "Redis read-only", "PostgreSQL restarted", "worker frozen", "orchestrator frozen")
+FAULTS = (
+    *FEW_FAULTS,
+    "Redis read-only",
+    "PostgreSQL restarted",
+    "worker frozen",
+    "orchestrator frozen",
+)
 LONGEST_PAUSE_SECONDS = 1.5
 FROZEN_SECONDS = 6.0
 """Longer than a lease."""
@@ -51,7 +57,9 @@ def figures(role: Role) -> tuple[int, float]:
 
 
 class Soak:
-    def __init__(self, it: Plant, calls: Caller, choose: random.Random, kept: Sequence[Role], seconds: float) -> None:
+    def __init__(
+        self, it: Plant, calls: Caller, choose: random.Random, kept: Sequence[Role], seconds: float
+    ) -> None:
         self._plant, self._calls, self._choose, self._kept = it, calls, choose, kept
         self._seconds, self._since = seconds, time.monotonic()
         self._may_order = asyncio.Event()
@@ -68,7 +76,9 @@ class Soak:
         """Rounds with every fault once, in any order; if it `rests`, the plant comes to rest after each."""
         self._may_order.set()
         besides = [asyncio.create_task(self._order_for_ever()) for _ in range(ORDERING)]
-        besides += [asyncio.create_task(each) for each in (self._sample_for_ever(), self._say_for_ever())]
+        besides += [
+            asyncio.create_task(each) for each in (self._sample_for_ever(), self._say_for_ever())
+        ]
         while self.passed < self._seconds:
             for fault in self._choose.sample(faults, len(faults)):
                 await asyncio.sleep(self._choose.random() * LONGEST_PAUSE_SECONDS)
@@ -87,7 +97,11 @@ class Soak:
         self._may_order.clear()
 
         def is_at_rest() -> bool:
-            return unfinished(self._plant) == 0 and is_built(self._plant) and not left_in_redis(self._plant)
+            return (
+                unfinished(self._plant) == 0
+                and is_built(self._plant)
+                and not left_in_redis(self._plant)
+            )
 
         await until(is_at_rest, "everything has ended", seconds=REST_SECONDS)
         with self._plant.connect_redis() as link:
@@ -98,7 +112,9 @@ class Soak:
     async def _order_for_ever(self) -> None:
         while True:
             await self._may_order.wait()
-            address = self._choose.choice([role.address for role in self._plant.running("api") if role.address])
+            address = self._choose.choice(
+                [role.address for role in self._plant.running("api") if role.address]
+            )
             with suppress(*LOST):
                 await self._calls.order(address, self._choose.choice(KINDS))
             await asyncio.sleep(self._choose.random() * self._pause_seconds)
@@ -109,13 +125,17 @@ class Soak:
             await self._may_order.wait()  # always under the same load
             for role in self._kept:
                 files, memory = figures(role)
-                self.samples.take(self.passed, {f"MB of {role.kind}": memory, f"files of {role.kind}": files})
+                self.samples.take(
+                    self.passed, {f"MB of {role.kind}": memory, f"files of {role.kind}": files}
+                )
 
     async def _say_for_ever(self) -> None:
         while True:
             await asyncio.sleep(SAY_SECONDS)
             now = {role.kind: figures(role) for role in self._kept}
-            shown = ", ".join(f"{kind} {memory:.0f} MB {files} files" for kind, (files, memory) in now.items())
+            shown = ", ".join(
+                f"{kind} {memory:.0f} MB {files} files" for kind, (files, memory) in now.items()
+            )
             say(
                 f"{self.passed / 60:.0f} min: {len(self._calls.accepted)} accepted, {self._calls.refused} refused; "
                 f"{shown}; faults {dict(self.faults)}"

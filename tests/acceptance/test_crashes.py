@@ -28,7 +28,9 @@ def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path
     goal, executions = fault.size(short=12, full=100), fault.size(short=300, full=1800)
     kills = _kill_and_start_again(fault, tmp_path, goal, executions)
     verdict = assert_kept(tmp_path)
-    assert len(set(accepted(tmp_path))) == len(verdict.executions) == executions, "one execution per idempotency key"
+    assert len(set(accepted(tmp_path))) == len(verdict.executions) == executions, (
+        "one execution per idempotency key"
+    )
     assert verdict.states() == {"COMPLETED": executions}
     assert verdict.letters == []
     assert verdict.reasons()["lost"] > 0, "no kill hit a task"
@@ -37,11 +39,20 @@ def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path
     for stored in verdict.executions.values():
         assert stored.runs.keys() == nodes[stored.record.workflow]
     completed = {
-        f"{name} {run.address} {run.attempt}" for name, it in verdict.executions.items() for run in it.runs.values()
+        f"{name} {run.address} {run.attempt}"
+        for name, it in verdict.executions.items()
+        for run in it.runs.values()
     }
     assert completed <= set(calls(tmp_path)), "an outcome was recorded of a call that never was"
     lost = verdict.reasons()["lost"]
-    fault.shows(kills=kills, executions=executions, lost_with_a_kill=lost, missing=0, violations=0, integrity="ok")
+    fault.shows(
+        kills=kills,
+        executions=executions,
+        lost_with_a_kill=lost,
+        missing=0,
+        violations=0,
+        integrity="ok",
+    )
 
 
 def _kill_and_start_again(fault: Fault, folder: Path, goal: int, executions: int) -> int:
@@ -76,8 +87,12 @@ def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_other
     fault.shows(deaths=deaths, attempts=len(letter.attempts), dead_letters=1, others_completed=5)
 
 
-@pytest.mark.fault("poison", "others with as few attempts wait beside a handler that kills the only process")
-def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(fault: Fault, tmp_path: Path) -> None:
+@pytest.mark.fault(
+    "poison", "others with as few attempts wait beside a handler that kills the only process"
+)
+def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(
+    fault: Fault, tmp_path: Path
+) -> None:
     """They have as few attempts as it has; the crashes were not theirs."""
     deaths = _live_until_done(tmp_path, "be_poisoned_among_the_frail")
     verdict = assert_kept(tmp_path)
@@ -99,7 +114,9 @@ def _live_until_done(folder: Path, mode: str) -> int:
 
 
 @pytest.mark.fault("SQLite", "a second process on the file")
-def test_a_second_process_on_the_file_is_refused_with_the_first_ones_id(fault: Fault, tmp_path: Path) -> None:
+def test_a_second_process_on_the_file_is_refused_with_the_first_ones_id(
+    fault: Fault, tmp_path: Path
+) -> None:
     with Life(tmp_path, "hold") as first:
         assert first.process.stdout is not None
         assert first.process.stdout.readline() == "open\n"
@@ -117,17 +134,29 @@ def test_a_second_process_on_the_file_is_refused_with_the_first_ones_id(fault: F
 
 
 @pytest.mark.fault("SQLite", "a full disk, then room again")
-def test_a_full_disk_refuses_clearly_and_nothing_is_lost_when_there_is_room_again(fault: Fault, tmp_path: Path) -> None:
+def test_a_full_disk_refuses_clearly_and_nothing_is_lost_when_there_is_room_again(
+    fault: Fault, tmp_path: Path
+) -> None:
     with Life(tmp_path, "fill_the_disk") as life:
         assert life.end() == (0, "done")
     errors = lines(tmp_path / "errors")
     assert len(errors) >= 3
-    assert all(re.search(r"store\.db can't be written: .*(full|disk I/O error)", error) for error in errors)
+    assert all(
+        re.search(r"store\.db can't be written: .*(full|disk I/O error)", error) for error in errors
+    )
     verdict = assert_kept(tmp_path)
     assert len(accepted(tmp_path)) > 40
     assert verdict.states() == {"COMPLETED": len(verdict.executions)}
-    assert not any(call.split()[2] != "1" for call in calls(tmp_path)), "a full disk is no handler's fault"
-    fault.shows(refused=len(errors), executions=len(verdict.executions), missing=0, violations=0, integrity="ok")
+    assert not any(call.split()[2] != "1" for call in calls(tmp_path)), (
+        "a full disk is no handler's fault"
+    )
+    fault.shows(
+        refused=len(errors),
+        executions=len(verdict.executions),
+        missing=0,
+        violations=0,
+        integrity="ok",
+    )
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
@@ -144,4 +173,6 @@ def test_a_process_that_is_told_to_stop_stops_cleanly_and_the_next_one_goes_on(
         assert life.end() == (0, "done")
     verdict = assert_kept(tmp_path)
     assert verdict.states() == {"COMPLETED": 200}
-    assert not any(call.split()[2] != "1" for call in calls(tmp_path)), "a clean stop costs no attempt"
+    assert not any(call.split()[2] != "1" for call in calls(tmp_path)), (
+        "a clean stop costs no attempt"
+    )

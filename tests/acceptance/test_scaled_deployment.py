@@ -18,7 +18,10 @@ ONCE = {"max_attempts": 1}
 
 
 def _mixed() -> dict[str, Any]:
-    """In one queue: what every worker can run, and what only new ones can. Nobody may fail even once."""
+    """In one queue: what every worker can run, and what only new ones can.
+
+    Nobody may fail even once.
+    """
     shared: dict[str, Any] = {"queue": SHARED, "retry": ONCE}
     return works.document(
         "mixed",
@@ -37,11 +40,15 @@ async def _submit(client: Client, document: dict[str, Any], count: int) -> list[
 async def _passed_over(client: Client) -> int:
     queue = client.stores.queue
     found = [await queue.backlog(partition) for partition in range(client.stores.hot.partitions)]
-    return sum(each.waiting for backlogs in found for each in backlogs if each.handler == "work_new")
+    return sum(
+        each.waiting for backlogs in found for each in backlogs if each.handler == "work_new"
+    )
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("deployment", "workers with and without a new handler on one queue, replaced one by one")
+@pytest.mark.fault(
+    "deployment", "workers with and without a new handler on one queue, replaced one by one"
+)
 def test_a_rolling_deployment_fails_nothing_that_some_worker_can_run(fault: Fault) -> None:
     count = fault.size(short=20, full=500)
 
@@ -74,19 +81,25 @@ def test_a_rolling_deployment_fails_nothing_that_some_worker_can_run(fault: Faul
         accepted, passed = asyncio.run(main(it))
         verdict = judge(it, accepted).assert_kept()
         assert verdict.states() == {"COMPLETED": 3 * count}
-        assert {run.attempt for stored in verdict.executions.values() for run in stored.runs.values()} == {1}
+        assert {
+            run.attempt for stored in verdict.executions.values() for run in stored.runs.values()
+        } == {1}
         fault.shows(executions=3 * count, passed_over=passed, failed=0, violations=0)
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.fault("deployment", "a worker that moves a handler to another queue, and dies")
-def test_a_worker_that_moves_a_handler_to_its_own_queue_and_goes_strands_nothing(fault: Fault) -> None:
+def test_a_worker_that_moves_a_handler_to_its_own_queue_and_goes_strands_nothing(
+    fault: Fault,
+) -> None:
     count = fault.size(short=10, full=200)
 
     async def main(it: Plant) -> dict[str, Any]:
         async with it.client() as client:
             it.start("worker", NEW_WORKS="1")
-            (mover,) = it.start("worker", "--queues", "special", NEW_WORKS="1", MOVED_QUEUE="special")
+            (mover,) = it.start(
+                "worker", "--queues", "special", NEW_WORKS="1", MOVED_QUEUE="special"
+            )
             document = works.single("moved", "work_moved", retry=ONCE)
 
             async def is_moved() -> bool:

@@ -18,7 +18,9 @@ MEMORY_MAX = 1024 * 1024 * 1024
 
 
 def _hostile(name: str) -> dict[str, Any]:
-    return works.document(name, works.node("a", (), "work_note", condition=f"input.s.matches('{NESTED_COUNTS}')"))
+    return works.document(
+        name, works.node("a", (), "work_note", condition=f"input.s.matches('{NESTED_COUNTS}')")
+    )
 
 
 def _transforming(name: str) -> dict[str, Any]:
@@ -27,7 +29,9 @@ def _transforming(name: str) -> dict[str, Any]:
 
 
 async def _submit(client: Client, document: dict[str, Any]) -> str:
-    accepted = await client.service.submissions.submit(Order(workflow=document, input={"s": LONG_TEXT}))
+    accepted = await client.service.submissions.submit(
+        Order(workflow=document, input={"s": LONG_TEXT})
+    )
     client.accepted[accepted.execution_id] = document
     return accepted.execution_id
 
@@ -35,7 +39,9 @@ async def _submit(client: Client, document: dict[str, Any]) -> str:
 def _sandboxes(role: Role) -> list[psutil.Process]:
     process = psutil.Process(role.pid)
     return [
-        child for child in process.children(recursive=True) if "penstock.sandbox.child" in " ".join(child.cmdline())
+        child
+        for child in process.children(recursive=True)
+        if "penstock.sandbox.child" in " ".join(child.cmdline())
     ]
 
 
@@ -67,7 +73,9 @@ async def _story(it: Plant) -> None:
         busy.kill()
         await client.until_ended()
         messages = [await _error(client, name) for name in ids]
-        assert all("it took more than 2 s of computing time" in message for message in messages), messages
+        assert all("it took more than 2 s of computing time" in message for message in messages), (
+            messages
+        )
         _, alive = await asyncio.to_thread(psutil.wait_procs, orphans, 20)
         assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 

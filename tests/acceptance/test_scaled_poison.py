@@ -27,11 +27,16 @@ def later(config, ctx):
 
 
 @pytest.mark.fault("poison", "an unknown handler, an undecodable task, results of a newer schema")
-def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_letter(fault: Fault) -> None:
+def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_letter(
+    fault: Fault,
+) -> None:
     async def main(it: Plant) -> tuple[dict[str, Any], list[str]]:
         async with it.client() as client:
             (waiting,) = await client.submit(works.single("waiting", "work_note", queue="nobody"))
-            unknown, unheard = works.single("unknown", "work_later"), works.single("unheard", "work_later")
+            unknown, unheard = (
+                works.single("unknown", "work_later"),
+                works.single("unheard", "work_later"),
+            )
             unheard["nodes"][0]["queue"] = "work_note"  # whose worker hasn't got the handler
             for document in (unknown, unheard):
                 await client.service.workflows.put(document, allow_unknown_handlers=True)
@@ -39,12 +44,16 @@ def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_lett
             (never,) = await client.submit(unheard, name="unheard")
             (mangled,) = await client.submit(works.single("mangled", "work_note", queue="mangled"))
             await _mangle(it, mangled)
-            (newer,) = await client.submit(works.single("newer", "work_note", queue="newer", retry=TWICE))
+            (newer,) = await client.submit(
+                works.single("newer", "work_note", queue="newer", retry=TWICE)
+            )
             await _report_in_another_schema(it, client, newer)
             await client.until_ended(never, newer, *await client.submit(works.diamond(), 10))
             assert {await client.state(name) for name in (waiting, later)} == {"RUNNING"}
             (it.folder / "later.py").write_text(LATER, encoding="utf-8")
-            it.start("worker", "--handlers", "later.py", "--queues", "nobody,work_later,mangled,newer")
+            it.start(
+                "worker", "--handlers", "later.py", "--queues", "nobody,work_later,mangled,newer"
+            )
             await client.until_ended()
             return client.accepted, [never, mangled, newer]
 
@@ -62,7 +71,10 @@ def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_lett
         assert {failure.error.category for failure in (*mangled, *newer)} == {"schema"}
         assert [failure.attempt for failure in newer] == [1, 2]
         fault.shows(
-            dead_letters=len(letters), attempts_of_the_newer=len(newer), others_completed=12, waited_for_a_worker=2
+            dead_letters=len(letters),
+            attempts_of_the_newer=len(newer),
+            others_completed=12,
+            waited_for_a_worker=2,
         )
 
 

@@ -12,7 +12,16 @@ import aiohttp
 import pytest
 
 from tests.acceptance import works
-from tests.acceptance.plant import END_SECONDS, SOON_DEAD, START_SECONDS, Client, Plant, Role, pass_time, plant
+from tests.acceptance.plant import (
+    END_SECONDS,
+    SOON_DEAD,
+    START_SECONDS,
+    Client,
+    Plant,
+    Role,
+    pass_time,
+    plant,
+)
 from tests.acceptance.plant_judge import LOST, Verdict, judge
 from tests.faults.table import REDELIVERY_SECONDS, TAKEOVER_SECONDS, Fault
 from tests.waiting import until
@@ -27,14 +36,22 @@ PARENTS, JOINS_AT_ONCE = 100, 10
 PER_ROUND = 50
 ORDERS = 5
 """Of these, so many come over HTTP."""
-FLOWS = [works.diamond(), works.diamond(), works.chain(20), *(works.any_dag(seed) for seed in range(6))]
+FLOWS = [
+    works.diamond(),
+    works.diamond(),
+    works.chain(20),
+    *(works.any_dag(seed) for seed in range(6)),
+]
 FAN = works.fan(100)
 STRIKES = {"worker": 1.0, "orchestrator": 2.0, "api": 1.0}
 """At full size: how many seconds apart; else any process, every second."""
 
 
 class Orders:
-    """Clients of API processes that come and go. Each order has a key and is repeated until it is answered."""
+    """Clients of API processes that come and go.
+
+    Each order has a key and is repeated until it is answered.
+    """
 
     def __init__(self, it: Plant, session: aiohttp.ClientSession) -> None:
         self._plant, self._session = it, session
@@ -53,7 +70,9 @@ class Orders:
     async def _until_answered(self, key: str) -> str:
         body = {"definition": works.diamond(), "labels": {"key": key}}
         while True:
-            address = random.choice(await until(self._addresses, "an API is there", seconds=START_SECONDS))
+            address = random.choice(
+                await until(self._addresses, "an API is there", seconds=START_SECONDS)
+            )
             try:
                 async with self._session.post(
                     f"{address}/api/v1/executions", json=body, headers={"Idempotency-Key": key}
@@ -78,8 +97,13 @@ def _strikes(rounds: int, seconds: float) -> int:
     return int(rounds * ROUND_SECONDS / seconds)
 
 
-async def _strike(it: Plant, choose: random.Random, kind: str, rounds: int, seconds: float, spared: Role) -> None:
-    """One that is ready, again and again; then another takes its place. One that only starts would show nothing."""
+async def _strike(
+    it: Plant, choose: random.Random, kind: str, rounds: int, seconds: float, spared: Role
+) -> None:
+    """One that is ready, again and again; then another takes its place.
+
+    One that only starts would show nothing.
+    """
 
     def victims() -> list[Role]:
         return [role for role in it.running(kind) if role is not spared and role.address]
@@ -122,7 +146,8 @@ def _assert_once(it: Plant, orders: Orders) -> None:
 
 @pytest.mark.timeout(240)
 @pytest.mark.fault(
-    "processes", "kill -9 of a worker each 1 s, an orchestrator each 2 s, the API each 1 s; one orchestrator asleep"
+    "processes",
+    "kill -9 of a worker each 1 s, an orchestrator each 2 s, the API each 1 s; one orchestrator asleep",
 )
 def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fault: Fault) -> None:
     strikes = STRIKES if fault.is_full else {"": ROUND_SECONDS}
@@ -131,8 +156,13 @@ def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fa
     async def main(it: Plant, choose: random.Random) -> tuple[dict[str, Any], Orders]:
         async with it.client() as client, aiohttp.ClientSession() as session:
             orders, zombie = Orders(it, session), it.one("orchestrator")
-            killing = [_strike(it, choose, kind, rounds, seconds, zombie) for kind, seconds in strikes.items()]
-            await asyncio.gather(_submit(client, orders, choose, rounds), _sleep(zombie, *asleep), *killing)
+            killing = [
+                _strike(it, choose, kind, rounds, seconds, zombie)
+                for kind, seconds in strikes.items()
+            ]
+            await asyncio.gather(
+                _submit(client, orders, choose, rounds), _sleep(zombie, *asleep), *killing
+            )
             client.accepted.update(dict.fromkeys(orders.answered.values(), works.diamond()))
             await client.until_ended(seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS))
             return client.accepted, orders
@@ -144,20 +174,29 @@ def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fa
         _assert_once(it, orders)
         assert verdict.states() == {"COMPLETED": rounds * PER_ROUND}
         assert it.kills == sum(_strikes(rounds, seconds) for seconds in strikes.values())
-        assert [role for role in it.roles if not (role.runs or role.was_killed)] == [], "some ended by themselves"
+        assert [role for role in it.roles if not (role.runs or role.was_killed)] == [], (
+            "some ended by themselves"
+        )
         assert verdict.redelivered() > 0, "no kill hit a task"
         fault.shows(
-            **{f"{kind}s_killed": count for kind, count in sorted(it.killed().items())}, **verdict.figures(),
-            orders=len(orders.answered), orders_repeated=orders.repeated, two_for_a_key=len(orders.changed),
-        )  # fmt: skip
-        fault.promises(REDELIVERY_SECONDS, slowest_redelivery_seconds=_slowest_redelivery(it, verdict))
+            **{f"{kind}s_killed": count for kind, count in sorted(it.killed().items())},
+            **verdict.figures(),
+            orders=len(orders.answered),
+            orders_repeated=orders.repeated,
+            two_for_a_key=len(orders.changed),
+        )
+        fault.promises(
+            REDELIVERY_SECONDS, slowest_redelivery_seconds=_slowest_redelivery(it, verdict)
+        )
 
 
 def _slowest_redelivery(it: Plant, verdict: Verdict) -> float:
     """From a worker's death, or the last death of an owner who watched it, to the decision that its task is lost."""
     pids = {(call.execution_id, call.node, call.attempt): call.pid for call in it.calls()}
     deaths = {role.pid: role.killed_at for role in it.roles if role.was_killed}
-    owners = [role.killed_at for role in it.roles if role.was_killed and role.kind == "orchestrator"]
+    owners = [
+        role.killed_at for role in it.roles if role.was_killed and role.kind == "orchestrator"
+    ]
     found = [0.0]
     for name, stored in verdict.executions.items():
         for line in stored.history:
@@ -169,7 +208,9 @@ def _slowest_redelivery(it: Plant, verdict: Verdict) -> float:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("zombies", "SIGSTOP of an orchestrator past its lease, SIGCONT when others have its partitions")
+@pytest.mark.fault(
+    "zombies", "SIGSTOP of an orchestrator past its lease, SIGCONT when others have its partitions"
+)
 def test_what_an_orchestrator_decides_that_slept_past_its_lease_is_refused(fault: Fault) -> None:
     enough = fault.size(short=1, full=NAPS)
     naps = []
@@ -207,7 +248,9 @@ async def _until_busy(it: Plant) -> None:
 async def _until_taken(it: Plant, role: Role, whose: str) -> float:
     """Its partitions have other owners: after how many seconds."""
     begun, name = time.monotonic(), role.ready()
-    await until(lambda: name not in it.owners() and None not in it.owners(), "its partitions are taken")
+    await until(
+        lambda: name not in it.owners() and None not in it.owners(), "its partitions are taken"
+    )
     seconds = time.monotonic() - begun
     print(f"{whose} partitions were taken after {seconds:.1f} s")  # noqa: T201
     return seconds
@@ -228,7 +271,9 @@ def test_orchestrators_that_come_and_go_share_the_partitions(fault: Fault) -> No
             await client.submit(works.chain(20), count)
             leaving.terminate()
             assert await asyncio.to_thread(leaving.ends) == 0
-            assert leaving.ready() not in it.owners(), "it hands over before it ends, not when its leases run out"
+            assert leaving.ready() not in it.owners(), (
+                "it hands over before it ends, not when its leases run out"
+            )
             await it.until_owned(2)
             await client.submit(works.chain(20), count)
             dying.kill()
@@ -271,4 +316,6 @@ def test_a_join_of_a_hundred_parents_starts_once_a_thousand_times(fault: Fault) 
         together = works.spreads(it.works)
         assert len(together) == joins
         median = statistics.median(together)
-        fault.shows(**verdict.figures(), joins=joins, starts=len(starts), median_spread_milliseconds=median)
+        fault.shows(
+            **verdict.figures(), joins=joins, starts=len(starts), median_spread_milliseconds=median
+        )

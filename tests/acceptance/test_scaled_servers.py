@@ -12,7 +12,16 @@ import pytest
 import redis
 
 from tests.acceptance import works
-from tests.acceptance.outside import Effort, configure, flush, say, submit_mixed, tasks, total, unfinished
+from tests.acceptance.outside import (
+    Effort,
+    configure,
+    flush,
+    say,
+    submit_mixed,
+    tasks,
+    total,
+    unfinished,
+)
 from tests.acceptance.plant import SOON_COPIED, Plant, plant
 from tests.acceptance.scenes import (
     KILLED,
@@ -55,7 +64,9 @@ def test_a_flushall_in_mid_run_loses_nothing_and_costs_no_attempt(fault: Fault):
         flush(it)
         await everything_is_kept(scene, lossy=True)
         rebuilt = await total(it, "rebuilt_total")
-        say(f"{left} of {len(scene.client.accepted)} executions unfinished at the FLUSHALL, {rebuilt:g} built again")
+        say(
+            f"{left} of {len(scene.client.accepted)} executions unfinished at the FLUSHALL, {rebuilt:g} built again"
+        )
         assert left >= rebuilt > 100
         fault.shows(unfinished_at_the_loss=left, built_again=int(rebuilt))
 
@@ -73,12 +84,18 @@ def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again(fault: Fa
         for width in (small, large):
             await scene.client.submit(wide(width))
         await until(lambda: tasks(it) == many, "all tasks are handed out")
-        await until(lambda: checkpointed(it) == len(scene.client.accepted), "all is checkpointed", seconds=40)
+        await until(
+            lambda: checkpointed(it) == len(scene.client.accepted),
+            "all is checkpointed",
+            seconds=40,
+        )
         seconds = await rebuilding(it, many)
         say(f"{many:,} active nodes are in Redis again {seconds:.2f} s after the FLUSHALL")
         it.start("worker", "--queues", f"later-{large}")
         await until(lambda: unfinished(it) == PAUSED + 1, "the large one is archived", seconds=40)
-        say(f"{few:,} active nodes are in Redis again {await rebuilding(it, few):.2f} s after the FLUSHALL")
+        say(
+            f"{few:,} active nodes are in Redis again {await rebuilding(it, few):.2f} s after the FLUSHALL"
+        )
         assert await total(it, "rebuilt_total") == 2 * PAUSED + 3
         it.release("go")
         it.start("worker", "--queues", f"later-{small}")
@@ -92,7 +109,8 @@ def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again(fault: Fa
 
 def checkpointed(it: Plant) -> int:
     """Executions of which PostgreSQL has a copy in which everything is as far as it goes."""
-    # what pauses has begun, and has a node that was queued and is completed, and one that was queued and runs
+    # what pauses has begun, and has a node that was queued and is completed, and one that was
+    # queued and runs
     statement = """
         SELECT count(*) FROM executions JOIN archives USING (n)
         WHERE executions.revision > CASE workflow WHEN 'go' THEN 4 ELSE split_part(workflow, '-', 2)::int END

@@ -32,7 +32,9 @@ STORE = "penstock:{fleet}:store"
 
 def test_outputs_of_ten_megabytes_arrive_at_a_child_and_are_shown():
     make = works.node("make", (), "bulk_make", config={"size": BULK})
-    measure = works.node("measure", ["make"], "bulk_measure", config={"text": "{{ make.text }}", "of": "make"})
+    measure = works.node(
+        "measure", ["make"], "bulk_measure", config={"text": "{{ make.text }}", "of": "make"}
+    )
     document = works.document("bulk", make, measure)
     digest = hashlib.sha256(bulk.text_of(BULK).encode()).hexdigest()
     with plant() as it:
@@ -54,7 +56,9 @@ def test_outputs_of_ten_megabytes_arrive_at_a_child_and_are_shown():
         with it.connect_redis() as link:
             used: Any = link.info("memory")
         say(f"blobs in PostgreSQL: {sizes}; Redis uses {used['used_memory'] / 1e6:.1f} MB")
-        assert [size > BULK for (size,) in sizes] == [True] * 2  # an output and a config, however often they are made
+        assert [size > BULK for (size,) in sizes] == [
+            True
+        ] * 2  # an output and a config, however often they are made
         assert used["used_memory_peak"] < BULK
 
 
@@ -69,7 +73,9 @@ def test_api_processes_share_one_rate_limit():
 
         async def main() -> None:
             async with caller() as calls:
-                orders = [calls.order(apis[n % 2].ready(), works.diamond()) for n in range(2 * LIMIT)]
+                orders = [
+                    calls.order(apis[n % 2].ready(), works.diamond()) for n in range(2 * LIMIT)
+                ]
                 answers = await asyncio.gather(*orders)
                 assert sorted(answer.status for answer in answers) == [201] * LIMIT + [429] * LIMIT
                 for api in apis:
@@ -90,7 +96,9 @@ def test_events_are_followed_from_any_api_process_and_across_its_death():
                 name = (await calls.order(first.ready(), document)).body["execution_id"]
                 seen: list[Event] = []
                 reading = asyncio.create_task(read(calls, second.ready(), name, seen))
-                await until(lambda: any(data["to"] == "RUNNING" and data["node_id"] for *_, data in seen))
+                await until(
+                    lambda: any(data["to"] == "RUNNING" and data["node_id"] for *_, data in seen)
+                )
                 second.kill()
                 await reading
                 before = len(seen)
@@ -98,7 +106,10 @@ def test_events_are_followed_from_any_api_process_and_across_its_death():
                 await read(calls, first.ready(), name, seen)
                 say(f"{before} events from one API, {len(seen) - before} from the other")
                 assert [int(number) for number, *_ in seen[:-1]] == list(range(1, len(seen)))
-                assert seen[-1][1:] == ("end", {"execution_id": name, "state": "COMPLETED", **seen[-1][2]})
+                assert seen[-1][1:] == (
+                    "end",
+                    {"execution_id": name, "state": "COMPLETED", **seen[-1][2]},
+                )
                 assert before < len(seen) - 10
 
         asyncio.run(main())
@@ -109,7 +120,9 @@ async def read(calls: Caller, address: str, execution_id: str, seen: list[Event]
     reader = Clients(calls.session)
     reader.serve(address)
     with suppress(*LOST):
-        async for event in reader.follow(f"/executions/{execution_id}/events", seen[-1][0] if seen else ""):
+        async for event in reader.follow(
+            f"/executions/{execution_id}/events", seen[-1][0] if seen else ""
+        ):
             seen.append(event)  # noqa: PERF401 -- one by one: somebody watches it grow
 
 
@@ -117,7 +130,9 @@ def claimed_by_another() -> tuple[str, str]:
     store = redis_url()
 
     async def claim() -> None:
-        async with open_scaled(Settings.load({"store": store, "database": database_url()}, environ={})):
+        async with open_scaled(
+            Settings.load({"store": store, "database": database_url()}, environ={})
+        ):
             pass
 
     asyncio.run(claim())
@@ -127,7 +142,9 @@ def claimed_by_another() -> tuple[str, str]:
 def laid_out_by_a_newer_version() -> tuple[str, str]:
     store, database = redis_url(), database_url()
     with psycopg.connect(database) as connection, redis.Redis.from_url(store) as link:
-        ((store_id,),) = connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall()
+        ((store_id,),) = connection.execute(
+            "SELECT value FROM meta WHERE key = 'store_id'"
+        ).fetchall()
         link.set(STORE, f"{store_id} 99")
     return store, database
 
@@ -161,7 +178,10 @@ def with_other_partitions() -> tuple[str, str]:
 def test_servers_that_are_not_this_service_s_are_refused_with_a_reason(servers, role, reason):
     store, database = servers()
     more = {"PENSTOCK_PARTITIONS": str(PARTITIONS)} if servers is with_other_partitions else {}
-    done = penstock(role, env={"PENSTOCK_STORE": store, "PENSTOCK_DATABASE": database, "PENSTOCK_PORT": "0", **more})
+    done = penstock(
+        role,
+        env={"PENSTOCK_STORE": store, "PENSTOCK_DATABASE": database, "PENSTOCK_PORT": "0", **more},
+    )
     assert done.returncode not in (0, 70), done.stderr  # 70 would be a mistake of ours
     assert reason in done.stderr
     assert len(done.stderr.splitlines()) <= 2

@@ -1,4 +1,7 @@
-"""A soak: mixed load through the API, random faults from a printed seed. Nothing is lost, and nothing grows."""
+"""A soak: mixed load through the API, random faults from a printed seed.
+
+Nothing is lost, and nothing grows.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,21 @@ from tests.waiting import until
 
 SOAK_SECONDS = 7.0
 MORE_FILES = 30
-"""That a role may have open when it has been through everything: connections that it keeps for the next time."""
+"""That a role may have open when it has been through everything: connections that it keeps for the
+next time.
+"""
 FIXED = {
-    "lease", "inbox", "wake", "events", "queues", "tasks", "store", "beats", "workers", "orchestrators",
-}  # fmt: skip
+    "lease",
+    "inbox",
+    "wake",
+    "events",
+    "queues",
+    "tasks",
+    "store",
+    "beats",
+    "workers",
+    "orchestrators",
+}
 
 
 @pytest.mark.soak
@@ -50,9 +64,14 @@ def test_a_soak_with_random_faults_loses_nothing_and_leaves_nothing_behind(
         assert not (found := complaints(it)), found[0]
         trends = soak.samples.trends() if soak.samples.series else []
         fault.shows(
-            minutes=seconds / 60, faults=soak.faults.total(), **verdict.figures(),
-            **{f"growth_of_{trend.name}": f"{trend.growth:+.1f} (at most {trend.bound:g})" for trend in trends},
-        )  # fmt: skip
+            minutes=seconds / 60,
+            faults=soak.faults.total(),
+            **verdict.figures(),
+            **{
+                f"growth_of_{trend.name}": f"{trend.growth:+.1f} (at most {trend.bound:g})"
+                for trend in trends
+            },
+        )
         _assert_flat(trends)
 
 
@@ -60,18 +79,24 @@ async def _judged(it: Plant, accepted: dict[str, Any], refused: int, soak: Soak)
     say(f"faults: {dict(soak.faults)}; {len(accepted)} orders accepted, {refused} refused")
     async with it.client() as client:
         await client.until_ended(*accepted)
-    await until(lambda: unfinished(it) == 0, "also those whose acceptance was lost", seconds=END_SECONDS)
+    await until(
+        lambda: unfinished(it) == 0, "also those whose acceptance was lost", seconds=END_SECONDS
+    )
     verdict = judge(it, accepted, KINDS, lossy=True).assert_kept()
     assert verdict.states().keys() == {"COMPLETED"}
     assert len(accepted) > 100
-    await until(lambda: _names_in(it, "beats") == len(it.running("worker")), "the dead are forgotten")
+    await until(
+        lambda: _names_in(it, "beats") == len(it.running("worker")), "the dead are forgotten"
+    )
     return verdict
 
 
 def _assert_bounded(kept: list[Role], before: dict[str, tuple[int, float]]) -> None:
     for role in kept:
         (files, memory), (files_before, memory_before) = figures(role), before[role.name]
-        say(f"{role.name}: {files_before} files and {memory_before:.0f} MB before, {files} and {memory:.0f} after")
+        say(
+            f"{role.name}: {files_before} files and {memory_before:.0f} MB before, {files} and {memory:.0f} after"
+        )
         assert files <= files_before + MORE_FILES
 
 

@@ -26,12 +26,18 @@ STEPS = works.chain(20, "work_pause", config={"seconds": 0.1})
 
 
 def _slow_fan(name: str) -> dict[str, Any]:
-    parents = [works.node(f"n{i}", (), "work_pause", config={"seconds": 0.05}) for i in range(4 * HALF)]
+    parents = [
+        works.node(f"n{i}", (), "work_pause", config={"seconds": 0.05}) for i in range(4 * HALF)
+    ]
     return works.document(name, *parents, works.node("join", [each["id"] for each in parents]))
 
 
 def _failing(name: str, delay_seconds: float) -> dict[str, Any]:
-    retry = {**works.STEADY, "initial_delay_seconds": delay_seconds, "max_delay_seconds": delay_seconds}
+    retry = {
+        **works.STEADY,
+        "initial_delay_seconds": delay_seconds,
+        "max_delay_seconds": delay_seconds,
+    }
     return works.single(name, "work_fail", retry=retry, config={"times": 1})
 
 
@@ -79,8 +85,12 @@ def _dispatched_while_stopped(stored: Stored) -> list[str]:
 def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> None:
     verdict.assert_kept()
     assert verdict.states() == states
-    assert [line for stored in verdict.executions.values() for line in _dispatched_while_stopped(stored)] == []
-    wishes = Counter(line.after for it in verdict.executions.values() for line in it.history if not line.node)
+    assert [
+        line for stored in verdict.executions.values() for line in _dispatched_while_stopped(stored)
+    ] == []
+    wishes = Counter(
+        line.after for it in verdict.executions.values() for line in it.history if not line.node
+    )
     fault.shows(
         **verdict.figures(),
         cancelled=wishes["CANCELLED"],
@@ -114,7 +124,10 @@ def test_what_is_cancelled_or_paused_gets_no_more_tasks_and_frees_its_slots(faul
 
 
 async def _steer_retries(it: Plant, client: Client) -> None:
-    (cancelled,), (paused,) = await client.submit(_failing("far", 3600)), await client.submit(_failing("near", 1))
+    (cancelled,), (paused,) = (
+        await client.submit(_failing("far", 3600)),
+        await client.submit(_failing("near", 1)),
+    )
     await _until_retrying(client, cancelled)
     await client.steer(cancelled, "cancel")
     due_at = await _until_retrying(client, paused)
@@ -193,7 +206,9 @@ def test_a_wish_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
             await until(lambda: _begun(it, *paused) > 2 * many, "they are on their way")
             flush(it)
             assert not is_built(it), "it is too late to show anything"
-            await asyncio.gather(_steer_all(client, "cancel", cancelled), _steer_all(client, "pause", paused))
+            await asyncio.gather(
+                _steer_all(client, "cancel", cancelled), _steer_all(client, "pause", paused)
+            )
             await client.until_ended(*cancelled, *others)
             await _until_in(client, "PAUSED", *paused)
             await _steer_all(client, "resume", paused)
@@ -216,7 +231,9 @@ def test_a_wish_is_obeyed_in_every_state_or_refused(fault: Fault) -> None:
         async with it.client() as client:
             early = await _steer_each(client, works.diamond())
             it.start("orchestrator", count=2)
-            queued = await _steer_each(client, works.single("queued", "work_note", queue="nobody"), node_state="QUEUED")
+            queued = await _steer_each(
+                client, works.single("queued", "work_note", queue="nobody"), node_state="QUEUED"
+            )
             it.start("worker", "--queues", "nobody,work_note,work_pause,work_fail")
             steps = works.chain(2, "work_pause", config={"until": "go"})
             running = await _steer_each(client, steps, node_state="RUNNING")
@@ -244,7 +261,9 @@ async def _steer_each(client: Client, document: dict[str, Any], node_state: str 
 
     async def is_there() -> bool:
         found = [await client.service.executions.stored(name) for name in names]
-        return all(first in stored.runs and stored.runs[first].state == node_state for stored in found)
+        return all(
+            first in stored.runs and stored.runs[first].state == node_state for stored in found
+        )
 
     if node_state:
         await until(is_there, f"they are {node_state}")

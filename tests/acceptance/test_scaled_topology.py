@@ -72,7 +72,11 @@ def _replace(server: PostgresServer, source: str, target: str) -> None:
     shutil.copystat(server.folder / source, server.folder / target)
     for path in [server.folder / source, *(server.folder / source).rglob("*")]:
         found = path.stat()
-        shutil.chown(server.folder / target / path.relative_to(server.folder / source), found.st_uid, found.st_gid)
+        shutil.chown(
+            server.folder / target / path.relative_to(server.folder / source),
+            found.st_uid,
+            found.st_gid,
+        )
 
 
 def _copy(source: str, target: str) -> str:
@@ -80,7 +84,9 @@ def _copy(source: str, target: str) -> str:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("topology", "PostgreSQL put back to an older copy while executions run that it doesn't have")
+@pytest.mark.fault(
+    "topology", "PostgreSQL put back to an older copy while executions run that it doesn't have"
+)
 def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault: Fault):
     """Also what had ended, was archived and is running again in the older copy: nothing stays RUNNING for ever."""
 
@@ -111,20 +117,29 @@ def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault
         assert verdict.states() == {"COMPLETED": len(accepted) - 1, "CANCELLED": 1}
         rewritten = int(await total(it, "rewritten_total"))
         went_back = int(await total(it, "cold_store_went_back_total"))
-        say(f"{rewritten} rows were written again; {went_back} partitions noticed that PostgreSQL had gone back")
+        say(
+            f"{rewritten} rows were written again; {went_back} partitions noticed that PostgreSQL had gone back"
+        )
         assert 0 < rewritten <= count
         assert went_back > 0
         with it.connect() as connection:
-            ((version,),) = connection.execute("SELECT count(*) FROM workflows WHERE name = 'newer'").fetchall()
+            ((version,),) = connection.execute(
+                "SELECT count(*) FROM workflows WHERE name = 'newer'"
+            ).fetchall()
         assert version == 1, "the version that they run is back too"
         assert not (found := complaints(it)), found[0]
-        fault.shows(accepted=len(accepted), missing=0, rewritten=rewritten, noticed_by_partitions=went_back)
+        fault.shows(
+            accepted=len(accepted), missing=0, rewritten=rewritten, noticed_by_partitions=went_back
+        )
 
     play(fault, own_plant({} if fault.is_full else SOON_COPIED), act)
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("topology", "PostgreSQL silent for 30 s behind open connections (half-open); orders all the time")
+@pytest.mark.fault(
+    "topology",
+    "PostgreSQL silent for 30 s behind open connections (half-open); orders all the time",
+)
 def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soon(fault: Fault):
     """The orchestrators' connections first: starts still come in, and what runs mustn't wait behind them."""
     with ExitStack() as stack:
@@ -143,17 +158,24 @@ def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soo
             await until(lambda: len(calls.accepted) > 5, "there are orders under way")
             proxy.is_silent = True
             begun, before = time.monotonic(), len(calls.accepted)
-            await until(lambda: len(calls.accepted) > before + 5, "starts come in that orchestrators can't look up")
+            await until(
+                lambda: len(calls.accepted) > before + 5,
+                "starts come in that orchestrators can't look up",
+            )
             it.release("silent")
             await until(lambda: active(it).isdisjoint(ids), "they complete without PostgreSQL")
             went_on = time.monotonic() - begun
             proxy_of_api.is_silent = True
             refusal = await refused_meanwhile(scene)
-            await until(lambda: time.monotonic() - begun >= fault.size(SHORT_SILENCE, SILENCE), seconds=120)
+            await until(
+                lambda: time.monotonic() - begun >= fault.size(SHORT_SILENCE, SILENCE), seconds=120
+            )
             asked = time.monotonic()
             await refused_meanwhile(scene)
             waited = time.monotonic() - asked
-            say(f"refused after {waited:.2f} s: {refusal.body['detail']}; what ran was over after {went_on:.2f} s")
+            say(
+                f"refused after {waited:.2f} s: {refusal.body['detail']}; what ran was over after {went_on:.2f} s"
+            )
             assert went_on < GONE_ON_SECONDS
             assert waited < REFUSAL_SECONDS
             assert server.running
@@ -162,7 +184,9 @@ def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soo
             ordering.cancel()
             await asyncio.gather(ordering, return_exceptions=True)
             await everything_is_kept(scene)
-            fault.shows(ran_on_without_it=len(ids), over_after_seconds=went_on, refused_after_seconds=waited)
+            fault.shows(
+                ran_on_without_it=len(ids), over_after_seconds=went_on, refused_after_seconds=waited
+            )
 
         async def main() -> None:
             async with it.client() as client, caller() as calls:
@@ -173,7 +197,8 @@ def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soo
 
 @pytest.mark.timeout(300)
 @pytest.mark.fault(
-    "topology", "split brain: half of the roles stay on the old Redis master after its replica was promoted"
+    "topology",
+    "split brain: half of the roles stay on the old Redis master after its replica was promoted",
 )
 def test_a_split_brain_builds_each_partition_again_a_bounded_number_of_times(fault: Fault):
     """Both masters have a lease on every partition, and each owner sees the other's progress in PostgreSQL."""
@@ -198,7 +223,9 @@ def test_a_split_brain_builds_each_partition_again_a_bounded_number_of_times(fau
                 before = int(await total(it, "rebuilds_total"))
                 document = works.chain(length, "work_pause", config={"seconds": 1})
                 ids = await client.submit(document, count)
-                for seconds in range(4, 24):  # some end meanwhile: PostgreSQL hears of each from one master
+                for seconds in range(
+                    4, 24
+                ):  # some end meanwhile: PostgreSQL hears of each from one master
                     ending = works.chain(seconds, "work_pause", config={"seconds": 0.5})
                     await client.submit(ending, count // 4)
                 await until(lambda: begun(it, ids) == count, "all of them run")
@@ -207,13 +234,21 @@ def test_a_split_brain_builds_each_partition_again_a_bounded_number_of_times(fau
                 split_at = time.monotonic()
                 await until(lambda: time.monotonic() - split_at >= fault.size(9, 12), seconds=30)
                 stays.lead_to(new.url)
-                await until(lambda: servers(it) == {run_id}, "every partition is on the new master", seconds=60)
+                await until(
+                    lambda: servers(it) == {run_id},
+                    "every partition is on the new master",
+                    seconds=60,
+                )
                 rebuilds = int(await total(it, "rebuilds_total")) - before
                 say(f"{rebuilds} rebuilds")
                 assert rebuilds <= fault.size(PARTITIONS, 2 * PARTITIONS), "they are built in turns"
-                assert any("are there two masters" in role.said() for role in it.running("orchestrator"))
+                assert any(
+                    "are there two masters" in role.said() for role in it.running("orchestrator")
+                )
                 fault.shows(executions=count, rebuilds=rebuilds)
-                if fault.is_full:  # a worker looks only twice a minute for tasks that it was given unnoticed
+                if (
+                    fault.is_full
+                ):  # a worker looks only twice a minute for tasks that it was given unnoticed
                     await everything_ends(it, client, fault)
                 assert not (found := complaints(it)), found[0]
 
@@ -236,7 +271,9 @@ async def everything_ends(it: Plant, client: Client, fault: Fault) -> None:
 def servers(it: Plant) -> set[str]:
     """Which Redis servers partitions are run on, as PostgreSQL has heard; empty for one that nobody runs."""
     with it.connect() as connection:
-        found = connection.execute("SELECT CASE WHEN seen_at > 0 THEN server ELSE '' END FROM partitions")
+        found = connection.execute(
+            "SELECT CASE WHEN seen_at > 0 THEN server ELSE '' END FROM partitions"
+        )
         return {server for (server,) in found.fetchall()}
 
 
@@ -248,15 +285,25 @@ def replicate(master: RedisServer, replica: RedisServer) -> redis.Redis:
         link.config_set("requirepass", password)
     link = redis.Redis(urlsplit(replica.url).hostname or "", replica.port, password=password)
     link.replicaof(where.hostname, where.port)
-    until_now(lambda: link.info("replication").get("master_link_status") == "up", "it follows", seconds=30)
+    until_now(
+        lambda: link.info("replication").get("master_link_status") == "up", "it follows", seconds=30
+    )
     return link
 
 
 def copied(it: Plant, ids: list[str]) -> int:
     with it.connect() as connection:
-        found = connection.execute("SELECT count(*) FROM executions JOIN archives USING (n) WHERE id = ANY(%s)", (ids,))
+        found = connection.execute(
+            "SELECT count(*) FROM executions JOIN archives USING (n) WHERE id = ANY(%s)", (ids,)
+        )
         return int(found.fetchall()[0][0])
 
 
 def begun(it: Plant, ids: list[str]) -> int:
-    return len({call.execution_id for call in it.calls() if call.event == "begun" and call.execution_id in ids})
+    return len(
+        {
+            call.execution_id
+            for call in it.calls()
+            if call.event == "begun" and call.execution_id in ids
+        }
+    )

@@ -26,7 +26,9 @@ TWICE = {**works.STEADY, "max_attempts": 2}
 def _held(queue: str) -> dict[str, Any]:
     """Held on that queue until `go`, and then on any until `end`."""
     first = works.node("a", (), "work_pause", queue=queue, config={"until": "go"})
-    return works.document(f"{queue}-flow", first, works.node("b", "a", "work_pause", config={"until": "end"}))
+    return works.document(
+        f"{queue}-flow", first, works.node("b", "a", "work_pause", config={"until": "end"})
+    )
 
 
 def _begun(it: Plant, execution_id: str, node: str = "a", attempt: int = 1) -> works.Call | None:
@@ -34,15 +36,21 @@ def _begun(it: Plant, execution_id: str, node: str = "a", attempt: int = 1) -> w
     return next((call for call in it.calls() if call[:4] == key), None)
 
 
-async def _until_begun(it: Plant, execution_id: str, node: str = "a", attempt: int = 1) -> works.Call:
+async def _until_begun(
+    it: Plant, execution_id: str, node: str = "a", attempt: int = 1
+) -> works.Call:
     what = f"attempt {attempt} of {node} begins"
-    found: works.Call = await until(lambda: _begun(it, execution_id, node, attempt), what, seconds=DEAD_SECONDS)
+    found: works.Call = await until(
+        lambda: _begun(it, execution_id, node, attempt), what, seconds=DEAD_SECONDS
+    )
     return found
 
 
 async def _poisoned(it: Plant, client: Client) -> list[Role]:
     """Its workers, one after the other, as something that starts them again would."""
-    (execution_id,) = await client.submit(works.single("poison", "work_poison", queue=DEADLY, retry=TWICE))
+    (execution_id,) = await client.submit(
+        works.single("poison", "work_poison", queue=DEADLY, retry=TWICE)
+    )
     victims = []
     for attempt in (1, 2):
         victims += it.start("worker", "--queues", DEADLY)
@@ -54,7 +62,10 @@ async def _poisoned(it: Plant, client: Client) -> list[Role]:
 
 async def _outlived(it: Plant, client: Client) -> float:
     """One worker dies and one sleeps with a task in its hands; a third one gets both, after so many seconds."""
-    (sleeper,), (dying,) = it.start("worker", "--queues", SLEEPY), it.start("worker", "--queues", DYING)
+    (sleeper,), (dying,) = (
+        it.start("worker", "--queues", SLEEPY),
+        it.start("worker", "--queues", DYING),
+    )
     (slept,), (died,) = await client.submit(_held(SLEEPY)), await client.submit(_held(DYING))
     for each in (slept, died):
         await _until_begun(it, each)
@@ -87,12 +98,19 @@ async def _awake(it: Plant, client: Client, sleeper: Role, slept: str) -> None:
 
 
 async def _lines(client: Client, execution_id: str, node: str) -> list[Transition]:
-    return [line for line in await client.service.executions.history(execution_id) if line.node == node]
+    return [
+        line for line in await client.service.executions.history(execution_id) if line.node == node
+    ]
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("zombies", "SIGSTOP of a worker past its heartbeats' limit, SIGCONT when another has done its task")
-def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters(fault: Fault) -> None:
+@pytest.mark.fault(
+    "zombies",
+    "SIGSTOP of a worker past its heartbeats' limit, SIGCONT when another has done its task",
+)
+def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters(
+    fault: Fault,
+) -> None:
     async def main(it: Plant) -> tuple[dict[str, Any], list[Role], float]:
         async with it.client() as client:
             victims, seconds = await asyncio.gather(_poisoned(it, client), _outlived(it, client))
@@ -108,24 +126,41 @@ def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters
         assert [role.code for role in victims] == [137, 137], "the handler killed them"
         assert verdict.redelivered() == 3, "of the dead, the sleeping and the first poisoned worker"
         (letter,) = verdict.letters
-        assert (letter.handler, [failure.attempt for failure in letter.attempts]) == ("work_poison", [1, 2])
+        assert (letter.handler, [failure.attempt for failure in letter.attempts]) == (
+            "work_poison",
+            [1, 2],
+        )
         assert {failure.error.category for failure in letter.attempts} == {"lost"}
         fault.shows(stops=1, late_outcomes_refused=1, stale_writes=0, violations=0)
         fault.promises(REDELIVERY_SECONDS, redelivery_seconds=seconds)
-        fault.shows_also("processes", "kill -9 of the worker that has a task", kills=1, redelivery_seconds=seconds)
         fault.shows_also(
-            "poison", "a handler that kills its worker", kills=len(victims), attempts=len(letter.attempts),
-            dead_letters=1, others_completed=verdict.states()["COMPLETED"],
-        )  # fmt: skip
+            "processes",
+            "kill -9 of the worker that has a task",
+            kills=1,
+            redelivery_seconds=seconds,
+        )
+        fault.shows_also(
+            "poison",
+            "a handler that kills its worker",
+            kills=len(victims),
+            attempts=len(letter.attempts),
+            dead_letters=1,
+            others_completed=verdict.states()["COMPLETED"],
+        )
 
 
 QUICK_TIMES: dict[str, Any] = {
-    "HEARTBEAT_SECONDS": "0.2", "WORKER_DEAD_SECONDS": "1", "REAPER_SECONDS": "0.2", "LEASE_SECONDS": "2",
-}  # fmt: skip
+    "HEARTBEAT_SECONDS": "0.2",
+    "WORKER_DEAD_SECONDS": "1",
+    "REAPER_SECONDS": "0.2",
+    "LEASE_SECONDS": "2",
+}
 DEFAULT_DEAD_SECONDS = Timing().worker_dead_seconds
 
 
-def test_with_quick_heartbeats_a_killed_workers_task_runs_again_long_before_the_default_time() -> None:
+def test_with_quick_heartbeats_a_killed_workers_task_runs_again_long_before_the_default_time() -> (
+    None
+):
     async def main(it: Plant) -> tuple[dict[str, Any], float]:
         async with it.client() as client:
             (dying,) = it.start("worker", "--queues", DYING, **QUICK_TIMES)
@@ -161,7 +196,9 @@ def test_no_worker_hoards_and_a_new_one_gets_work_at_once() -> None:
             (newcomer,) = it.start("worker", "--concurrency", "1")
             await client.until_ended(*waiting)
             print(f"a new worker did what waited after {time.monotonic() - begun:.1f} s")  # noqa: T201
-            assert {call.pid for call in it.calls() if call.execution_id in waiting} == {newcomer.pid}
+            assert {call.pid for call in it.calls() if call.execution_id in waiting} == {
+                newcomer.pid
+            }
             it.release("held")
             await client.until_ended()
             return client.accepted
@@ -178,7 +215,9 @@ async def _share(it: Plant, client: Client) -> None:
     await client.submit(works.single("second", "work_pause", config={"seconds": 0.5}), 40)
     await client.until_ended()
     rounds = Counter(call.pid for call in it.calls() if call.event == "begun")
-    print(f"\n40 tasks of 0.5 s on 4 workers: {time.monotonic() - begun:.1f} s, {sorted(rounds.values())}")  # noqa: T201
+    print(  # noqa: T201
+        f"\n40 tasks of 0.5 s on 4 workers: {time.monotonic() - begun:.1f} s, {sorted(rounds.values())}"
+    )
     assert len(rounds) == 4
     assert max(rounds.values()) <= 11, "one waited behind a busy worker"
 
@@ -187,8 +226,12 @@ def test_a_worker_that_is_told_to_stop_finishes_and_hands_back_the_rest() -> Non
     async def main(it: Plant) -> tuple[dict[str, Any], list[str], str]:
         async with it.client() as client:
             (leaving,) = it.start("worker", SHUTDOWN_GRACE_SECONDS="2")
-            quick = await client.submit(works.single("quick", "work_pause", config={"until": "soon"}), 3)
-            (slow,) = await client.submit(works.single("slow", "work_pause", config={"until": "late"}))
+            quick = await client.submit(
+                works.single("quick", "work_pause", config={"until": "soon"}), 3
+            )
+            (slow,) = await client.submit(
+                works.single("slow", "work_pause", config={"until": "late"})
+            )
             for each in (*quick, slow):
                 await _until_begun(it, each)
             (staying,) = it.start("worker")
@@ -202,7 +245,9 @@ def test_a_worker_that_is_told_to_stop_finishes_and_hands_back_the_rest() -> Non
             await _until_begun(it, slow, attempt=2)
             print(f"\nwhat a worker left was begun again after {time.monotonic() - begun:.1f} s")  # noqa: T201
             counts = await it.one("orchestrator").metrics()
-            assert counts["tasks_lost_total"] == 0, "it was handed back, not taken back from somebody who is silent"
+            assert counts["tasks_lost_total"] == 0, (
+                "it was handed back, not taken back from somebody who is silent"
+            )
             it.release("late")
             await client.until_ended()
             assert {call.pid for call in it.calls() if call.execution_id in late} == {staying.pid}

@@ -28,7 +28,9 @@ ENDS = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 
 @pytest.mark.timeout(240)
 @pytest.mark.fault("SQLite", "kill -9 of the HTTP service under load")
-def test_nothing_answered_is_lost_and_no_key_makes_two_through_many_kills(fault: Fault, tmp_path: Path) -> None:
+def test_nothing_answered_is_lost_and_no_key_makes_two_through_many_kills(
+    fault: Fault, tmp_path: Path
+) -> None:
     kills = fault.size(short=8, full=100)
     clients = asyncio.run(_order_through_kills(tmp_path, fault.choices(), kills))
     verdict = judge(tmp_path / "store.db", FLOWS)
@@ -39,9 +41,14 @@ def test_nothing_answered_is_lost_and_no_key_makes_two_through_many_kills(fault:
     assert clients.repeated > 0, "no kill hit a request"
     assert verdict.reasons()["lost"] > 0, "no kill hit a task"
     fault.shows(
-        kills=kills, executions=len(verdict.executions), lost_with_a_kill=verdict.reasons()["lost"],
-        requests_repeated=clients.repeated, missing=0, two_for_a_key=0, violations=0,
-    )  # fmt: skip
+        kills=kills,
+        executions=len(verdict.executions),
+        lost_with_a_kill=verdict.reasons()["lost"],
+        requests_repeated=clients.repeated,
+        missing=0,
+        two_for_a_key=0,
+        violations=0,
+    )
 
 
 async def _order_through_kills(folder: Path, generator: random.Random, kills: int) -> Clients:
@@ -59,7 +66,9 @@ async def _order_through_kills(folder: Path, generator: random.Random, kills: in
         with Life(folder) as life:
             clients.serve(await life.ready())
             with_key = set(range(0, clients.begun, 2))
-            await until(lambda: clients.answered.keys() >= with_key, "all that are repeated are answered")
+            await until(
+                lambda: clients.answered.keys() >= with_key, "all that are repeated are answered"
+            )
             await _cancel(ordering)
             await clients.until_idle(END_SECONDS + kills)
             await _assert_one_outcome_per_node(clients)
@@ -102,16 +111,25 @@ def _assert_each_order_was_taken_once(clients: Clients, verdict: Verdict) -> Non
     assert all(number in clients.lost or number % 2 == 0 for number in unanswered)
 
 
-def test_a_client_that_comes_back_after_a_crash_misses_no_event_and_gets_none_twice(tmp_path: Path) -> None:
+def test_a_client_that_comes_back_after_a_crash_misses_no_event_and_gets_none_twice(
+    tmp_path: Path,
+) -> None:
     events, history = asyncio.run(_follow_through_kills(tmp_path))
-    assert [int(name) for name, kind, _ in events if kind == "transition"] == list(range(1, len(history) + 1))
-    shown = [{key: value for key, value in data.items() if key != "execution_id"} for _, _, data in events[:-1]]
+    assert [int(name) for name, kind, _ in events if kind == "transition"] == list(
+        range(1, len(history) + 1)
+    )
+    shown = [
+        {key: value for key, value in data.items() if key != "execution_id"}
+        for _, _, data in events[:-1]
+    ]
     assert shown == history
     assert events[-1][1] == "end"
     assert any(line["reason"] == "lost" for line in history), "no kill hit a task"
 
 
-async def _follow_through_kills(folder: Path) -> tuple[list[tuple[str, str, Any]], list[dict[str, Any]]]:
+async def _follow_through_kills(
+    folder: Path,
+) -> tuple[list[tuple[str, str, Any]], list[dict[str, Any]]]:
     events: list[tuple[str, str, Any]] = []
     execution_id = ""
     async with aiohttp.ClientSession() as session:
@@ -128,7 +146,11 @@ async def _follow_through_kills(folder: Path) -> tuple[list[tuple[str, str, Any]
 
 
 async def _follow(
-    clients: Clients, execution_id: str, events: list[tuple[str, str, Any]], life: Life, goal: int | None
+    clients: Clients,
+    execution_id: str,
+    events: list[tuple[str, str, Any]],
+    life: Life,
+    goal: int | None,
 ) -> None:
     """Until so many have come in all, and then to whatever still comes while the service dies; or to the end."""
     last = events[-1][0] if events else ""

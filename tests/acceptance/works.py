@@ -1,7 +1,7 @@
 """Handlers whose calls can be counted by others, and documents that use them.
 
-A worker process has this as `--handlers`. Each call writes a line, synced to the disk before anything else happens, to
-a file of its process in the folder `WORKS_FOLDER`.
+A worker process has this as `--handlers`. Each call writes a line, synced to the disk before
+anything else happens, to a file of its process in the folder `WORKS_FOLDER`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,19 @@ from typing import Any, NamedTuple
 import penstock
 
 FOLDER_VARIABLE = "WORKS_FOLDER"
-STEADY = {"max_attempts": 6, "initial_delay_seconds": 0.01, "max_delay_seconds": 0.05, "jitter_seconds": 0.01}
+STEADY = {
+    "max_attempts": 6,
+    "initial_delay_seconds": 0.01,
+    "max_delay_seconds": 0.05,
+    "jitter_seconds": 0.01,
+}
 
 
 class Call(NamedTuple):
-    """A line of the log. `event` is `begun` or `done`; a call that was stopped has no second line."""
+    """A line of the log.
+
+    `event` is `begun` or `done`; a call that was stopped has no second line.
+    """
 
     event: str
     execution_id: str
@@ -40,7 +48,9 @@ class Call(NamedTuple):
 def write(event: str, ctx: penstock.Context) -> None:
     pid = os.getpid()
     line = f"{event} {ctx.execution_id} {ctx.node_id} {ctx.attempt} {pid} {time.time():.6f}\n"
-    descriptor = os.open(Path(os.environ[FOLDER_VARIABLE]) / f"{pid}.calls", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    descriptor = os.open(
+        Path(os.environ[FOLDER_VARIABLE]) / f"{pid}.calls", os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    )
     try:
         os.write(descriptor, line.encode())
         os.fsync(descriptor)
@@ -49,13 +59,20 @@ def write(event: str, ctx: penstock.Context) -> None:
 
 
 def calls(folder: Path) -> list[Call]:
-    """Everything that was written so far, by time. Half a line is a process that was killed, or is still writing."""
+    """Everything that was written so far, by time.
+
+    Half a line is a process that was killed, or is still writing.
+    """
     found: list[Call] = []
     for file in folder.glob("*.calls"):
         for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
             parts = line.split()
             if line.endswith("\n"):
-                found.append(Call(parts[0], parts[1], parts[2], int(parts[3]), int(parts[4]), float(parts[5])))
+                found.append(
+                    Call(
+                        parts[0], parts[1], parts[2], int(parts[3]), int(parts[4]), float(parts[5])
+                    )
+                )
     return sorted(found, key=lambda call: call.at)
 
 
@@ -169,8 +186,16 @@ if "PENSTOCK_NEW_WORKS" in os.environ:  # a later deployment of the same module
         return ctx.attempt
 
 
-def node(name: str, parents: Iterable[str] = (), handler: str = "work_note", **fields: Any) -> dict[str, Any]:
-    return {"id": name, "handler": handler, "dependencies": list(parents), "retry": STEADY, **fields}
+def node(
+    name: str, parents: Iterable[str] = (), handler: str = "work_note", **fields: Any
+) -> dict[str, Any]:
+    return {
+        "id": name,
+        "handler": handler,
+        "dependencies": list(parents),
+        "retry": STEADY,
+        **fields,
+    }
 
 
 def document(name: str, *nodes: dict[str, Any]) -> dict[str, Any]:
@@ -193,7 +218,9 @@ def chain(length: int, handler: str = "work_note", **fields: Any) -> dict[str, A
 def fan(width: int, handler: str = "work_note", **fields: Any) -> dict[str, Any]:
     """So many parents that finish together, and a join."""
     parents = [node(f"n{i}", (), handler, **fields) for i in range(width)]
-    return document(f"fan-{width}-{handler}", *parents, node("join", [each["id"] for each in parents]))
+    return document(
+        f"fan-{width}-{handler}", *parents, node("join", [each["id"] for each in parents])
+    )
 
 
 def any_dag(seed: int, size: int = 12) -> dict[str, Any]:
@@ -202,7 +229,11 @@ def any_dag(seed: int, size: int = 12) -> dict[str, Any]:
     names = [f"n{i}" for i in range(size)]
     slow: dict[str, Any] = {"handler": "work_pause", "config": {"seconds": 0.1}}
     nodes = [
-        node(name, choose.sample(names[:i], min(i, choose.randint(0, 3))), **(slow if choose.random() < 0.5 else {}))
+        node(
+            name,
+            choose.sample(names[:i], min(i, choose.randint(0, 3))),
+            **(slow if choose.random() < 0.5 else {}),
+        )
         for i, name in enumerate(names)
     ]
     return document(f"dag-{seed}", *nodes)

@@ -45,20 +45,38 @@ Headers = Mapping[str, str] | Sequence[tuple[str, str]]
 
 
 async def call(
-    app: Any, method: str, target: str, headers: Headers = (), *, body: bytes = b"", client: str = "192.0.2.7"
+    app: Any,
+    method: str,
+    target: str,
+    headers: Headers = (),
+    *,
+    body: bytes = b"",
+    client: str = "192.0.2.7",
 ) -> Answer:
-    """`target` is what stands in the request line. A `Host` is added, and `Content-Length` for a body."""
+    """`target` is what stands in the request line.
+
+    A `Host` is added, and `Content-Length` for a body.
+    """
     pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
     names = {name.lower() for name, _ in pairs}
     pairs += [("host", "localhost:8000")] if "host" not in names else []
     pairs += [("content-length", str(len(body)))] if body else []
     raw, _, query = target.partition("?")
     scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http",
-        "path": unquote(raw), "raw_path": raw.encode(), "query_string": query.encode(), "root_path": "",
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": unquote(raw),
+        "raw_path": raw.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
         "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs],
-        "client": (client, 50000), "server": ("127.0.0.1", 8000), "state": {},
-    }  # fmt: skip
+        "client": (client, 50000),
+        "server": ("127.0.0.1", 8000),
+        "state": {},
+    }
     return await _exchange(app, scope, body)
 
 

@@ -29,9 +29,16 @@ class Caller:
         self._place = urlsplit(address).netloc
 
     def send(
-        self, method: str, target: str, data: bytes | Iterator[bytes] = b"", headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        target: str,
+        data: bytes | Iterator[bytes] = b"",
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """`target` is a path with its query, as it goes on the wire. An iterator is sent without a length."""
+        """`target` is a path with its query, as it goes on the wire.
+
+        An iterator is sent without a length.
+        """
         connection = http.client.HTTPConnection(self._place, timeout=PATIENCE_SECONDS)
         try:
             connection.request(method, target, data, dict(headers or {}))
@@ -41,19 +48,33 @@ class Caller:
             connection.close()
 
     def call(
-        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **query: Any
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        **query: Any,
     ) -> Answer:
         """A call of the API with JSON; a query's underscores at the end are for Python: `from_` is `from`."""
         target = "/api/v1" + path
         if query:
-            target += "?" + urlencode({key.rstrip("_"): _text(value) for key, value in query.items()}, doseq=True)
+            target += "?" + urlencode(
+                {key.rstrip("_"): _text(value) for key, value in query.items()}, doseq=True
+            )
         data = b"" if body is None else json.dumps(body).encode()
-        return self.send(method, target, data, {**({"Content-Type": JSON_TYPE} if data else {}), **(headers or {})})
+        return self.send(
+            method,
+            target,
+            data,
+            {**({"Content-Type": JSON_TYPE} if data else {}), **(headers or {})},
+        )
 
     def get(self, path: str, **query: Any) -> Answer:
         return self.call("GET", path, **query)
 
-    def post(self, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **query: Any) -> Answer:
+    def post(
+        self, path: str, body: Any = None, headers: Mapping[str, str] | None = None, **query: Any
+    ) -> Answer:
         return self.call("POST", path, body, headers, **query)
 
     def put(self, path: str, body: Any = None) -> Answer:
@@ -120,7 +141,9 @@ def _text(value: Any) -> Any:
 def _answer(status: int, headers: dict[str, str], data: bytes) -> Answer:
     named = {name.lower(): value for name, value in headers.items()}
     kind = named.get("content-type", "").partition(";")[0]
-    return Answer(status, named, json.loads(data) if data and kind in {JSON_TYPE, PROBLEM_TYPE} else data)
+    return Answer(
+        status, named, json.loads(data) if data and kind in {JSON_TYPE, PROBLEM_TYPE} else data
+    )
 
 
 def segment(text: str) -> str:
@@ -153,9 +176,14 @@ def assert_problem(answer: Answer, status: int, code: str | None = None) -> dict
     return body
 
 
-def document(name: str | None, edges: Mapping[str, str], handler: str = "echo", **fields: Any) -> dict[str, Any]:
+def document(
+    name: str | None, edges: Mapping[str, str], handler: str = "echo", **fields: Any
+) -> dict[str, Any]:
     """`{"a": "", "b": "a", "d": "b c"}`: nodes with their dependencies."""
-    nodes = [{"id": node, "handler": handler, "dependencies": parents.split()} for node, parents in edges.items()]
+    nodes = [
+        {"id": node, "handler": handler, "dependencies": parents.split()}
+        for node, parents in edges.items()
+    ]
     return {**({"name": name} if name is not None else {}), "nodes": nodes, **fields}
 
 
@@ -163,7 +191,13 @@ def failing(name: str, **config: Any) -> dict[str, Any]:
     """`a` completes, `bad` fails at its only attempt, `after` is never reached."""
     nodes = [
         {"id": "a", "handler": "echo", "config": {"n": 1}},
-        {"id": "bad", "handler": "fail", "dependencies": ["a"], "config": config, "retry": {"max_attempts": 1}},
+        {
+            "id": "bad",
+            "handler": "fail",
+            "dependencies": ["a"],
+            "config": config,
+            "retry": {"max_attempts": 1},
+        },
         {"id": "after", "handler": "noop", "dependencies": ["bad"]},
     ]
     return {"name": name, "nodes": nodes}

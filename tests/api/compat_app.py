@@ -41,11 +41,19 @@ class Client:
         self.ran: list[str] = []
 
     async def call(
-        self, method: str, path: str, body: Any = None, *, query: str = "", caller: Caller | None = None
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: str = "",
+        caller: Caller | None = None,
     ) -> Answer:
         """`body` as it is if it is bytes, else as JSON."""
         sent: list[Any] = []
-        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        data = (
+            body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        )
 
         async def receive() -> Any:
             return {"type": "http.request", "body": data, "more_body": False}
@@ -54,11 +62,19 @@ class Client:
             sent.append(message)
 
         scope = {
-            "type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path,
-            "raw_path": path.encode("utf-8", "replace"), "root_path": "", "query_string": query.encode(),
-            "headers": [(b"content-type", b"application/json")], "server": ("localhost", 80),
-            "client": ("127.0.0.1", 1), CALLER: caller,
-        }  # fmt: skip
+            "type": "http",
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode("utf-8", "replace"),
+            "root_path": "",
+            "query_string": query.encode(),
+            "headers": [(b"content-type", b"application/json")],
+            "server": ("localhost", 80),
+            "client": ("127.0.0.1", 1),
+            CALLER: caller,
+        }
         await self.app(scope, receive, send)
         headers = {key.decode(): value.decode() for key, value in sent[0]["headers"]}
         text = b"".join(message.get("body", b"") for message in sent[1:])
@@ -87,7 +103,9 @@ class Client:
         found: dict[str, Any] = await until(reached, f"{execution_id} in {states or ENDS}")
         return found
 
-    async def run(self, *nodes: Mapping[str, Any], body: Any = None, **fields: Any) -> dict[str, Any]:
+    async def run(
+        self, *nodes: Mapping[str, Any], body: Any = None, **fields: Any
+    ) -> dict[str, Any]:
         execution_id = await self.submit(*nodes, **fields)
         answer = await self.trigger(execution_id, body)
         assert answer.status == 200, answer
@@ -100,7 +118,11 @@ class Client:
     async def is_empty(self) -> bool:
         """Nothing was stored."""
         cold = self.service.stores.cold
-        return not (await cold.workflows() or await cold.search(Search()) or await cold.letters(LetterSearch()))
+        return not (
+            await cold.workflows()
+            or await cold.search(Search())
+            or await cold.letters(LetterSearch())
+        )
 
 
 def node(name: str, *parents: str, handler: str = "echo", **fields: Any) -> dict[str, Any]:
@@ -108,7 +130,9 @@ def node(name: str, *parents: str, handler: str = "echo", **fields: Any) -> dict
 
 
 @asynccontextmanager
-async def serving(tmp_path, *, own: Iterable[Handler] = (), **settings: Any) -> AsyncIterator[Client]:
+async def serving(
+    tmp_path, *, own: Iterable[Handler] = (), **settings: Any
+) -> AsyncIterator[Client]:
     """`settings` are flags over the defaults, such as `mock_services=True`."""
     app = FastAPI()
 

@@ -22,7 +22,9 @@ SMALL_BUFFER = 4096
 
 
 class Served:
-    def __init__(self, feed: Feed, server: uvicorn.Server, port: int, running: asyncio.Task[None]) -> None:
+    def __init__(
+        self, feed: Feed, server: uvicorn.Server, port: int, running: asyncio.Task[None]
+    ) -> None:
         self.feed, self.server, self.port, self._running = feed, server, port, running
 
     @property
@@ -69,7 +71,11 @@ class Events:
             text = line.decode().removesuffix("\n")
             name, _, value = text.partition(": ")
             if not text and "data" in fields:
-                yield {"id": fields["id"], "event": fields["event"], "data": json.loads(fields["data"])}
+                yield {
+                    "id": fields["id"],
+                    "event": fields["event"],
+                    "data": json.loads(fields["data"]),
+                }
             if not text:
                 fields = {}
             elif not name:
@@ -103,13 +109,21 @@ async def connected(
         yield response, Events(aiter(response.content))
 
 
-async def read_all(served: Served, path: str, last_event_id: str | None = None) -> list[dict[str, Any]]:
+async def read_all(
+    served: Served, path: str, last_event_id: str | None = None
+) -> list[dict[str, Any]]:
     """Until the server ends the stream."""
     async with connected(served, path, last_event_id) as (response, events):
         assert response.status == 200
         return [event async for event in events]
 
 
-async def refusal(served: Served, path: str, last_event_id: str | None = None) -> tuple[int, dict[str, Any], Any]:
+async def refusal(
+    served: Served, path: str, last_event_id: str | None = None
+) -> tuple[int, dict[str, Any], Any]:
     async with connected(served, path, last_event_id) as (response, _):
-        return response.status, await response.json(content_type="application/problem+json"), response.headers
+        return (
+            response.status,
+            await response.json(content_type="application/problem+json"),
+            response.headers,
+        )

@@ -30,7 +30,9 @@ class Gates:
         """What the gates were asked for, in that order."""
 
     def registry(self) -> Registry:
-        return Registry([Handler("gate", self._wait), Handler("tell", _tell), Handler("grow", _grow)])
+        return Registry(
+            [Handler("gate", self._wait), Handler("tell", _tell), Handler("grow", _grow)]
+        )
 
     def open(self, name: str) -> None:
         self._of(name).set()
@@ -74,7 +76,12 @@ def _grow(config: dict[str, Any]) -> dict[str, Any]:
 def gated(name: str, *gates: str) -> dict[str, Any]:
     """A chain of gates, each node with the name of its own."""
     nodes = [
-        {"id": gate, "handler": "gate", "config": {"gate": f"{name} {gate}"}, "dependencies": list(gates[:place][-1:])}
+        {
+            "id": gate,
+            "handler": "gate",
+            "config": {"gate": f"{name} {gate}"},
+            "dependencies": list(gates[:place][-1:]),
+        }
         for place, gate in enumerate(gates)
     ]
     return {"name": name, "nodes": nodes}

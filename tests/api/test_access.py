@@ -34,7 +34,13 @@ def test_the_open_list_is_this_one():
 def test_nothing_that_changes_something_needs_only_read():
     weak = [row for row, rule in TABLE.items() if rule.changes and rule.scope in {OPEN, "read"}]
     assert weak == []
-    strong = {"cancel_execution", "retry_execution", "retry_dead_letter", "retry_dead_letters", "drop_dead_letter"}
+    strong = {
+        "cancel_execution",
+        "retry_execution",
+        "retry_dead_letter",
+        "retry_dead_letters",
+        "drop_dead_letter",
+    }
     strong |= {"steer_executions", "drop_dead_letters"}
     assert all(rule.scope == "operate" for rule in TABLE.values() if rule.operation in strong)
 
@@ -81,12 +87,49 @@ def test_every_route_without_a_key(fault: Fault):
 def spellings(path: str) -> Iterator[str]:
     """Of a path, so that a lenient reader would take them for it."""
     slash = path.rfind("/")
-    yield from ["/" + path, path + "/", path + "//", path.replace("/", "//"), path + ";x", path + ";", path + "%00"]
-    yield from [path[:slash] + "%2f" + path[slash + 1 :], path[:slash] + "%2F" + path[slash + 1 :], "%2f" + path[1:]]
-    yield from [path + "%2f", path + "%20", path + "%0a", path + "%0d%0a", path + ".", path + "/.", path + "/x/.."]
-    yield from [path.upper(), path.title(), path + "?", path + "?a=/health/live", path + "%3f", path + "%23"]
-    yield from ["/health/live/.." + path, "/health/live/%2e%2e" + path, "/ui/.." + path, "/ui/%2e%2e" + path]
-    yield from ["/health/live;" + path, path + "/health/live", "/./" + path[1:], "http://localhost" + path]
+    yield from [
+        "/" + path,
+        path + "/",
+        path + "//",
+        path.replace("/", "//"),
+        path + ";x",
+        path + ";",
+        path + "%00",
+    ]
+    yield from [
+        path[:slash] + "%2f" + path[slash + 1 :],
+        path[:slash] + "%2F" + path[slash + 1 :],
+        "%2f" + path[1:],
+    ]
+    yield from [
+        path + "%2f",
+        path + "%20",
+        path + "%0a",
+        path + "%0d%0a",
+        path + ".",
+        path + "/.",
+        path + "/x/..",
+    ]
+    yield from [
+        path.upper(),
+        path.title(),
+        path + "?",
+        path + "?a=/health/live",
+        path + "%3f",
+        path + "%23",
+    ]
+    yield from [
+        "/health/live/.." + path,
+        "/health/live/%2e%2e" + path,
+        "/ui/.." + path,
+        "/ui/%2e%2e" + path,
+    ]
+    yield from [
+        "/health/live;" + path,
+        path + "/health/live",
+        "/./" + path[1:],
+        "http://localhost" + path,
+    ]
     yield path[:slash] + "\\" + path[slash + 1 :]
     yield path[:-1] + f"%{ord(path[-1]):02x}"
     yield path[:-1] + f"%25{ord(path[-1]):02x}"
@@ -191,15 +234,28 @@ def test_a_route_that_is_added_later_can_not_be_reached():
 def test_of_several_routes_for_a_path_the_strictest_counts():
     routes = Routes()
     scopes: dict[str, Needed] = {
-        "/a/{x}": OPEN, "/{x}/b": "admin", "/a/c": "read", "/{x}/c": "operate", "/a/d": OPEN,
-    }  # fmt: skip
+        "/a/{x}": OPEN,
+        "/{x}/b": "admin",
+        "/a/c": "read",
+        "/{x}/c": "operate",
+        "/a/d": OPEN,
+    }
     for path, scope in scopes.items():
         routes.add("GET", path, compile_path(path)[0], Rule(scope, path, "", changes=False))
     routes.close()
-    found = {path: routes.find("GET", path) for path in ("/a/x", "/a/b", "/a/c", "/a/d", "/z/b", "/z/x", "/a/c\n")}
+    found = {
+        path: routes.find("GET", path)
+        for path in ("/a/x", "/a/b", "/a/c", "/a/d", "/z/b", "/z/x", "/a/c\n")
+    }
     assert {path: each and each.scope for path, each in found.items()} == {
-        "/a/x": OPEN, "/a/b": "admin", "/a/c": "operate", "/a/d": OPEN, "/z/b": "admin", "/z/x": None, "/a/c\n": None,
-    }  # fmt: skip
+        "/a/x": OPEN,
+        "/a/b": "admin",
+        "/a/c": "operate",
+        "/a/d": OPEN,
+        "/z/b": "admin",
+        "/z/x": None,
+        "/a/c\n": None,
+    }
     assert found["/a/b"] is not None
     assert (found["/a/b"].rule.operation, dict(found["/a/b"].params)) == ("/a/{x}", {"x": "b"})
 
@@ -209,7 +265,11 @@ def test_a_parameter_may_have_slashes_where_the_router_lets_it():
     app.add_api_route("/api/v1/workflows/{name:path}", whoami, methods=["DELETE"])
     found = check_routes(app).find("DELETE", "/api/v1/workflows/a/b")
     assert found is not None
-    assert (found.rule.operation, found.scope, dict(found.params)) == ("delete_workflow", "operate", {"name": "a/b"})
+    assert (found.rule.operation, found.scope, dict(found.params)) == (
+        "delete_workflow",
+        "operate",
+        {"name": "a/b"},
+    )
     assert check_routes(app).find("GET", "/api/v1/workflows/a") is None
 
 
@@ -236,7 +296,9 @@ def test_web_sockets_are_refused():
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await public().app({"type": "websocket", "path": "/api/v1/events", "headers": []}, never, send)
+        await public().app(
+            {"type": "websocket", "path": "/api/v1/events", "headers": []}, never, send
+        )
         assert sent == [{"type": "websocket.close", "code": 1008}]
 
     asyncio.run(scenario())
@@ -247,7 +309,9 @@ def test_the_header_of_a_key(scheme):
     async def scenario() -> None:
         site = public()
         key, token = await site.keys.create("ci", ["read"])
-        answer = await site.call("GET", "/api/v1/executions", {"Authorization": scheme.format(token)})
+        answer = await site.call(
+            "GET", "/api/v1/executions", {"Authorization": scheme.format(token)}
+        )
         assert (answer.status, answer.json["key_id"]) == (200, key.id)
 
     asyncio.run(scenario())
@@ -261,10 +325,20 @@ def test_wrong_unknown_revoked_and_malformed_keys_get_the_same_answer(host):
         await site.keys.revoke(key.id)
         _, good = await site.keys.create("new", ["admin"])
         last = "A" if good[-1] != "A" else "B"
-        tokens = [revoked, good[:-1] + last, "pk_000000000000_" + good[16:], "x", good + "x", f"{good} {good}"]
+        tokens = [
+            revoked,
+            good[:-1] + last,
+            "pk_000000000000_" + good[16:],
+            "x",
+            good + "x",
+            f"{good} {good}",
+        ]
         values = [f"Bearer {token}" for token in tokens]
         values += ["Bearer", "Bearer ", "", good, f"Basic {good}", f"Bearer{good}", "Bearer \xff"]
-        answers = [await site.call("GET", "/api/v1/executions", {"Authorization": value}) for value in values]
+        answers = [
+            await site.call("GET", "/api/v1/executions", {"Authorization": value})
+            for value in values
+        ]
         assert {answer.status for answer in answers} == {401}
         assert len({(answer.body, tuple(answer.headers.items())) for answer in answers}) == 1
         twice = [("Authorization", f"Bearer {good}"), ("Authorization", f"Bearer {good}")]
@@ -280,7 +354,11 @@ def test_a_store_that_is_away_is_told_and_does_not_take_the_health_check_with_it
         key = await site.key("admin")
         site.cold.failure = StoreUnavailable("the store is away")
         answer = await site.call("GET", "/api/v1/executions", key)
-        assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "unavailable", "1")
+        assert (answer.status, answer.code, answer.headers["retry-after"]) == (
+            503,
+            "unavailable",
+            "1",
+        )
         assert (await site.call("GET", "/health/live", key)).status == 200
 
     asyncio.run(scenario())
@@ -320,9 +398,18 @@ def test_on_loopback_a_key_is_needed_as_soon_as_there_is_one(fault: Fault):
 
 
 FORWARDING = [
-    "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Forwarded", "Forwarded",
-    "X-Real-IP", "Via", "CF-Connecting-IP", "True-Client-IP", "CDN-Loop",
-]  # fmt: skip
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "X-Forwarded-Server",
+    "X-Forwarded",
+    "Forwarded",
+    "X-Real-IP",
+    "Via",
+    "CF-Connecting-IP",
+    "True-Client-IP",
+    "CDN-Loop",
+]
 
 
 @pytest.mark.parametrize("header", FORWARDING)
@@ -382,7 +469,14 @@ def test_a_service_that_others_can_reach_does_not_start_without_a_key():
         for host in ("127.0.0.1", "127.0.0.2", "::1", "[::1]", "localhost", "LOCALHOST"):
             assert is_loopback(host)
             await require_keys(Settings(host=host), keys)
-        for host in (EVERYWHERE, "::", "10.0.0.1", "example.org", "localhost.example.org", "127.0.0.1.example.org"):
+        for host in (
+            EVERYWHERE,
+            "::",
+            "10.0.0.1",
+            "example.org",
+            "localhost.example.org",
+            "127.0.0.1.example.org",
+        ):
             with pytest.raises(SettingsError, match="penstock keys create --scope submit"):
                 await require_keys(Settings(host=host), keys)
         key, _ = await keys.create("first", ["read"])
@@ -394,12 +488,33 @@ def test_a_service_that_others_can_reach_does_not_start_without_a_key():
     asyncio.run(scenario())
 
 
-HOSTS = ["localhost", "localhost:1", "LocalHost:65535", "127.0.0.1", "127.0.0.1:8000", "[::1]", "[::1]:8000"]
+HOSTS = [
+    "localhost",
+    "localhost:1",
+    "LocalHost:65535",
+    "127.0.0.1",
+    "127.0.0.1:8000",
+    "[::1]",
+    "[::1]:8000",
+]
 FOREIGN_HOSTS = [
-    "example.org", "example.org:8000", "localhost.example.org", "example.localhost", "127.0.0.1.example.org", "",
-    "localhost@example.org", "example.org/localhost", "localhost:x", "::1", "[::1", "0.0.0.0:8000", "10.0.0.1",
-    "localhost:8000 example.org", "localhost,example.org", "[::ffff:127.0.0.1]",
-]  # fmt: skip
+    "example.org",
+    "example.org:8000",
+    "localhost.example.org",
+    "example.localhost",
+    "127.0.0.1.example.org",
+    "",
+    "localhost@example.org",
+    "example.org/localhost",
+    "localhost:x",
+    "::1",
+    "[::1",
+    "0.0.0.0:8000",
+    "10.0.0.1",
+    "localhost:8000 example.org",
+    "localhost,example.org",
+    "[::ffff:127.0.0.1]",
+]
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -431,11 +546,14 @@ def test_a_second_host_is_refused_on_loopback():
 @pytest.mark.parametrize(
     ("origin", "host"),
     [
-        ("http://localhost:8000", "localhost:8000"), ("http://127.0.0.1:3000", "127.0.0.1:3000"),
-        ("https://[::1]:8000", "[::1]:8000"), ("http://localhost", "localhost"), ("http://localhost", "localhost:80"),
+        ("http://localhost:8000", "localhost:8000"),
+        ("http://127.0.0.1:3000", "127.0.0.1:3000"),
+        ("https://[::1]:8000", "[::1]:8000"),
+        ("http://localhost", "localhost"),
+        ("http://localhost", "localhost:80"),
         ("https://LOCALHOST:443", "localhost"),
     ],
-)  # fmt: skip
+)
 def test_pages_of_this_service_may_call(origin, host):
     async def scenario() -> None:
         headers = {"Origin": origin, "Host": host, "Sec-Fetch-Site": "same-origin", **JSON}
@@ -448,17 +566,26 @@ def test_pages_of_this_service_may_call(origin, host):
 @pytest.mark.parametrize(
     "origin",
     [
-        "http://localhost:3000", "http://localhost", "http://127.0.0.1:8000", "http://[::1]:8000",
-        "http://localhost:80008", "http://localhost:8000:8000", "http://user@localhost:8000",
+        "http://localhost:3000",
+        "http://localhost",
+        "http://127.0.0.1:8000",
+        "http://[::1]:8000",
+        "http://localhost:80008",
+        "http://localhost:8000:8000",
+        "http://user@localhost:8000",
     ],
-)  # fmt: skip
+)
 def test_a_page_on_another_port_of_this_machine_is_foreign(origin):
     async def scenario() -> None:
-        answer = await Site().call("POST", "/api/v1/executions", {"Origin": origin, **JSON}, body=b"{}")
+        answer = await Site().call(
+            "POST", "/api/v1/executions", {"Origin": origin, **JSON}, body=b"{}"
+        )
         assert answer.code == "foreign_origin"
         # a form or an image of it, which some browsers send without an Origin
         for method in ("POST", "GET"):
-            answer = await Site().call(method, "/api/v1/executions", {"Sec-Fetch-Site": "same-site"})
+            answer = await Site().call(
+                method, "/api/v1/executions", {"Sec-Fetch-Site": "same-site"}
+            )
             assert answer.code == "foreign_origin"
 
     asyncio.run(scenario())
@@ -476,7 +603,11 @@ def test_a_page_on_another_port_of_this_machine_is_foreign(origin):
         {"Origin": "file://"},
         {"Origin": "chrome-extension://localhost"},
         {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"},
+        {
+            "Sec-Fetch-Site": "cross-site",
+            "Sec-Fetch-Mode": "navigate",
+            "Sec-Fetch-Dest": "document",
+        },
         {"Origin": "http://localhost:8000", "Sec-Fetch-Site": "cross-site"},
     ],
 )
@@ -484,7 +615,9 @@ def test_a_page_on_another_port_of_this_machine_is_foreign(origin):
 def test_pages_of_others_may_not(headers, body):
     async def scenario() -> None:
         site = Site()
-        answer = await site.call("POST", "/api/v1/executions/some-id/cancel", {**headers, **JSON}, body=body)
+        answer = await site.call(
+            "POST", "/api/v1/executions/some-id/cancel", {**headers, **JSON}, body=body
+        )
         assert (answer.status, answer.code) == (403, "foreign_origin")
         assert site.cold.lines == []
 
@@ -494,24 +627,48 @@ def test_pages_of_others_may_not(headers, body):
 def test_a_link_from_elsewhere_may_be_followed_and_nothing_may_be_embedded():
     async def scenario() -> None:
         site = Site()
-        followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        followed = {
+            "Sec-Fetch-Site": "cross-site",
+            "Sec-Fetch-Mode": "navigate",
+            "Sec-Fetch-Dest": "document",
+        }
         assert (await site.call("GET", "/ui/x", followed)).status == 200
-        for dest, mode in [("script", "no-cors"), ("image", "no-cors"), ("iframe", "navigate"), ("empty", "cors")]:
-            embedded = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+        for dest, mode in [
+            ("script", "no-cors"),
+            ("image", "no-cors"),
+            ("iframe", "navigate"),
+            ("empty", "cors"),
+        ]:
+            embedded = {
+                "Sec-Fetch-Site": "cross-site",
+                "Sec-Fetch-Mode": mode,
+                "Sec-Fetch-Dest": dest,
+            }
             assert (await site.call("GET", "/api/v1/executions", embedded)).code == "foreign_origin"
-        assert (await site.call("GET", "/api/v1/executions", {"Origin": "https://example.org"})).status == 403
-        assert (await site.call("OPTIONS", "/api/v1/executions", {"Origin": "https://example.org"})).status == 403
+        assert (
+            await site.call("GET", "/api/v1/executions", {"Origin": "https://example.org"})
+        ).status == 403
+        assert (
+            await site.call("OPTIONS", "/api/v1/executions", {"Origin": "https://example.org"})
+        ).status == 403
 
     asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
     "given",
-    ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json", "application/json ;x"],
+    [
+        "application/json",
+        "Application/JSON; charset=utf-8",
+        "application/merge-patch+json",
+        "application/json ;x",
+    ],
 )
 def test_bodies_that_are_json(given):
     async def scenario() -> None:
-        answer = await Site().call("POST", "/api/v1/executions", {"Content-Type": given}, body=b"{}")
+        answer = await Site().call(
+            "POST", "/api/v1/executions", {"Content-Type": given}, body=b"{}"
+        )
         assert answer.status == 200
 
     asyncio.run(scenario())
@@ -554,7 +711,11 @@ def test_a_second_content_type_is_refused_on_loopback():
 def test_no_body_needs_no_type():
     async def scenario() -> None:
         site = Site()
-        for headers in ({}, {"Content-Length": "0"}, {"Content-Length": "0", "Content-Type": "text/plain"}):
+        for headers in (
+            {},
+            {"Content-Length": "0"},
+            {"Content-Length": "0", "Content-Type": "text/plain"},
+        ):
             assert (await site.call("POST", "/api/v1/executions/x/cancel", headers)).status == 200
 
     asyncio.run(scenario())
@@ -563,7 +724,11 @@ def test_no_body_needs_no_type():
 def test_elsewhere_the_name_of_the_service_is_its_own_affair():
     async def scenario() -> None:
         site = public()
-        headers = {**await site.key("submit"), "Host": "penstock.example.org", "Origin": "https://example.org"}
+        headers = {
+            **await site.key("submit"),
+            "Host": "penstock.example.org",
+            "Origin": "https://example.org",
+        }
         assert (await site.call("POST", "/api/v1/executions", headers, body=b"{}")).status == 200
 
     asyncio.run(scenario())
@@ -592,7 +757,10 @@ def test_elsewhere_the_name_of_the_service_is_its_own_affair():
 def test_only_trusted_proxies_say_who_is_behind_them(trusted, peer, forwarded, address):
     async def scenario() -> None:
         site = public(trusted_proxies=tuple(trusted))
-        headers = [*(await site.key("read")).items(), *[("X-Forwarded-For", value) for value in forwarded]]
+        headers = [
+            *(await site.key("read")).items(),
+            *[("X-Forwarded-For", value) for value in forwarded],
+        ]
         answer = await site.call("GET", "/api/v1/executions", headers, client=peer)
         assert answer.json["address"] == address
 
@@ -605,7 +773,11 @@ def test_a_server_that_does_not_know_its_client():
 
 def test_addresses_of_one_network_count_as_one():
     assert limited_part("192.0.2.7") == "192.0.2.7"
-    assert limited_part("2001:db8:1:2:3::4") == limited_part("2001:db8:1:2:ffff::1") == "2001:db8:1:2::/64"
+    assert (
+        limited_part("2001:db8:1:2:3::4")
+        == limited_part("2001:db8:1:2:ffff::1")
+        == "2001:db8:1:2::/64"
+    )
     assert limited_part("2001:db8:1:3::4") != limited_part("2001:db8:1:2::4")
     assert limited_part("") == ""
 

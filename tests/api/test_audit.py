@@ -46,7 +46,12 @@ def test_every_call_that_changes_something_leaves_a_line_and_no_other_does():
             changes = method != "GET" and not path.endswith("/validate")
             assert len(site.cold.lines) == changes, (method, path)
             for line in site.cold.lines:
-                assert (line.key_id, line.key_name, line.action, line.status) == (key.id, "ops", rule.operation, 200)
+                assert (line.key_id, line.key_name, line.action, line.status) == (
+                    key.id,
+                    "ops",
+                    rule.operation,
+                    200,
+                )
                 assert line.address == "192.0.2.7"
                 assert line.at > 1_700_000_000
 
@@ -61,10 +66,28 @@ def test_every_call_that_changes_something_leaves_a_line_and_no_other_does():
         ("POST", "/workflow/trigger/0192-ab", "trigger_execution", "executions/0192-ab", {}),
         ("POST", "/api/v1/dead-letters/7/retry", "retry_dead_letter", "dead-letters/7", {}),
         ("POST", "/api/admin/dlq/7/retry", "retry_dead_letter", "dead-letters/7", {}),
-        ("PUT", "/api/v1/workflows/report/aliases/stable", "set_alias", "workflows/report", {"p1": "stable"}),
+        (
+            "PUT",
+            "/api/v1/workflows/report/aliases/stable",
+            "set_alias",
+            "workflows/report",
+            {"p1": "stable"},
+        ),
         ("DELETE", "/api/v1/workflows/a%20%7B0%7D%0d%0ab", "delete_workflow", None, {}),
-        ("DELETE", "/api/v1/workflows/a%7B0%7D%7Bx%7D%0d", "delete_workflow", "workflows/a{0}{x}\r", {}),
-        ("DELETE", "/api/v1/workflows/" + "x" * 5000, "delete_workflow", "workflows/" + "x" * 290, {}),
+        (
+            "DELETE",
+            "/api/v1/workflows/a%7B0%7D%7Bx%7D%0d",
+            "delete_workflow",
+            "workflows/a{0}{x}\r",
+            {},
+        ),
+        (
+            "DELETE",
+            "/api/v1/workflows/" + "x" * 5000,
+            "delete_workflow",
+            "workflows/" + "x" * 290,
+            {},
+        ),
         ("POST", "/api/v1/executions", "start_execution", "executions", {}),
     ],
 )
@@ -144,7 +167,9 @@ def test_a_call_that_fails_leaves_a_line_with_its_answer():
         assert (await site.call("POST", "/api/v1/executions")).status == 409
         assert [line.status for line in site.cold.lines] == [409]
         site = with_route("POST", "/api/v1/executions", broken)
-        with pytest.raises(RuntimeError, match="a bug"):  # the framework answers 500 and lets the server log it
+        with pytest.raises(
+            RuntimeError, match="a bug"
+        ):  # the framework answers 500 and lets the server log it
             await site.call("POST", "/api/v1/executions")
         assert [line.status for line in site.cold.lines] == [500]
 
@@ -268,7 +293,12 @@ def test_every_line_names_what_it_was_about(tmp_path: Path) -> None:
         moved = {"alias": "stable", "old": {"1": 100}, "new": {"1": 90, "2": 10}}
         assert last() == ("set_alias", "workflows/report", 200, moved)
         api.delete("/workflows/report/aliases/stable")
-        assert last() == ("remove_alias", "workflows/report", 204, {"alias": "stable", "old": {"1": 90, "2": 10}})
+        assert last() == (
+            "remove_alias",
+            "workflows/report",
+            204,
+            {"alias": "stable", "old": {"1": 90, "2": 10}},
+        )
 
         started = api.start("report")
         assert last() == ("start_execution", f"executions/{started}", 201, {"workflow": "report@2"})
@@ -276,15 +306,24 @@ def test_every_line_names_what_it_was_about(tmp_path: Path) -> None:
         assert last() == ("start_execution", f"executions/{inline}", 201, {"workflow": "other@1"})
         assert api.post("/executions", {"workflow": "nobody"}).status == 404
         assert last() == ("start_execution", "executions", 404, {"workflow": "nobody"})
-        items = api.post("/executions/batch", {"executions": [{"workflow": "report"}, {"workflow": "nobody"}]}).body
+        items = api.post(
+            "/executions/batch", {"executions": [{"workflow": "report"}, {"workflow": "nobody"}]}
+        ).body
         made = items["items"][0]["execution_id"]
         assert last()[3] == {"count": 2, "started": 1, "execution_ids": [made]}
         api.until_state(made, "COMPLETED")
-        items = api.post("/executions/bulk", {"action": "cancel", "execution_ids": [made, "nobody"]}).body["items"]
+        items = api.post(
+            "/executions/bulk", {"action": "cancel", "execution_ids": [made, "nobody"]}
+        ).body["items"]
         assert last()[3] == {"action": "cancel", "count": 2, "done": 0, "execution_ids": []}
 
         assert api.post("/dead-letters/drop", {"ids": [7, 8]}).body == {"dropped": 0}
-        assert last() == ("drop_dead_letters", "dead-letters", 200, {"count": 0, "dead_letter_ids": [7, 8]})
+        assert last() == (
+            "drop_dead_letters",
+            "dead-letters",
+            200,
+            {"count": 0, "dead_letter_ids": [7, 8]},
+        )
         api.delete("/workflows/report")
         assert last() == ("delete_workflow", "workflows/report", 204, {"latest": 2})
 
@@ -303,14 +342,20 @@ def test_every_line_names_what_it_was_about(tmp_path: Path) -> None:
 def test_a_line_of_a_bulk_retry_of_dead_letters_names_them(tmp_path: Path) -> None:
     with running_service(tmp_path) as service:
         api = Caller(service.address)
-        failing = {"name": "fails", "nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}]}
+        failing = {
+            "name": "fails",
+            "nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}],
+        }
         failed = api.ended(failing)["execution_id"]
         (letter,) = api.items("/dead-letters", execution_id=failed)
         (retried,) = api.post("/dead-letters/retry", {"ids": [letter["id"]]}).body["items"]
         line = api.items("/audit", action="retry_dead_letters")[0]
         assert line["detail"] == {
-            "count": 1, "dead_letter_ids": [letter["id"]], "execution_ids": [retried["execution_id"]], "failed": 0,
-        }  # fmt: skip
+            "count": 1,
+            "dead_letter_ids": [letter["id"]],
+            "execution_ids": [retried["execution_id"]],
+            "failed": 0,
+        }
 
 
 def test_old_lines_go_by_a_retention_of_their_own():
@@ -343,8 +388,11 @@ def test_failed_logins_leave_a_trace_and_no_flood(caplog):
         await until(lambda: site.cold.lines, "a line")
         (line,) = site.cold.lines
         assert (line.action, line.object, line.status, line.address) == (
-            "failed_login", "GET /api/v1/me", 401, "192.0.2.7",
-        )  # fmt: skip
+            "failed_login",
+            "GET /api/v1/me",
+            401,
+            "192.0.2.7",
+        )
         assert line.detail == {"count": 1, "sent_key_id": wrong["Authorization"][10:22]}
         secret = wrong["Authorization"][-20:]
         assert secret not in caplog.text
@@ -362,7 +410,9 @@ def test_what_fails_after_the_first_login_is_counted_and_many_addresses_are_one(
         for n in range(ADDRESSES_MAX + 200):
             for _ in range(3):
                 logins.note(f"10.0.{n // 250}.{n % 250}", "GET /", "Bearer x")
-        await until(lambda: len(site.cold.lines) == 2 * (ADDRESSES_MAX + 1), "first lines and counts")
+        await until(
+            lambda: len(site.cold.lines) == 2 * (ADDRESSES_MAX + 1), "first lines and counts"
+        )
         assert sum(line.detail["count"] for line in site.cold.lines) == 3 * (ADDRESSES_MAX + 200)
 
     asyncio.run(scenario())

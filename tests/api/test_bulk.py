@@ -36,7 +36,9 @@ def bulk(api: Caller, action: str, names: list[str], **more: Any) -> list[dict[s
 
 def waiting(place: Place, name: str, count: int) -> list[str]:
     """Executions that run and wait at their gate."""
-    started = [place.api.start(gated(f"{name}-{number}", "only", "after")) for number in range(count)]
+    started = [
+        place.api.start(gated(f"{name}-{number}", "only", "after")) for number in range(count)
+    ]
     for number in range(count):
         place.gates.until_asked(f"{name}-{number} only")
     return started
@@ -98,13 +100,21 @@ def test_five_hundred_are_taken_and_one_more_is_not(api: Caller) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {}, {"action": "cancel"}, {"execution_ids": ["a"]}, {"action": "delete", "execution_ids": ["a"]},
-        {"action": "cancel", "execution_ids": []}, {"action": "cancel", "execution_ids": [""]},
-        {"action": "cancel", "execution_ids": [1]}, {"action": "cancel", "execution_ids": "a"},
-        {"action": "retry", "execution_ids": ["a"], "preview": 1}, {"action": "cancel", "execution_ids": ["a"], "x": 1},
-        {"action": "cancel", "execution_ids": ["a", "b", "a"]}, {"action": "cancel", "execution_ids": ["x" * 1025]}, [],
+        {},
+        {"action": "cancel"},
+        {"execution_ids": ["a"]},
+        {"action": "delete", "execution_ids": ["a"]},
+        {"action": "cancel", "execution_ids": []},
+        {"action": "cancel", "execution_ids": [""]},
+        {"action": "cancel", "execution_ids": [1]},
+        {"action": "cancel", "execution_ids": "a"},
+        {"action": "retry", "execution_ids": ["a"], "preview": 1},
+        {"action": "cancel", "execution_ids": ["a"], "x": 1},
+        {"action": "cancel", "execution_ids": ["a", "b", "a"]},
+        {"action": "cancel", "execution_ids": ["x" * 1025]},
+        [],
     ],
-)  # fmt: skip
+)
 def test_what_means_nothing_is_refused(api: Caller, body: Any) -> None:
     assert_problem(api.post("/executions/bulk", body), 422, "invalid_request")
 
@@ -112,7 +122,9 @@ def test_what_means_nothing_is_refused(api: Caller, body: Any) -> None:
 @pytest.mark.parametrize("action", ["cancel", "pause", "resume"])
 def test_only_a_retry_has_a_preview(place: Place, action: str) -> None:
     (name,) = waiting(place, f"preview-{action}", 1)
-    refused: Answer = place.api.post("/executions/bulk", {"action": action, "execution_ids": [name], "preview": True})
+    refused: Answer = place.api.post(
+        "/executions/bulk", {"action": action, "execution_ids": [name], "preview": True}
+    )
     assert "only a retry has a preview" in assert_problem(refused, 422, "invalid_request")["detail"]
     assert place.api.state(name) == "RUNNING", "nothing was done"
     bulk(place.api, "cancel", [name], preview=False)

@@ -42,9 +42,15 @@ def test_a_workflow_is_stored_triggered_watched_and_read(tmp_path, prefix):
             waiting = await client.get(f"{prefix}/workflow/{name}")
             assert (waiting["status"], waiting["progress"]["percentage"]) == ("PENDING", 0)
             results = await client.get(f"{prefix}/workflow/{name}/results")
-            assert (results["completed"], results["results"], results["result"]) == (False, {}, None)
+            assert (results["completed"], results["results"], results["result"]) == (
+                False,
+                {},
+                None,
+            )
 
-            started = await client.call("POST", f"{prefix}/workflow/trigger/{name}", {"params": {"user_id": 7}})
+            started = await client.call(
+                "POST", f"{prefix}/workflow/trigger/{name}", {"params": {"user_id": 7}}
+            )
             assert started.status == 200
             assert set(started.body) == set(views.Triggered.model_fields)
             assert names(started.body) == {name}
@@ -62,13 +68,22 @@ async def _check_status(found: dict[str, Any], name: str) -> None:
     assert names(found) == {name}
     assert found["name"] == "chain"
     assert found["status"] == found["state"] == "COMPLETED"
-    assert found["node_states"] == found["node_statuses"] == dict.fromkeys(("input", "user", "output"), "COMPLETED")
+    assert (
+        found["node_states"]
+        == found["node_statuses"]
+        == dict.fromkeys(("input", "user", "output"), "COMPLETED")
+    )
     assert found["progress"] == {"total": 3, "completed": 3, "failed": 0, "percentage": 100}
     assert found["error"] is None
     assert found["created_at"] <= found["started_at"] <= found["completed_at"]
     user = found["nodes"]["user"]
     assert set(user) == set(views.CompatNode.model_fields)
-    assert (user["state"], user["output"], user["error"], user["attempt"]) == ("COMPLETED", {"id": 7}, None, 1)
+    assert (user["state"], user["output"], user["error"], user["attempt"]) == (
+        "COMPLETED",
+        {"id": 7},
+        None,
+        1,
+    )
     assert user["started_at"] <= user["completed_at"]
     views.Status.model_validate(found)
 
@@ -87,7 +102,9 @@ def _check_results(found: dict[str, Any], name: str) -> None:
 def test_the_plural_does_the_same(tmp_path, prefix):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            made = await client.call("POST", f"{prefix}/workflows", {"name": "chain", "nodes": CHAIN})
+            made = await client.call(
+                "POST", f"{prefix}/workflows", {"name": "chain", "nodes": CHAIN}
+            )
             assert made.status == 201
             name = made.body["execution_id"]
             assert (await client.call("POST", f"{prefix}/workflows/{name}/trigger")).status == 200
@@ -115,7 +132,9 @@ def test_below_the_main_api_the_plural_has_trigger_and_results(tmp_path):
 def test_an_execution_without_an_output_node_has_its_sinks_as_result(tmp_path):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            done = await client.run(node("a"), node("b", "a", config={"x": 1}), node("c", "a", config={"y": 2}))
+            done = await client.run(
+                node("a"), node("b", "a", config={"x": 1}), node("c", "a", config={"y": 2})
+            )
             found = await client.get(f"/workflow/{done['id']}/results")
             assert found["result"] == {"b": {"x": 1}, "c": {"y": 2}}
 
@@ -125,7 +144,9 @@ def test_an_execution_without_an_output_node_has_its_sinks_as_result(tmp_path):
 def test_a_skipped_node_counts_as_done(tmp_path):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            done = await client.run(node("a", config={"go": False}), node("b", "a", condition="a.go"))
+            done = await client.run(
+                node("a", config={"go": False}), node("b", "a", condition="a.go")
+            )
             assert done["node_states"] == {"a": "COMPLETED", "b": "SKIPPED"}
             assert done["progress"] == {"total": 2, "completed": 1, "failed": 0, "percentage": 100}
 
@@ -140,7 +161,12 @@ def test_what_there_is_can_be_read_while_it_runs(tmp_path):
             found = await client.reach(name, "RUNNING")
             while found["node_states"]["first"] != "COMPLETED":
                 found = await client.reach(name, "RUNNING")
-            assert found["progress"] == {"total": 3, "completed": 1, "failed": 0, "percentage": 33.3}
+            assert found["progress"] == {
+                "total": 3,
+                "completed": 1,
+                "failed": 0,
+                "percentage": 33.3,
+            }
             results = await client.get(f"/workflow/{name}/results")
             assert (results["completed"], results["results"]) == (False, {"first": {}})
             client.gate.set()
@@ -157,17 +183,35 @@ SHAPES: dict[str, tuple[Any, Any]] = {
     "params": ({"params": INPUT}, INPUT),
     "input_params": ({"input_params": INPUT}, INPUT),
     "input": ({"input": INPUT}, INPUT),
-    "all of them": ({"input": {"a": 1, "b": 1}, "params": {"a": 2}, "input_params": None}, {"a": 2, "b": 1}),
+    "all of them": (
+        {"input": {"a": 1, "b": 1}, "params": {"a": 2}, "input_params": None},
+        {"a": 2, "b": 1},
+    ),
     "null params": ({"params": None}, {}),
     "other fields beside": ({"params": INPUT, "triggered_by": "cron"}, INPUT),
     "the input itself": (INPUT, INPUT),
-    "node_params of no node": ({"node_params": {"user_id": 7, "lang": "en"}}, {"user_id": 7, "lang": "en"}),
-    "node_params of no node, with objects": ({"node_params": {"customer": {"id": 7}}}, {"customer": {"id": 7}}),
-    "a node's name beside other names": ({"echo": {"x": 1}, "lang": "en"}, {"echo": {"x": 1}, "lang": "en"}),
+    "node_params of no node": (
+        {"node_params": {"user_id": 7, "lang": "en"}},
+        {"user_id": 7, "lang": "en"},
+    ),
+    "node_params of no node, with objects": (
+        {"node_params": {"customer": {"id": 7}}},
+        {"customer": {"id": 7}},
+    ),
+    "a node's name beside other names": (
+        {"echo": {"x": 1}, "lang": "en"},
+        {"echo": {"x": 1}, "lang": "en"},
+    ),
     "a node's name without an object": ({"echo": 7}, {"echo": 7}),
     "node_params that aren't objects": ({"node_params": {"echo": 7}}, {"echo": 7}),
-    "params win over node_params": ({"node_params": {"a": 1, "b": 1}, "params": {"a": 2}}, {"a": 2, "b": 1}),
-    "every JSON type": ({"params": {"x": [None, 1.5, "é", {"y": []}]}}, {"x": [None, 1.5, "é", {"y": []}]}),
+    "params win over node_params": (
+        {"node_params": {"a": 1, "b": 1}, "params": {"a": 2}},
+        {"a": 2, "b": 1},
+    ),
+    "every JSON type": (
+        {"params": {"x": [None, 1.5, "é", {"y": []}]}},
+        {"x": [None, 1.5, "é", {"y": []}]},
+    ),
     "templates are text": ({"params": {"x": "{{ echo }}"}}, {"x": "{{ echo }}"}),
 }
 
@@ -176,7 +220,9 @@ SHAPES: dict[str, tuple[Any, Any]] = {
 def test_the_input_is_found_in_any_shape_of_body(tmp_path, body, given):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            done = await client.run(node("input", handler="input"), node("echo", "input"), body=body)
+            done = await client.run(
+                node("input", handler="input"), node("echo", "input"), body=body
+            )
             assert done["status"] == "COMPLETED"
             assert done["nodes"]["input"]["output"] == given
             assert done["nodes"]["echo"]["output"] == {}
@@ -203,7 +249,11 @@ def test_node_params_of_nodes_are_their_config(tmp_path):
 def test_a_body_of_nothing_but_nodes_and_objects_is_their_config(tmp_path):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            nodes = (node("input", handler="input"), node("a", "input", config={"x": 1, "y": 1}), node("b"))
+            nodes = (
+                node("input", handler="input"),
+                node("a", "input", config={"x": 1, "y": 1}),
+                node("b"),
+            )
             done = await client.run(*nodes, body={"a": {"y": 2}, "b": {"z": 3}})
             assert done["nodes"]["a"]["output"] == {"x": 1, "y": 2}
             assert done["nodes"]["b"]["output"] == {"z": 3}
@@ -213,10 +263,16 @@ def test_a_body_of_nothing_but_nodes_and_objects_is_their_config(tmp_path):
 
 
 MISTYPED: dict[str, tuple[dict[str, Any], str]] = {
-    "one of two": ({"first": {"x": 2}, "secnod": {"x": 3}}, "'secnod' isn't a node; did you mean 'second'?"),
+    "one of two": (
+        {"first": {"x": 2}, "secnod": {"x": 3}},
+        "'secnod' isn't a node; did you mean 'second'?",
+    ),
     "the only one": ({"frist": {"x": 2}}, "'frist' isn't a node; did you mean 'first'?"),
     "like nothing": ({"first": {"x": 2}, "zzz": {}}, "'zzz' isn't a node"),
-    "no object": ({"first": {"x": 2}, "second": 7}, "'second' must be an object, the config of that node"),
+    "no object": (
+        {"first": {"x": 2}, "second": 7},
+        "'second' must be an object, the config of that node",
+    ),
     "beside a value": ({"first": {"x": 2}, "lang": "en"}, "'lang' isn't a node"),
 }
 
@@ -225,7 +281,9 @@ MISTYPED: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_mistyped_node_in_node_params_is_refused_and_starts_nothing(tmp_path, params, reason):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            name = await client.submit(node("first", config={"x": 1}), node("second", config={"x": 1}))
+            name = await client.submit(
+                node("first", config={"x": 1}), node("second", config={"x": 1})
+            )
             answer = await client.trigger(name, {"node_params": params})
             assert answer.status == 400
             assert answer.body["problems"][0]["message"] == f"node_params: {reason}"
@@ -264,7 +322,9 @@ def test_of_many_triggers_at_once_one_starts_it(tmp_path):
     async def story() -> None:
         async with serving(tmp_path) as client:
             name = await client.submit(*CHAIN)
-            answers = await asyncio.gather(*(client.trigger(name, {"params": {"user_id": i}}) for i in range(20)))
+            answers = await asyncio.gather(
+                *(client.trigger(name, {"params": {"user_id": i}}) for i in range(20))
+            )
             assert sorted(answer.status for answer in answers) == [200] + [409] * 19
             [winner] = [i for i, answer in enumerate(answers) if answer.status == 200]
             done = await client.reach(name, "COMPLETED")
@@ -324,7 +384,9 @@ def test_delete_cancels(tmp_path, prefix, triggered):
 def test_health_of_version_1(tmp_path, prefix):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            assert (await client.call("GET", f"{prefix}/health")).status == (200 if prefix == "/v1" else 404)
+            assert (await client.call("GET", f"{prefix}/health")).status == (
+                200 if prefix == "/v1" else 404
+            )
 
     asyncio.run(story())
 
@@ -333,7 +395,9 @@ def test_a_failed_attempt_shows_why(tmp_path):
     async def story() -> None:
         async with serving(tmp_path) as client:
             client.broken.add("b")
-            done = await client.run(node("a"), node("b", "a", handler="fragile", **ONCE), node("c", "b"))
+            done = await client.run(
+                node("a"), node("b", "a", handler="fragile", **ONCE), node("c", "b")
+            )
             assert (done["status"], done["node_states"]["b"]) == ("FAILED", "FAILED")
             assert "b is broken" in done["error"]
             assert "b is broken" in done["nodes"]["b"]["error"]

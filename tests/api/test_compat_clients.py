@@ -1,7 +1,8 @@
 """What clients and documents of the public implementations of this system rely on, as a table.
 
-The documents are our own, in the shapes that those have: their handlers, their config keys, their ways of leaving
-things out. With `--mock` each has to be accepted and to end in the state that its author would expect.
+The documents are our own, in the shapes that those have: their handlers, their config keys, their
+ways of leaving things out. With `--mock` each has to be accepted and to end in the state that its
+author would expect.
 """
 
 from __future__ import annotations
@@ -34,16 +35,27 @@ def http(name: str, *parents: str, **config: Any) -> dict[str, Any]:
 DOCUMENTS = {
     "no url at all": Case((node("long", handler=HTTP),)),
     "an address that only a stand-in has": Case((http("a", url="mock://customers/7"),)),
-    "keys that we don't know": Case((http("a", url="http://x.test", simulate_failure=True, priority=3),)),
+    "keys that we don't know": Case(
+        (http("a", url="http://x.test", simulate_failure=True, priority=3),)
+    ),
     "an LLM without a prompt": Case((node("a", handler="llm", config={"max_length": 5}),)),
     "a host that fails": Case((http("a", url="http://fail-me.test/x"),), "FAILED"),
-    "a wait with another name": Case((node("a", handler="delay", config={"seconds": 0, "message": "x"}),)),
+    "a wait with another name": Case(
+        (node("a", handler="delay", config={"seconds": 0, "message": "x"}),)
+    ),
     "noop's status in a prompt": Case(
-        (node("b", handler="noop"), node("d", "b", handler="llm", config={"prompt": "B={{ b.status }}"})),
+        (
+            node("b", handler="noop"),
+            node("d", "b", handler="llm", config={"prompt": "B={{ b.status }}"}),
+        ),
         outputs={"b": {"status": "ok"}, "d": {"response": "Mock LLM response to: B=ok"}},
     ),
     "transform without a config": Case(
-        (node("a", handler="input"), node("b", "a", handler="transform"), node("c", "b", handler="output")),
+        (
+            node("a", handler="input"),
+            node("b", "a", handler="transform"),
+            node("c", "b", handler="output"),
+        ),
         outputs={"b": {"result": {"a": {"n": 1}}}},
         body={"input": {"n": 1}},
     ),
@@ -51,12 +63,20 @@ DOCUMENTS = {
         (
             http("fetch", url="http://x.test/data"),
             node("up", "fetch", handler="transform", config={"input": "{{ fetch.data.text }}"}),
-            node("loud", "up", handler="transform", config={"input": "{{ up.result }}", "transform_type": "uppercase"}),
+            node(
+                "loud",
+                "up",
+                handler="transform",
+                config={"input": "{{ up.result }}", "transform_type": "uppercase"},
+            ),
         ),
         outputs={"up": {"result": "mock text"}, "loud": {"result": "MOCK TEXT"}},
     ),
     "transform with keys of others": Case(
-        (node("a"), node("b", "a", handler="transform", config={"prompt": "x", "nested": {"y": "{{ a }}"}})),
+        (
+            node("a"),
+            node("b", "a", handler="transform", config={"prompt": "x", "nested": {"y": "{{ a }}"}}),
+        ),
         outputs={"b": {"result": {"a": {}}}},
     ),
     "validate without a config": Case(
@@ -67,7 +87,12 @@ DOCUMENTS = {
         (
             node("a", config={"x": 1}),
             node("n", "a", handler="validate", config={"input": "{{ a }}", "required": ["x", "y"]}),
-            node("s", "a", handler="validate", config={"data": "{{ a }}", "schema": {"required": ["x"]}}),
+            node(
+                "s",
+                "a",
+                handler="validate",
+                config={"data": "{{ a }}", "schema": {"required": ["x"]}},
+            ),
             node("then", "n", condition="n.valid"),
         ),
         outputs={"n": {"valid": False, "errors": ["'y' is missing"]}, "s": {"valid": True}},
@@ -75,23 +100,47 @@ DOCUMENTS = {
     "compute": Case(
         (
             node("a", handler="compute", config={"operation": "add", "a": 2, "b": 3}),
-            node("m", "a", handler="compute", config={"operation": "multiply", "a": "{{ a.result }}", "b": 4}),
+            node(
+                "m",
+                "a",
+                handler="compute",
+                config={"operation": "multiply", "a": "{{ a.result }}", "b": 4},
+            ),
             node("e", "m", handler="compute", config={"expression": "m.result + 1.0"}),
-            node("t", "m", handler="compute", config={"operation": "divide", "a": "x{{ m.result }}", "b": 1}, **ONCE),
+            node(
+                "t",
+                "m",
+                handler="compute",
+                config={"operation": "divide", "a": "x{{ m.result }}", "b": 1},
+                **ONCE,
+            ),
         ),
         "FAILED",
         outputs={"a": {"result": 5}, "m": {"result": 20}},
     ),
     "compute by zero": Case(
-        (node("a", handler="compute", config={"operation": "divide", "a": 1, "b": 0}, **ONCE),), "FAILED"
+        (node("a", handler="compute", config={"operation": "divide", "a": 1, "b": 0}, **ONCE),),
+        "FAILED",
     ),
     "aggregate of what is given": Case(
         (
-            node("sum", handler="aggregate", config={"inputs": [1, None, "2.5"], "aggregate_type": "sum"}),
-            node("text", handler="aggregate", config={"inputs": ["a", 1, None], "aggregate_type": "concat"}),
+            node(
+                "sum",
+                handler="aggregate",
+                config={"inputs": [1, None, "2.5"], "aggregate_type": "sum"},
+            ),
+            node(
+                "text",
+                handler="aggregate",
+                config={"inputs": ["a", 1, None], "aggregate_type": "concat"},
+            ),
             node("list", handler="aggregate", config={"inputs": [1, {"x": 2}]}),
         ),
-        outputs={"sum": {"result": 3.5, "count": 3}, "text": {"result": "a1"}, "list": {"result": [1, {"x": 2}]}},
+        outputs={
+            "sum": {"result": 3.5, "count": 3},
+            "text": {"result": "a1"},
+            "list": {"result": [1, {"x": 2}]},
+        },
     ),
     "aggregate of the branches before it": Case(
         (
@@ -101,22 +150,44 @@ DOCUMENTS = {
             node("all", "b", "c", handler="aggregate", config={}),
             node("one", "b", "c", handler="aggregate", config={"aggregate_type": "merge"}),
         ),
-        outputs={"all": {"result": [{"x": 1}, {"y": 2}], "count": 2}, "one": {"result": {"x": 1, "y": 2}}},
+        outputs={
+            "all": {"result": [{"x": 1}, {"y": 2}], "count": 2},
+            "one": {"result": {"x": 1, "y": 2}},
+        },
     ),
     "branches by a decision": Case(
         (
             node("start", handler="input", config={"data": "no"}),
-            node("yes", "start", handler="decision",
-                 config={"value_a": "{{ start.data }}", "operator": "==", "value_b": "yes"}),
-            node("t", "yes", handler=HTTP, config={"url": "http://x.test/t"}, condition="{{ yes.result }} == True"),
-            node("f", "yes", handler=HTTP, config={"url": "http://x.test/f"}, condition="{{ yes.result }} == False"),
+            node(
+                "yes",
+                "start",
+                handler="decision",
+                config={"value_a": "{{ start.data }}", "operator": "==", "value_b": "yes"},
+            ),
+            node(
+                "t",
+                "yes",
+                handler=HTTP,
+                config={"url": "http://x.test/t"},
+                condition="{{ yes.result }} == True",
+            ),
+            node(
+                "f",
+                "yes",
+                handler=HTTP,
+                config={"url": "http://x.test/f"},
+                condition="{{ yes.result }} == False",
+            ),
         ),
         outputs={"f": {"mock": True}},
     ),
     "keys of others in small handlers": Case(
-        (node("s", handler="sleep", config={"seconds": 0, "unit": "s"}), node("f", handler="noop", config={"x": 1}))
+        (
+            node("s", handler="sleep", config={"seconds": 0, "unit": "s"}),
+            node("f", handler="noop", config={"x": 1}),
+        )
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", DOCUMENTS.values(), ids=DOCUMENTS)
@@ -135,7 +206,11 @@ def test_a_document_of_theirs_ends_as_its_author_expects(tmp_path, case):
 def test_an_unknown_key_is_a_warning_in_the_log_of_the_node(tmp_path):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            nodes = (node("s", handler="sleep", config={"seconds": 0, "unit": "s", "zone": "utc"}, **ONCE),)
+            nodes = (
+                node(
+                    "s", handler="sleep", config={"seconds": 0, "unit": "s", "zone": "utc"}, **ONCE
+                ),
+            )
             done = await client.run(*nodes)
             assert done["status"] == "COMPLETED", done["error"]
             [log] = await client.service.executions.logs(done["id"], "s")
@@ -165,7 +240,10 @@ def test_a_retry_is_as_lenient_as_what_it_retries(tmp_path):
 def test_the_main_api_refuses_an_unknown_key_unless_services_are_mocked(tmp_path, mock):
     async def story() -> None:
         async with serving(tmp_path, mock_services=mock) as client:
-            document = {"name": "x", "nodes": [node("s", handler="sleep", config={"second": 0}, **ONCE)]}
+            document = {
+                "name": "x",
+                "nodes": [node("s", handler="sleep", config={"second": 0}, **ONCE)],
+            }
             made = await client.service.submissions.submit(Order(workflow=document))
             done = await client.reach(made.execution_id)
             assert done["status"] == ("COMPLETED" if mock else "FAILED")
@@ -201,9 +279,14 @@ def test_answers_have_the_names_that_their_clients_read(tmp_path):
             assert done["nodes"]["a"]["node_id"] == "a"
             assert done["nodes"]["a"]["worker_id"]
             results = await client.get(f"/workflows/{done['instance_id']}/results")
-            assert (results["message"], results["instance_id"]) == ("Workflow completed", execution_id)
+            assert (results["message"], results["instance_id"]) == (
+                "Workflow completed",
+                execution_id,
+            )
             failed = await _failed(client)
-            assert "b is broken" in (await client.get(f"/workflow/{failed['id']}/results"))["message"]
+            assert (
+                "b is broken" in (await client.get(f"/workflow/{failed['id']}/results"))["message"]
+            )
 
     asyncio.run(story())
 
@@ -226,7 +309,11 @@ def test_dead_letters_are_entries_with_a_task_id(tmp_path):
             listed = await client.get("/admin/dlq")
             [entry] = listed["entries"]
             assert listed["count"] == 1
-            assert list(entry)[:3] == ["id", "task_id", "execution_id"]  # found by scripts with a pattern over the text
+            assert list(entry)[:3] == [
+                "id",
+                "task_id",
+                "execution_id",
+            ]  # found by scripts with a pattern over the text
             assert (entry["task_id"], entry["execution_id"]) == (f"{failed['id']}:b", failed["id"])
             assert (entry["node_id"], entry["handler"], entry["retry_count"]) == ("b", "fragile", 0)
             assert "b is broken" in entry["error_message"]
@@ -237,7 +324,9 @@ def test_dead_letters_are_entries_with_a_task_id(tmp_path):
             await client.reach(failed["id"], "COMPLETED")
             await _failed(client)
             entry = (await client.get("/admin/dlq"))["entries"][0]
-            assert (await client.call("DELETE", f"/admin/dlq/{entry['id']}")).body["status"] == "success"
+            assert (await client.call("DELETE", f"/admin/dlq/{entry['id']}")).body[
+                "status"
+            ] == "success"
 
     asyncio.run(story())
 
@@ -250,22 +339,60 @@ CYCLE = _document(node("a", "b"), node("b", "a"))
 ERRORS: dict[str, tuple[str, str, Any, int, str, str]] = {
     "cycle": ("POST", "/workflow", CYCLE, 400, "workflow_validation_failed", "CYCLIC_DEPENDENCY"),
     "twice the same id": (
-        "POST", "/workflow", _document(node("a"), node("a")), 400, "workflow_validation_failed", "DUPLICATE_NODE_ID",
+        "POST",
+        "/workflow",
+        _document(node("a"), node("a")),
+        400,
+        "workflow_validation_failed",
+        "DUPLICATE_NODE_ID",
     ),
     "ghost": (
-        "POST", "/workflow", _document(node("a", "x")), 400, "workflow_validation_failed", "INVALID_NODE_REFERENCE",
+        "POST",
+        "/workflow",
+        _document(node("a", "x")),
+        400,
+        "workflow_validation_failed",
+        "INVALID_NODE_REFERENCE",
     ),
-    "empty": ("POST", "/workflow", _document(), 400, "workflow_validation_failed", "EMPTY_WORKFLOW"),
-    "status of nobody": ("GET", "/workflow/nope", None, 404, "execution_not_found", "EXECUTION_NOT_FOUND"),
-    "cancel of nobody": ("DELETE", "/workflow/nope", None, 404, "execution_not_found", "EXECUTION_NOT_FOUND"),
+    "empty": (
+        "POST",
+        "/workflow",
+        _document(),
+        400,
+        "workflow_validation_failed",
+        "EMPTY_WORKFLOW",
+    ),
+    "status of nobody": (
+        "GET",
+        "/workflow/nope",
+        None,
+        404,
+        "execution_not_found",
+        "EXECUTION_NOT_FOUND",
+    ),
+    "cancel of nobody": (
+        "DELETE",
+        "/workflow/nope",
+        None,
+        404,
+        "execution_not_found",
+        "EXECUTION_NOT_FOUND",
+    ),
     "letter of nobody": (
-        "POST", "/admin/dlq/nope/retry", None, 404, "dead_letter_not_found", "DEAD_LETTER_NOT_FOUND",
+        "POST",
+        "/admin/dlq/nope/retry",
+        None,
+        404,
+        "dead_letter_not_found",
+        "DEAD_LETTER_NOT_FOUND",
     ),
     "no JSON": ("POST", "/workflow", b"{", 400, "not_json", "NOT_JSON"),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(("method", "path", "body", "status", "outer", "inner"), ERRORS.values(), ids=ERRORS)
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "outer", "inner"), ERRORS.values(), ids=ERRORS
+)
 def test_an_error_has_an_error_code(tmp_path, method, path, body, status, outer, inner):
     async def story() -> None:
         async with serving(tmp_path) as client:
@@ -273,7 +400,9 @@ def test_an_error_has_an_error_code(tmp_path, method, path, body, status, outer,
             assert answer.status == status
             assert answer.body["error_code"] == outer
             assert answer.body["error"]["error_code"] == inner
-            assert answer.body["error"]["message"] == answer.body["message"] == answer.body["detail"]
+            assert (
+                answer.body["error"]["message"] == answer.body["message"] == answer.body["detail"]
+            )
             assert answer.body["errors"] == answer.body.get("problems", [])
 
     asyncio.run(story())

@@ -33,7 +33,10 @@ INVALID: dict[str, tuple[Any, set[str]]] = {
     "unknown dependency": (document(node("a", "ghost")), {"unknown_dependency"}),
     "unknown handler": (document(node("a", handler="ecco")), {"unknown_handler"}),
     "unknown reference": (document(node("a", config={"x": "{{ ghost.y }}"})), set()),
-    "several at once": (document(node("a", "ghost"), node("b", "b")), {"unknown_dependency", "self_dependency"}),
+    "several at once": (
+        document(node("a", "ghost"), node("b", "b")),
+        {"unknown_dependency", "self_dependency"},
+    ),
     "bad retry": (document(node("a", retry={"max_attempts": 0})), set()),
     "bad timeout": (document(node("a", timeout_seconds=-1)), set()),
     "malformed template": (document(node("a", config={"x": "{{ a..b }}"})), set()),
@@ -42,7 +45,10 @@ INVALID: dict[str, tuple[Any, set[str]]] = {
     "name is a number": (document(node("a"), name=5), set()),
     "null character": (document(node("a", config={"x": "\0"})), {"null_character"}),
     "lone surrogate": (b'{"nodes": [{"id": "\\ud800", "handler": "echo"}]}', {"lone_surrogate"}),
-    "huge integer": (b'{"nodes": [{"id": "a", "handler": "echo", "config": {"x": 1%s}}]}' % (b"0" * 5000), set()),
+    "huge integer": (
+        b'{"nodes": [{"id": "a", "handler": "echo", "config": {"x": 1%s}}]}' % (b"0" * 5000),
+        set(),
+    ),
     "a list": ([document(node("a"))], set()),
     "text": ("workflow", set()),
     "null": (b"null", set()),
@@ -66,7 +72,9 @@ def test_a_wrong_document_is_refused_with_every_reason_and_not_stored(tmp_path, 
                 check_problem(answer, 400)
                 problems = answer.body.get("problems", [])
                 assert codes <= {problem["code"] for problem in problems}
-                assert all({"code", "path", "message", "node_id"} == set(problem) for problem in problems)
+                assert all(
+                    {"code", "path", "message", "node_id"} == set(problem) for problem in problems
+                )
             assert await client.is_empty()
 
     asyncio.run(story())
@@ -75,7 +83,9 @@ def test_a_wrong_document_is_refused_with_every_reason_and_not_stored(tmp_path, 
 def test_a_body_that_is_too_large_is_refused(tmp_path):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            check_problem(await client.call("POST", "/workflow", b'"' + b"x" * 17 * 2**20 + b'"'), 413)
+            check_problem(
+                await client.call("POST", "/workflow", b'"' + b"x" * 17 * 2**20 + b'"'), 413
+            )
             assert await client.is_empty()
 
     asyncio.run(story())
@@ -108,7 +118,10 @@ def test_a_trigger_with_a_wrong_body_starts_nothing(tmp_path, body):
         async with serving(tmp_path) as client:
             name = await client.submit(node("a"))
             for prefix in PREFIXES:
-                for path in (f"{prefix}/workflow/trigger/{name}", f"{prefix}/workflows/{name}/trigger"):
+                for path in (
+                    f"{prefix}/workflow/trigger/{name}",
+                    f"{prefix}/workflows/{name}/trigger",
+                ):
                     check_problem(await client.call("POST", path, body), 400)
             assert (await client.get(f"/workflow/{name}"))["status"] == "PENDING"
             assert (await client.trigger(name)).status == 200
@@ -172,7 +185,8 @@ def test_an_unknown_id_is_not_found_however_odd_it_is(tmp_path, prefix):
 
 
 @pytest.mark.parametrize(
-    "query", ["limit=0", "limit=-1", "limit=x", "limit=99999999", "cursor=%00", "cursor=x", "cursor=é"]
+    "query",
+    ["limit=0", "limit=-1", "limit=x", "limit=99999999", "cursor=%00", "cursor=x", "cursor=é"],
 )
 def test_dead_letters_with_parameters_that_make_no_sense(tmp_path, query):
     async def story() -> None:
@@ -195,6 +209,8 @@ def test_each_route_is_described_once_with_its_errors(tmp_path):
             for operation in operations:
                 assert {"400", "401", "403", "429", "500", "503"} <= set(operation["responses"])
                 for status, answer in operation["responses"].items():
-                    assert list(answer["content"]) == ["application/json" if status < "300" else PROBLEM]
+                    assert list(answer["content"]) == [
+                        "application/json" if status < "300" else PROBLEM
+                    ]
 
     asyncio.run(story())

@@ -32,7 +32,9 @@ def test_triggering_a_failed_workflow_runs_only_what_failed(tmp_path, prefix, pa
     async def story() -> None:
         async with serving(tmp_path) as client:
             name = await failed(client)
-            again = await client.call("POST", prefix + path.format(name), {"params": {"ignored": 1}})
+            again = await client.call(
+                "POST", prefix + path.format(name), {"params": {"ignored": 1}}
+            )
             assert again.status == 200
             assert (again.body["retry_of"], again.body["status"]) == (name, "RUNNING")
             retry = again.body["execution_id"]
@@ -100,7 +102,10 @@ def test_many_triggers_of_a_failed_workflow_make_one_retry(tmp_path):
             name = await failed(client)
             answers = await asyncio.gather(*(client.trigger(name) for _ in range(10)))
             assert {answer.status for answer in answers} <= {200, 409}
-            assert len({answer.body["execution_id"] for answer in answers if answer.status == 200}) == 1
+            assert (
+                len({answer.body["execution_id"] for answer in answers if answer.status == 200})
+                == 1
+            )
             await client.reach(name, "COMPLETED")
             assert client.ran == ["a", "b", "b"]
 
@@ -117,7 +122,9 @@ def test_who_may_only_submit_cannot_retry_by_triggering(tmp_path):
             assert (await client.get(f"/workflow/{name}"))["retried_as"] is None
             assert (await client.call("POST", path, caller=OPERATOR)).status == 200
             waiting = await client.submit(*FRAGILE)
-            assert (await client.call("POST", f"/workflow/trigger/{waiting}", caller=SUBMITTER)).status == 200
+            assert (
+                await client.call("POST", f"/workflow/trigger/{waiting}", caller=SUBMITTER)
+            ).status == 200
             await client.reach(waiting, "COMPLETED")
 
     asyncio.run(story())
@@ -133,7 +140,11 @@ def test_a_dead_letter_is_listed_and_retried(tmp_path, prefix):
             assert (listed["count"], listed["next_cursor"]) == (1, None)
             [letter] = listed["items"]
             assert set(letter) == set(views.CompatLetter.model_fields)
-            assert (letter["execution_id"], letter["node_id"], letter["handler"]) == (name, "b", "fragile")
+            assert (letter["execution_id"], letter["node_id"], letter["handler"]) == (
+                name,
+                "b",
+                "fragile",
+            )
             assert (letter["name"], letter["attempts"]) == ("flow", 1)
             assert "b is broken" in letter["error"]
             path = f"{prefix}/admin/dlq/{letter['id']}/retry"

@@ -50,7 +50,9 @@ def test_an_old_client_works_unchanged(tmp_path):
             assert status == 200
 
             async def completed() -> bool:
-                return bool((await client.call("GET", f"/workflows/{name}"))[1]["status"] == "COMPLETED")
+                return bool(
+                    (await client.call("GET", f"/workflows/{name}"))[1]["status"] == "COMPLETED"
+                )
 
             await until(completed)
             _, found = await client.call("GET", f"/workflows/{name}/results")

@@ -35,11 +35,19 @@ def doubly_failing(name: str) -> dict[str, Any]:
 
 def test_a_letter_tells_what_failed_why_and_how_often(api: Caller) -> None:
     written = failing("told", message="no luck")
-    written["nodes"][1]["retry"] = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
+    written["nodes"][1]["retry"] = {
+        "max_attempts": 3,
+        "initial_delay_seconds": 0.01,
+        "jitter_seconds": 0,
+    }
     ended = api.ended(written)
     (letter,) = api.items("/dead-letters", workflow="told")
     assert letter == api.shown(f"/dead-letters/{letter['id']}")
-    assert (letter["execution_id"], letter["node_id"], letter["handler"]) == (ended["execution_id"], "bad", "fail")
+    assert (letter["execution_id"], letter["node_id"], letter["handler"]) == (
+        ended["execution_id"],
+        "bad",
+        "fail",
+    )
     assert (letter["workflow"], letter["version"], letter["category"]) == ("told", 1, "handler")
     assert letter["error"] == {"category": "handler", "message": "no luck"}
     assert [attempt["attempt"] for attempt in letter["attempts"]] == [1, 2, 3]
@@ -50,7 +58,10 @@ def test_a_letter_tells_what_failed_why_and_how_often(api: Caller) -> None:
 def test_each_filter_finds_its_own(api: Caller) -> None:
     execution_id = api.ended(doubly_failing("filters"))["execution_id"]
     _, other = dead(api, "filters-too")
-    found = {letter["node_id"]: letter for letter in api.items("/dead-letters", execution_id=execution_id)}
+    found = {
+        letter["node_id"]: letter
+        for letter in api.items("/dead-letters", execution_id=execution_id)
+    }
     assert found.keys() == {"x", "y"}
 
     def ids(**query: Any) -> set[int]:
@@ -69,7 +80,9 @@ def test_each_filter_finds_its_own(api: Caller) -> None:
 
 def test_the_list_is_in_pages_the_newest_first(api: Caller) -> None:
     made = [dead(api, "paged")[1] for _ in range(5)]
-    assert [letter["id"] for letter in api.items("/dead-letters", workflow="paged", limit=2)] == made[::-1]
+    assert [
+        letter["id"] for letter in api.items("/dead-letters", workflow="paged", limit=2)
+    ] == made[::-1]
     page = api.shown("/dead-letters", workflow="paged", limit=2)
     dead(api, "paged")
     rest = api.items("/dead-letters", workflow="paged", limit=2, cursor=page["next_cursor"])
@@ -113,14 +126,19 @@ def test_ten_retries_of_a_letter_at_once_make_one_execution(api: Caller) -> None
 def test_a_dropped_letter_is_closed_and_cannot_be_retried(api: Caller) -> None:
     execution_id, letter_id = dead(api, "dropped")
     assert api.delete(f"/dead-letters/{letter_id}").status == 204
-    assert "closed=true" in assert_problem(api.get(f"/dead-letters/{letter_id}"), 404, "not_found")["detail"]
+    assert (
+        "closed=true"
+        in assert_problem(api.get(f"/dead-letters/{letter_id}"), 404, "not_found")["detail"]
+    )
     assert api.items("/dead-letters", workflow="dropped") == []
     (letter,) = api.items("/dead-letters", workflow="dropped", closed=True)
     assert (letter["id"], letter["closed"], letter["retried_as"]) == (letter_id, "dropped", None)
     assert letter["closed_at"]
     assert_problem(api.delete(f"/dead-letters/{letter_id}"), 409, "conflict")
     assert_problem(api.post(f"/dead-letters/{letter_id}/retry"), 409, "conflict")
-    assert api.post(f"/executions/{execution_id}/retry").status == 201, "the execution itself can still be retried"
+    assert api.post(f"/executions/{execution_id}/retry").status == 201, (
+        "the execution itself can still be retried"
+    )
 
 
 def test_many_are_retried_by_filter_with_one_execution_for_each_that_failed(api: Caller) -> None:
@@ -129,7 +147,9 @@ def test_many_are_retried_by_filter_with_one_execution_for_each_that_failed(api:
     asked = api.post("/dead-letters/retry", {"workflow": "many", "preview": True})
     assert asked.status == 200
     assert {item["retry_of"] for item in asked.body["items"]} == failed
-    assert all(item["execution_id"] is None and len(item["letters"]) == 2 for item in asked.body["items"])
+    assert all(
+        item["execution_id"] is None and len(item["letters"]) == 2 for item in asked.body["items"]
+    )
     assert len(api.items("/executions", workflow="many")) == 3
     done = api.post("/dead-letters/retry", {"workflow": "many"})
     assert done.status == 200
@@ -139,7 +159,9 @@ def test_many_are_retried_by_filter_with_one_execution_for_each_that_failed(api:
     for execution_id in made:
         api.until_state(execution_id, "FAILED")
     assert len(api.items("/executions", workflow="many")) == 6
-    assert {letter["execution_id"] for letter in api.items("/dead-letters", workflow="many")} == made
+    assert {
+        letter["execution_id"] for letter in api.items("/dead-letters", workflow="many")
+    } == made
     assert len(api.items("/dead-letters", workflow="not-many")) == 1
 
 
@@ -147,11 +169,19 @@ def test_many_are_retried_by_their_ids(api: Caller) -> None:
     letters = [dead(api, "by-id") for _ in range(3)]
     chosen = letters[:2]
     done = api.post("/dead-letters/retry", {"ids": [letter for _, letter in chosen]}).body
-    assert {item["retry_of"]: item["letters"] for item in done["items"]} == {name: [each] for name, each in chosen}
-    assert [each["id"] for each in api.items("/dead-letters", execution_id=letters[2][0])] == [letters[2][1]]
-    assert api.post("/dead-letters/retry", {"ids": [chosen[0][1]]}).body["items"] == [], "it is closed"
+    assert {item["retry_of"]: item["letters"] for item in done["items"]} == {
+        name: [each] for name, each in chosen
+    }
+    assert [each["id"] for each in api.items("/dead-letters", execution_id=letters[2][0])] == [
+        letters[2][1]
+    ]
+    assert api.post("/dead-letters/retry", {"ids": [chosen[0][1]]}).body["items"] == [], (
+        "it is closed"
+    )
     assert api.post("/dead-letters/retry", {"ids": []}).body["items"] == []
-    assert_problem(api.post("/dead-letters/retry", {"ids": [letters[2][1], 10**9]}), 404, "not_found")
+    assert_problem(
+        api.post("/dead-letters/retry", {"ids": [letters[2][1], 10**9]}), 404, "not_found"
+    )
     assert api.shown(f"/dead-letters/{letters[2][1]}")["closed"] is None, "all of them, or none"
 
 
@@ -160,15 +190,19 @@ def test_many_are_dropped_by_their_ids_and_those_that_were_open_are_counted(api:
     api.delete(f"/dead-letters/{made[0]}")
     answer = api.post("/dead-letters/drop", {"ids": [*made[:3], made[2], 10**9]})
     assert (answer.status, answer.body) == (200, {"dropped": 2})
-    assert [letter["id"] for letter in api.items("/dead-letters", workflow="drop-many")] == [made[3]]
+    assert [letter["id"] for letter in api.items("/dead-letters", workflow="drop-many")] == [
+        made[3]
+    ]
     closed = api.items("/dead-letters", workflow="drop-many", closed=True)
     assert {letter["id"] for letter in closed if letter["closed"] == "dropped"} == set(made[:3])
     assert api.post("/dead-letters/drop", {"ids": made[:3]}).body == {"dropped": 0}
-    lines = [line for line in api.items("/audit", action="drop_dead_letters") if line["status"] == 200]
+    lines = [
+        line for line in api.items("/audit", action="drop_dead_letters") if line["status"] == 200
+    ]
     assert [(line["object"], line["detail"]) for line in lines] == [
         ("dead-letters", {"count": 0, "dead_letter_ids": made[:3]}),
         ("dead-letters", {"count": 2, "dead_letter_ids": [*made[:3], made[2], 10**9]}),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(
@@ -196,11 +230,15 @@ def test_a_retry_of_the_execution_itself_closes_its_letters_too(api: Caller) -> 
     assert_problem(api.post(f"/dead-letters/{letter_id}/retry"), 409, "conflict")
 
 
-@pytest.mark.parametrize("path", ["0", "-1", "x", "999999", "1.5", "99999999999999999999", "%00", "..", "1/2"])
+@pytest.mark.parametrize(
+    "path", ["0", "-1", "x", "999999", "1.5", "99999999999999999999", "%00", "..", "1/2"]
+)
 def test_a_letter_that_is_not_there_is_not_found(api: Caller, path: str) -> None:
     for answer in (
-        api.get(f"/dead-letters/{path}"), api.delete(f"/dead-letters/{path}"), api.post(f"/dead-letters/{path}/retry"),
-    ):  # fmt: skip
+        api.get(f"/dead-letters/{path}"),
+        api.delete(f"/dead-letters/{path}"),
+        api.post(f"/dead-letters/{path}/retry"),
+    ):
         assert_problem(answer, answer.status)
         assert answer.status in {404, 422}
 
@@ -208,16 +246,27 @@ def test_a_letter_that_is_not_there_is_not_found(api: Caller, path: str) -> None
 @pytest.mark.parametrize(
     "body",
     [
-        {"ids": ["1"]}, {"ids": [0]}, {"ids": [2**60]}, {"ids": 1}, {"workflow": 1}, {"limit": 0}, {"preview": 1},
-        {"all": True}, [], "x", {"ids": [1] * 1001},
+        {"ids": ["1"]},
+        {"ids": [0]},
+        {"ids": [2**60]},
+        {"ids": 1},
+        {"workflow": 1},
+        {"limit": 0},
+        {"preview": 1},
+        {"all": True},
+        [],
+        "x",
+        {"ids": [1] * 1001},
     ],
-)  # fmt: skip
+)
 def test_a_bulk_retry_that_means_nothing_is_refused(api: Caller, body: Any) -> None:
     before = api.count()
     assert_problem(api.post("/dead-letters/retry", body), 422, "invalid_request")
     assert api.count() == before
 
 
-@pytest.mark.parametrize("query", [{"closed": "perhaps"}, {"limit": 0}, {"cursor": "x"}, {"workflow": "x" * 5000}])
+@pytest.mark.parametrize(
+    "query", [{"closed": "perhaps"}, {"limit": 0}, {"cursor": "x"}, {"workflow": "x" * 5000}]
+)
 def test_a_filter_that_means_nothing_is_refused(api: Caller, query: dict[str, Any]) -> None:
     assert_problem(api.get("/dead-letters", **query), 422, "invalid_request")

@@ -103,13 +103,33 @@ WRONG_TEXTS: dict[str, tuple[bytes, str, str]] = {
     "NaN": (WITH_VALUE % b"NaN", "not_finite", "nodes[0].config.deep[1].x"),
     "infinity": (WITH_VALUE % b"-Infinity", "not_finite", "nodes[0].config.deep[1].x"),
     "too large for a float": (WITH_VALUE % b"1e999", "not_finite", "nodes[0].config.deep[1].x"),
-    "integer of 65 bits": (WITH_VALUE % b"18446744073709551616", "number_too_large", "nodes[0].config.deep[1].x"),
-    "integer of 10,000 digits": (WITH_VALUE % (b"9" * 10_000), "number_too_large", "nodes[0].config.deep[1].x"),
+    "integer of 65 bits": (
+        WITH_VALUE % b"18446744073709551616",
+        "number_too_large",
+        "nodes[0].config.deep[1].x",
+    ),
+    "integer of 10,000 digits": (
+        WITH_VALUE % (b"9" * 10_000),
+        "number_too_large",
+        "nodes[0].config.deep[1].x",
+    ),
     "lone surrogate": (WITH_VALUE % rb'"\ud800"', "lone_surrogate", "nodes[0].config.deep[1].x"),
-    "lone surrogate in a key": (WITH_VALUE % rb'{"\udfff": 1}', "lone_surrogate", "nodes[0].config.deep[1].x"),
+    "lone surrogate in a key": (
+        WITH_VALUE % rb'{"\udfff": 1}',
+        "lone_surrogate",
+        "nodes[0].config.deep[1].x",
+    ),
     "null character": (WITH_VALUE % rb'"a\u0000b"', "null_character", "nodes[0].config.deep[1].x"),
-    "null character in a key": (WITH_VALUE % rb'{"\u0000": 1}', "null_character", "nodes[0].config.deep[1].x"),
-    "duplicate key": (WITH_VALUE % b'{"k": 1, "k": 2}', "duplicate_key", "nodes[0].config.deep[1].x.k"),
+    "null character in a key": (
+        WITH_VALUE % rb'{"\u0000": 1}',
+        "null_character",
+        "nodes[0].config.deep[1].x",
+    ),
+    "duplicate key": (
+        WITH_VALUE % b'{"k": 1, "k": 2}',
+        "duplicate_key",
+        "nodes[0].config.deep[1].x.k",
+    ),
     "duplicate key at the top": (b'{"nodes": [], "nodes": []}', "duplicate_key", "nodes"),
     "65 levels": (WITH_VALUE % (b"[" * 65 + b"]" * 65), "too_deep", "nodes"),
 }
@@ -138,17 +158,25 @@ def send(api: Caller, path: str, data: bytes) -> Any:
 
 @pytest.mark.parametrize(("written", "code"), WRONG_SHAPES.values(), ids=WRONG_SHAPES.keys())
 @pytest.mark.parametrize("path", PLACES[:2])
-def test_a_document_that_is_none_is_refused_with_its_place(api: Caller, path: str, written: Any, code: str) -> None:
+def test_a_document_that_is_none_is_refused_with_its_place(
+    api: Caller, path: str, written: Any, code: str
+) -> None:
     before = api.count()
     body = assert_problem(send(api, path, json.dumps(written).encode()), 422)
     assert body["code"] in {"invalid_workflow", "invalid_request"}
     assert body["problems"]
-    assert any(problem["path"] for problem in body["problems"]) or not isinstance(written, dict) or len(written) < 2
+    assert (
+        any(problem["path"] for problem in body["problems"])
+        or not isinstance(written, dict)
+        or len(written) < 2
+    )
     assert not code or code in {problem["code"] for problem in body["problems"]}, body["problems"]
     assert api.count() == before
 
 
-@pytest.mark.parametrize("written", [shape for shape, _ in WRONG_SHAPES.values()], ids=WRONG_SHAPES.keys())
+@pytest.mark.parametrize(
+    "written", [shape for shape, _ in WRONG_SHAPES.values()], ids=WRONG_SHAPES.keys()
+)
 def test_validation_finds_the_same_and_is_a_good_answer(api: Caller, written: Any) -> None:
     answer = api.post("/workflows/validate", written)
     if not isinstance(written, dict):
@@ -162,7 +190,8 @@ def test_validation_finds_the_same_and_is_a_good_answer(api: Caller, written: An
 
 def test_the_cycle_is_shown(api: Caller) -> None:
     body = assert_problem(
-        api.post("/workflows", document("bad", {"start": "", "a": "start c", "b": "a", "c": "b"})), 422
+        api.post("/workflows", document("bad", {"start": "", "a": "start c", "b": "a", "c": "b"})),
+        422,
     )
     (problem,) = body["problems"]
     assert all(f"{name}" in problem["message"] for name in "abc")
@@ -176,7 +205,11 @@ def test_all_problems_are_told_at_once(api: Caller) -> None:
     ]
     body = assert_problem(api.post("/workflows", {"nodes": nodes}), 422, "invalid_workflow")
     found = {(problem["node_id"], problem["code"]) for problem in body["problems"]}
-    assert {("a", "unknown_handler"), ("a", "unknown_dependency"), ("b", "self_dependency")} <= found
+    assert {
+        ("a", "unknown_handler"),
+        ("a", "unknown_dependency"),
+        ("b", "self_dependency"),
+    } <= found
     assert len(body["problems"]) == 5
 
 
@@ -205,17 +238,23 @@ def test_what_is_not_json_is_refused(api: Caller, path: str, data: bytes) -> Non
 @pytest.mark.parametrize("depth", [1_000, 100_000, 1_000_000])
 @pytest.mark.parametrize("bracket", [b"[]", b'{"a":}'], ids=["lists", "objects"])
 @pytest.mark.parametrize("path", [*PLACES, "/executions/batch", "/dead-letters/retry"])
-def test_json_without_a_bottom_is_refused_at_once(api: Caller, path: str, bracket: bytes, depth: int) -> None:
+def test_json_without_a_bottom_is_refused_at_once(
+    api: Caller, path: str, bracket: bytes, depth: int
+) -> None:
     opening, closing = bracket[:-1], bracket[-1:]
     data = opening * depth + b"1" + closing * depth
-    assert assert_problem(api.send("POST", "/api/v1" + path, data, JSON_TYPE), 422, "too_deep")["problems"]
+    assert assert_problem(api.send("POST", "/api/v1" + path, data, JSON_TYPE), 422, "too_deep")[
+        "problems"
+    ]
     unclosed = api.send("POST", "/api/v1" + path, opening * depth, JSON_TYPE)
     assert unclosed.status in {400, 422}
     assert_problem(unclosed, unclosed.status)
 
 
 @pytest.mark.parametrize("path", [*PLACES, "/executions/batch", "/dead-letters/retry"])
-@pytest.mark.parametrize("data", [b"", b" \n", b"\xef\xbb\xbf"], ids=["nothing", "blanks", "a byte order mark"])
+@pytest.mark.parametrize(
+    "data", [b"", b" \n", b"\xef\xbb\xbf"], ids=["nothing", "blanks", "a byte order mark"]
+)
 def test_an_empty_body_is_refused(api: Caller, path: str, data: bytes) -> None:
     answer = api.send("POST", "/api/v1" + path, data, JSON_TYPE)
     assert answer.status in {400, 422}
@@ -236,10 +275,14 @@ def test_a_body_of_another_type_is_refused_on_loopback(api: Caller, path: str, k
     assert api.count() == before
 
 
-@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/json ;x=y"])
+@pytest.mark.parametrize(
+    "kind", ["application/json; charset=utf-8", "APPLICATION/JSON", "application/json ;x=y"]
+)
 def test_parameters_and_case_of_the_type_do_not_matter(api: Caller, kind: str) -> None:
     data = json.dumps(node(id="typed")).encode()
-    assert api.send("POST", "/api/v1/workflows/validate", data, {"Content-Type": kind}).status == 200
+    assert (
+        api.send("POST", "/api/v1/workflows/validate", data, {"Content-Type": kind}).status == 200
+    )
 
 
 @pytest.mark.parametrize(
@@ -248,8 +291,18 @@ def test_parameters_and_case_of_the_type_do_not_matter(api: Caller, kind: str) -
 def test_ids_that_mean_something_to_a_language_mean_nothing_here(api: Caller, node_id: str) -> None:
     nodes = [
         {"id": node_id, "handler": "echo", "config": {"a": 1, "__class__": 2}},
-        {"id": "reads", "handler": "echo", "dependencies": [node_id], "config": {"got": f"{{{{ {node_id}.a }}}}"}},
-        {"id": "fails", "handler": "echo", "dependencies": ["reads"], "config": {"x": f"{{{{ {node_id}.__d__ }}}}"}},
+        {
+            "id": "reads",
+            "handler": "echo",
+            "dependencies": [node_id],
+            "config": {"got": f"{{{{ {node_id}.a }}}}"},
+        },
+        {
+            "id": "fails",
+            "handler": "echo",
+            "dependencies": ["reads"],
+            "config": {"x": f"{{{{ {node_id}.__d__ }}}}"},
+        },
     ]
     odd = "{" in node_id
     written: dict[str, Any] = {"name": f"reserved {node_id}", "nodes": nodes[:1] if odd else nodes}
@@ -268,28 +321,44 @@ def test_a_document_over_the_limit_is_too_large(api: Caller) -> None:
         assert answer.status in {413, 422}
         assert "10,485,760" in assert_problem(answer, answer.status)["detail"]
     assert api.count() == before
-    assert api.post("/workflows/validate", node(config={"text": "x" * 9 * MIB})).body["valid"] is True
+    assert (
+        api.post("/workflows/validate", node(config={"text": "x" * 9 * MIB})).body["valid"] is True
+    )
 
 
 def test_one_node_too_many_is_too_many(api: Caller) -> None:
     before = api.count()
     nodes = [{"id": f"n{number}", "handler": "noop"} for number in range(100_001)]
-    body = assert_problem(api.post("/workflows", {"name": "bad", "nodes": nodes}), 422, "invalid_workflow")
+    body = assert_problem(
+        api.post("/workflows", {"name": "bad", "nodes": nodes}), 422, "invalid_workflow"
+    )
     assert "100,000" in body["detail"]
     assert len(body["problems"]) == 1
     assert api.count() == before
 
 
-def test_of_twenty_thousand_mistakes_the_first_hundred_are_told_and_how_many_more_there_are(api: Caller) -> None:
-    nodes = [{"id": f"n{number}", "handler": "nope", "dependencies": ["nobody"]} for number in range(10_000)]
+def test_of_twenty_thousand_mistakes_the_first_hundred_are_told_and_how_many_more_there_are(
+    api: Caller,
+) -> None:
+    nodes = [
+        {"id": f"n{number}", "handler": "nope", "dependencies": ["nobody"]}
+        for number in range(10_000)
+    ]
     body = assert_problem(api.post("/workflows", {"nodes": nodes}), 422, "invalid_workflow")
     assert len(body["problems"]) == 101
-    assert body["problems"][-1]["message"] == "and 19,900 more, which aren't listed; correct these first"
+    assert (
+        body["problems"][-1]["message"]
+        == "and 19,900 more, which aren't listed; correct these first"
+    )
     assert len(body["detail"]) < 1000
 
 
-@pytest.mark.parametrize("path", [*PLACES, "/executions/batch", "/dead-letters/retry", "/executions/x/retry"])
-def test_a_body_over_the_limit_is_refused_with_and_without_its_length(api: Caller, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", [*PLACES, "/executions/batch", "/dead-letters/retry", "/executions/x/retry"]
+)
+def test_a_body_over_the_limit_is_refused_with_and_without_its_length(
+    api: Caller, path: str
+) -> None:
     before = api.count()
     told = api.send("POST", "/api/v1" + path, b" " * (20 * MIB), JSON_TYPE)
     assert_problem(told, 413, "body_too_large")
@@ -299,35 +368,53 @@ def test_a_body_over_the_limit_is_refused_with_and_without_its_length(api: Calle
 
 
 ORDERS: dict[str, Any] = {
-    "neither": {}, "both": {"workflow": "x", "definition": node()}, "workflow is a number": {"workflow": 1},
-    "workflow is empty": {"workflow": ""}, "workflow is null": {"workflow": None},
+    "neither": {},
+    "both": {"workflow": "x", "definition": node()},
+    "workflow is a number": {"workflow": 1},
+    "workflow is empty": {"workflow": ""},
+    "workflow is null": {"workflow": None},
     "workflow is long": {"workflow": "x" * 2000},
-    "definition is text": {"definition": "x"}, "definition is null": {"definition": None},
-    "input is a list": {"definition": node(), "input": []}, "input is text": {"definition": node(), "input": "x"},
-    "labels are a list": {"definition": node(), "labels": []}, "labels are text": {"definition": node(), "labels": "x"},
+    "definition is text": {"definition": "x"},
+    "definition is null": {"definition": None},
+    "input is a list": {"definition": node(), "input": []},
+    "input is text": {"definition": node(), "input": "x"},
+    "labels are a list": {"definition": node(), "labels": []},
+    "labels are text": {"definition": node(), "labels": "x"},
     "labels are too many": {"definition": node(), "labels": {str(n): n for n in range(65)}},
-    "something more": {"definition": node(), "wait": 3}, "a list": [], "text": "x", "null": None, "a number": 7,
+    "something more": {"definition": node(), "wait": 3},
+    "a list": [],
+    "text": "x",
+    "null": None,
+    "a number": 7,
     "input with a null character": {"definition": node(), "input": {"x": "\0"}},
     "input with a large number": {"definition": node(), "input": {"x": 2**70}},
     "labels with a null character": {"definition": node(), "labels": {"x": "\0"}},
     "workflow with a null character": {"workflow": "a\0b"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
 def test_an_order_of_the_wrong_shape_is_refused(api: Caller, order: Any) -> None:
     before = api.count()
-    body = assert_problem(api.send("POST", "/api/v1/executions", json.dumps(order).encode(), JSON_TYPE), 422)
+    body = assert_problem(
+        api.send("POST", "/api/v1/executions", json.dumps(order).encode(), JSON_TYPE), 422
+    )
     assert body["problems"]
     assert api.count() == before
 
 
 def test_the_limits_are_settings(tmp_path: Path) -> None:
-    limits: dict[str, Any] = {"document_max_bytes": 2000, "document_max_nodes": 3, "document_max_depth": 10}
+    limits: dict[str, Any] = {
+        "document_max_bytes": 2000,
+        "document_max_nodes": 3,
+        "document_max_depth": 10,
+    }
     with running_service(tmp_path, **limits) as service:
         api = Caller(service.address)
         assert api.post("/workflows", document("three", dict.fromkeys("abc", ""))).status == 201
-        four = assert_problem(api.post("/workflows", document("four", dict.fromkeys("abcd", ""))), 422)
+        four = assert_problem(
+            api.post("/workflows", document("four", dict.fromkeys("abcd", ""))), 422
+        )
         assert four["problems"][0]["code"] == "too_large"
         deep: Any = {}
         for _ in range(10):
@@ -346,12 +433,19 @@ def test_the_limits_are_settings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/nowhere"), ("PATCH", "/executions"), ("GET", "/executions/x/cancel"), ("DELETE", "/executions"),
+        ("GET", "/nowhere"),
+        ("PATCH", "/executions"),
+        ("GET", "/executions/x/cancel"),
+        ("DELETE", "/executions"),
         ("POST", "/workers"),
     ],
-)  # fmt: skip
-def test_a_path_or_method_that_there_is_not_is_a_problem_too(api: Caller, method: str, path: str) -> None:
+)
+def test_a_path_or_method_that_there_is_not_is_a_problem_too(
+    api: Caller, method: str, path: str
+) -> None:
     answer = api.call(method, path)
     assert answer.status in {404, 405}
-    assert_problem(answer, answer.status, "not_found" if answer.status == 404 else "method_not_allowed")
+    assert_problem(
+        answer, answer.status, "not_found" if answer.status == 404 else "method_not_allowed"
+    )
     assert answer.status == 404 or answer.headers["allow"]

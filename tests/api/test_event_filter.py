@@ -123,7 +123,10 @@ def test_what_is_left_out_costs_a_client_nothing_on_the_wire() -> None:
 
 
 def a_batch() -> Batch:
-    lines = [Transition(seq, 1.0, "" if seq == 2 else f"n{seq}", "PENDING", "RUNNING", 1) for seq in range(1, 5)]
+    lines = [
+        Transition(seq, 1.0, "" if seq == 2 else f"n{seq}", "PENDING", "RUNNING", 1)
+        for seq in range(1, 5)
+    ]
     return batch_of([FeedPart(7, "a", lines)], (6,))
 
 

@@ -40,13 +40,17 @@ def test_a_client_that_comes_back_with_any_id_gets_exactly_the_rest() -> None:
         for place, event in enumerate(whole[:-1], start=1):
             async with connected(server, "/events", event["id"]) as (_, events):
                 rest = await events.take(16 - place)
-            assert lines(sorted([*whole[:place], *rest], key=lambda each: each["data"]["seq"])) == lanes.lines
+            assert (
+                lines(sorted([*whole[:place], *rest], key=lambda each: each["data"]["seq"]))
+                == lanes.lines
+            )
 
     over_http(scenario)
 
 
 @pytest.mark.parametrize(
-    "last", ["17.0", "1-1", "1-1-1-1", "9-9-99999", "1.0-1.0-1", "1--1", "1-1-x", "-".join("1" * 300)]
+    "last",
+    ["17.0", "1-1", "1-1-1-1", "9-9-99999", "1.0-1.0-1", "1--1", "1-1-x", "-".join("1" * 300)],
 )
 def test_a_place_that_this_store_does_not_have_is_refused(last: str) -> None:
     async def scenario(lanes: Lanes, server: Served) -> None:

@@ -20,7 +20,15 @@ from penstock.orchestrator.view import history_view
 from penstock.stores.memory import MemoryStores
 from tests.api.asgi import bearer
 from tests.api.caller import Caller, assert_problem
-from tests.api.event_server import SMALL_BUFFER, Events, Served, connected, read_all, refusal, served
+from tests.api.event_server import (
+    SMALL_BUFFER,
+    Events,
+    Served,
+    connected,
+    read_all,
+    refusal,
+    served,
+)
 from tests.api_server import running_service
 from tests.service.chronicle import Chronicle
 from tests.waiting import until, until_now
@@ -28,7 +36,9 @@ from tests.waiting import until, until_now
 Scenario = Callable[[Chronicle, Served], Awaitable[None]]
 
 
-def over_http(scenario: Scenario, path: Path | None = None, *, streams: int = 500, **options: float) -> None:
+def over_http(
+    scenario: Scenario, path: Path | None = None, *, streams: int = 500, **options: float
+) -> None:
     async def main() -> None:
         chronicle = await Chronicle.begin(path, most_streams=streams)
         try:
@@ -60,9 +70,15 @@ def test_an_execution_is_followed_from_its_first_line_to_its_end() -> None:
             await chronicle.finish("a")
             rest = [event async for event in events]
         history = history_view(await chronicle.stores.cold.history("a") or [])
-        assert [event["data"] for event in [*first, *rest[:-1]]] == [{**line, "execution_id": "a"} for line in history]
+        assert [event["data"] for event in [*first, *rest[:-1]]] == [
+            {**line, "execution_id": "a"} for line in history
+        ]
         assert [event["id"] for event in [*first, *rest[:-1]]] == ["1", "2", "3", "4"]
-        assert rest[-1] == {"id": "end", "event": "end", "data": {"execution_id": "a", "state": "COMPLETED"}}
+        assert rest[-1] == {
+            "id": "end",
+            "event": "end",
+            "data": {"execution_id": "a", "state": "COMPLETED"},
+        }
 
     over_http(scenario)
 
@@ -103,8 +119,13 @@ def test_all_executions_are_followed_in_the_order_of_commits_and_taken_up_again(
             await chronicle.finish("a")
             rest = await events.take(4)
         assert [(e["data"]["execution_id"], e["data"]["seq"]) for e in [*first, *rest]] == [
-            ("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3), ("a", 3),
-        ]  # fmt: skip
+            ("a", 1),
+            ("a", 2),
+            ("b", 1),
+            ("b", 2),
+            ("b", 3),
+            ("a", 3),
+        ]
         async with connected(server, "/events", rest[1]["id"]) as (_, events):
             assert await events.take(2) == rest[2:]
 
@@ -255,7 +276,9 @@ class Sleeper:
         self.socket.settimeout(0)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(self.socket, ("127.0.0.1", server.port))
-        await loop.sock_sendall(self.socket, f"GET /api/v1{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await loop.sock_sendall(
+            self.socket, f"GET /api/v1{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        )
 
     async def lines(self) -> AsyncIterator[bytes]:
         """Of the body, undone of its chunks: a line of hexadecimal digits before each and an empty one behind."""
@@ -331,7 +354,9 @@ def opened(address: str, headers: dict[str, str] | None = None) -> Any:
     return urlopen(Request(f"{address}/api/v1/events", headers=headers or {}))  # noqa: S310 -- our own service
 
 
-def test_the_streams_of_a_revoked_key_end_and_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_streams_of_a_revoked_key_end_and_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(events, "RECHECK_SECONDS", 0.05)
     with running_service(tmp_path) as service:
         api = Caller(service.address)
@@ -339,24 +364,35 @@ def test_the_streams_of_a_revoked_key_end_and_others_go_on(tmp_path: Path, monke
             assert without_key.readline()
             admin = bearer(api.post("/keys", {"name": "admin", "scopes": ["admin"]}).body["key"])
             without_key.read()  # ends: there is a key now
-        made = [api.post("/keys", {"name": "reader", "scopes": ["read"]}, admin).body for _ in range(2)]
+        made = [
+            api.post("/keys", {"name": "reader", "scopes": ["read"]}, admin).body for _ in range(2)
+        ]
         with ExitStack() as stack:
-            ended, going = (stack.enter_context(opened(service.address, bearer(key["key"]))) for key in made)
+            ended, going = (
+                stack.enter_context(opened(service.address, bearer(key["key"]))) for key in made
+            )
             assert ended.readline()
             assert api.call("DELETE", f"/keys/{made[0]['id']}", headers=admin).status == 204
             ended.read()
             document = {"name": "one", "nodes": [{"id": "a", "handler": "noop"}]}
             assert api.post("/executions", {"definition": document}, admin).status == 201
             lines = iter(going.readline, b"")
-            assert any(line.startswith(b"data: ") for line in lines), "the other key's stream has the event"
+            assert any(line.startswith(b"data: ") for line in lines), (
+                "the other key's stream has the event"
+            )
 
 
-def test_one_caller_cannot_have_all_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_caller_cannot_have_all_streams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(events, "STREAMS_PER_CALLER_MAX", 3)
     with running_service(tmp_path) as service:
         api = Caller(service.address)
         admin = bearer(api.post("/keys", {"name": "admin", "scopes": ["admin"]}).body["key"])
-        one, other = (bearer(api.post("/keys", {"name": "r", "scopes": ["read"]}, admin).body["key"]) for _ in range(2))
+        one, other = (
+            bearer(api.post("/keys", {"name": "r", "scopes": ["read"]}, admin).body["key"])
+            for _ in range(2)
+        )
         with ExitStack() as stack:
             for _ in range(3):
                 assert stack.enter_context(opened(service.address, one)).readline()

@@ -12,7 +12,10 @@ import pytest
 from tests.api.caller import Caller, assert_problem, at_once, document, failing, segment
 from tests.api.gates import Place, gated, gated_service
 
-ONE = {"name": "one", "nodes": [{"id": "a", "handler": "echo", "config": {"x": "{{ input.x ?? null }}"}}]}
+ONE = {
+    "name": "one",
+    "nodes": [{"id": "a", "handler": "echo", "config": {"x": "{{ input.x ?? null }}"}}],
+}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +35,9 @@ def key(text: str) -> dict[str, str]:
 
 
 def test_an_execution_of_a_stored_workflow_is_answered_at_once(api: Caller) -> None:
-    answer = api.post("/executions", {"workflow": "one", "input": {"x": 7}, "labels": {"team": "billing"}})
+    answer = api.post(
+        "/executions", {"workflow": "one", "input": {"x": 7}, "labels": {"team": "billing"}}
+    )
     assert answer.status == 201
     body = answer.body
     assert (body["workflow"], body["version"], body["labels"]) == ("one", 1, {"team": "billing"})
@@ -42,15 +47,36 @@ def test_an_execution_of_a_stored_workflow_is_answered_at_once(api: Caller) -> N
     assert ended["input"] == {"x": 7}
     assert ended["created_at"] == body["created_at"] <= ended["started_at"] <= ended["finished_at"]
     assert ended.keys() >= {
-        "execution_id", "workflow", "version", "state", "input", "output", "error", "labels", "created_at",
-        "started_at", "finished_at", "nodes", "retry_of", "priority",
-    }  # fmt: skip
+        "execution_id",
+        "workflow",
+        "version",
+        "state",
+        "input",
+        "output",
+        "error",
+        "labels",
+        "created_at",
+        "started_at",
+        "finished_at",
+        "nodes",
+        "retry_of",
+        "priority",
+    }
     assert ended["nodes"]["a"].keys() >= {
-        "state", "attempt", "output", "error", "worker_id", "queued_at", "started_at", "finished_at",
-    }  # fmt: skip
+        "state",
+        "attempt",
+        "output",
+        "error",
+        "worker_id",
+        "queued_at",
+        "started_at",
+        "finished_at",
+    }
 
 
-def test_a_document_can_be_started_as_it_is_and_is_stored_for_its_executions_only(api: Caller) -> None:
+def test_a_document_can_be_started_as_it_is_and_is_stored_for_its_executions_only(
+    api: Caller,
+) -> None:
     ended = api.ended(document("inline", {"a": "", "b": "a"}))
     assert (ended["workflow"], ended["version"], ended["state"]) == ("inline", 1, "COMPLETED")
     assert api.ended(document("inline", {"a": "", "b": "a"}))["version"] == 1
@@ -62,16 +88,24 @@ def test_a_document_can_be_started_as_it_is_and_is_stored_for_its_executions_onl
     assert "inline" not in {item["name"] for item in api.items("/workflows")}
 
 
-def test_starting_a_document_does_not_change_what_others_run_who_start_its_name(api: Caller) -> None:
+def test_starting_a_document_does_not_change_what_others_run_who_start_its_name(
+    api: Caller,
+) -> None:
     stored = api.store(document("payroll", {"pay": ""}))
     api.put("/workflows/payroll/aliases/stable", {"version": stored["version"]})
     before = api.shown("/workflows/payroll")
     inline = document("payroll", {"steal": ""})
     started = [
         api.ended(inline)["version"],
-        api.post("/executions/batch", {"executions": [{"definition": inline}]}).body["items"][0]["version"],
-        api.post("/executions/batch", {"definition": inline, "executions": [{}]}).body["items"][0]["version"],
-        api.shown(f"/executions/{api.call('POST', '/workflow', inline).body['execution_id']}")["version"],
+        api.post("/executions/batch", {"executions": [{"definition": inline}]}).body["items"][0][
+            "version"
+        ],
+        api.post("/executions/batch", {"definition": inline, "executions": [{}]}).body["items"][0][
+            "version"
+        ],
+        api.shown(f"/executions/{api.call('POST', '/workflow', inline).body['execution_id']}")[
+            "version"
+        ],
     ]
     assert started == [2, 2, 2, 2], "the same content is stored once"
     assert api.shown("/workflows/payroll") == before
@@ -80,7 +114,9 @@ def test_starting_a_document_does_not_change_what_others_run_who_start_its_name(
     assert [item["version"] for item in api.items("/workflows/payroll/versions")] == [1]
 
 
-def test_a_document_that_was_started_before_becomes_the_latest_when_it_is_stored(api: Caller) -> None:
+def test_a_document_that_was_started_before_becomes_the_latest_when_it_is_stored(
+    api: Caller,
+) -> None:
     changed = document("promoted", {"b": ""})
     api.store(document("promoted", {"a": ""}))
     assert api.ended(changed)["version"] == 2
@@ -88,7 +124,9 @@ def test_a_document_that_was_started_before_becomes_the_latest_when_it_is_stored
     stored = api.store(changed)
     assert (stored["version"], stored["created"]) == (4, True)
     assert api.ended("promoted")["nodes"].keys() == {"b"}
-    assert api.ended(document("promoted", {"c": ""}))["version"] == 3, "content that is a version is that version"
+    assert api.ended(document("promoted", {"c": ""}))["version"] == 3, (
+        "content that is a version is that version"
+    )
 
 
 def test_starting_a_deleted_document_does_not_bring_its_name_back(api: Caller) -> None:
@@ -104,7 +142,11 @@ def test_with_wait_the_answer_has_the_result_if_it_ends_in_time(place: Place) ->
     assert ended.status == 201
     assert (ended.body["state"], ended.body["output"]) == ("COMPLETED", {"a": {"x": [1]}})
     failed = place.api.post("/executions", {"definition": failing("waited")}, wait=20)
-    assert (failed.status, failed.body["state"], failed.body["error"]["node_id"]) == (201, "FAILED", "bad")
+    assert (failed.status, failed.body["state"], failed.body["error"]["node_id"]) == (
+        201,
+        "FAILED",
+        "bad",
+    )
     begun = time.monotonic()
     late = place.api.post("/executions", {"definition": gated("late", "a")}, wait=0.2)
     assert time.monotonic() - begun < 10
@@ -115,7 +157,9 @@ def test_with_wait_the_answer_has_the_result_if_it_ends_in_time(place: Place) ->
 
 
 @pytest.mark.parametrize("wait", [-1, "x", "nan", "inf", 1e9, ""])
-def test_a_wait_of_no_sensible_length_is_refused_and_nothing_is_started(api: Caller, wait: Any) -> None:
+def test_a_wait_of_no_sensible_length_is_refused_and_nothing_is_started(
+    api: Caller, wait: Any
+) -> None:
     before = api.count()
     assert_problem(api.post("/executions", {"workflow": "one"}, wait=wait), 422, "invalid_request")
     assert api.count() == before
@@ -126,7 +170,9 @@ def test_an_input_that_does_not_fit_the_schema_is_refused(api: Caller) -> None:
     before = api.count()
     wrong: list[dict[str, Any]] = [{}, {"input": None}, {"input": {}}, {"input": {"user": 7}}]
     for given in wrong:
-        body = assert_problem(api.post("/executions", {"workflow": "picky", **given}), 422, "invalid_input")
+        body = assert_problem(
+            api.post("/executions", {"workflow": "picky", **given}), 422, "invalid_input"
+        )
         assert "user_id" in body["detail"]
     assert api.count() == before
     assert api.ended("picky", input={"user_id": 7})["state"] == "COMPLETED"
@@ -167,7 +213,10 @@ def test_the_same_key_makes_one_execution_and_says_so(api: Caller) -> None:
     assert (again.status, again.body["execution_id"]) == (201, first.body["execution_id"])
     assert again.headers["idempotency-replayed"] == "true"
     waited = api.post("/executions", order, key("order-1"), wait=20)
-    assert (waited.body["execution_id"], waited.body["state"]) == (first.body["execution_id"], "COMPLETED")
+    assert (waited.body["execution_id"], waited.body["state"]) == (
+        first.body["execution_id"],
+        "COMPLETED",
+    )
     other = api.post("/executions", order, key("order-2"))
     assert other.body["execution_id"] != first.body["execution_id"]
 
@@ -215,7 +264,12 @@ def test_a_batch_has_one_answer_for_each_good_or_bad(api: Caller) -> None:
     orders: list[Any] = [
         {"workflow": "one", "input": {"x": 1}, "labels": {"batch": "1"}},
         {"workflow": "nowhere"},
-        {"definition": {"name": "round", "nodes": [{"id": "a", "handler": "noop", "dependencies": ["a"]}]}},
+        {
+            "definition": {
+                "name": "round",
+                "nodes": [{"id": "a", "handler": "noop", "dependencies": ["a"]}],
+            }
+        },
         {"workflow": "one", "input": [1]},
         {},
         {"workflow": "one", "priority": 1000},
@@ -224,7 +278,15 @@ def test_a_batch_has_one_answer_for_each_good_or_bad(api: Caller) -> None:
     answer = api.post("/executions/batch", {"executions": orders})
     assert answer.status == 200
     items = answer.body["items"]
-    assert [item.get("error", {}).get("status") for item in items] == [None, 404, 422, 422, 422, 422, None]
+    assert [item.get("error", {}).get("status") for item in items] == [
+        None,
+        404,
+        422,
+        422,
+        422,
+        422,
+        None,
+    ]
     assert items[2]["error"]["code"] == "invalid_workflow"
     assert items[2]["error"]["problems"][0]["node_id"] == "a"
     made = [item["execution_id"] for item in items if "error" not in item]
@@ -235,7 +297,16 @@ def test_a_batch_has_one_answer_for_each_good_or_bad(api: Caller) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [{}, [], {"executions": []}, {"executions": {}}, {"executions": [1]}, {"executions": [{}] * 1001}, "x", None],
+    [
+        {},
+        [],
+        {"executions": []},
+        {"executions": {}},
+        {"executions": [1]},
+        {"executions": [{}] * 1001},
+        "x",
+        None,
+    ],
 )
 def test_a_batch_that_is_none_is_refused(api: Caller, body: Any) -> None:
     before = api.count()
@@ -268,18 +339,29 @@ def until_queued(api: Caller, execution_id: str) -> None:
 
 @pytest.mark.parametrize("priority", [101, -101, 1.5, "1", None, True])
 def test_a_priority_that_is_none_is_refused(api: Caller, priority: Any) -> None:
-    assert_problem(api.post("/executions", {"workflow": "one", "priority": priority}), 422, "invalid_request")
+    assert_problem(
+        api.post("/executions", {"workflow": "one", "priority": priority}), 422, "invalid_request"
+    )
 
 
 @pytest.mark.parametrize("execution_id", ["nowhere", "..", "\x00", "a/b", "é", "x" * 3000])
-@pytest.mark.parametrize("path", ["", "/results", "/history", "/graph", "/nodes/a", "/nodes/a/logs"])
+@pytest.mark.parametrize(
+    "path", ["", "/results", "/history", "/graph", "/nodes/a", "/nodes/a/logs"]
+)
 def test_an_unknown_execution_is_not_found(api: Caller, execution_id: str, path: str) -> None:
     assert_problem(api.get(f"/executions/{segment(execution_id)}{path}"), 404, "not_found")
 
 
-@pytest.mark.parametrize("path", ["%ff%fe", "%ed%a0%80", "%00", "%0a", "%c0%ae%c0%ae", "..%2f..%2fetc%2fpasswd"])
+@pytest.mark.parametrize(
+    "path", ["%ff%fe", "%ed%a0%80", "%00", "%0a", "%c0%ae%c0%ae", "..%2f..%2fetc%2fpasswd"]
+)
 def test_bytes_that_are_no_text_in_a_path_or_a_query_break_nothing(api: Caller, path: str) -> None:
-    for target in (f"executions/{path}", f"executions/{path}/nodes/{path}", f"workflows/{path}", f"keys/{path}"):
+    for target in (
+        f"executions/{path}",
+        f"executions/{path}/nodes/{path}",
+        f"workflows/{path}",
+        f"keys/{path}",
+    ):
         answer = api.send("GET", f"/api/v1/{target}")
         assert answer.status in {404, 405, 422}
         assert_problem(answer, answer.status)
@@ -310,13 +392,21 @@ def test_an_input_that_does_not_fit_its_schema_says_where(api: Caller) -> None:
     address = {"type": "object", "required": ["city"], "properties": {"zip": {"type": "string"}}}
     schema = {"type": "object", "properties": {"n": {"type": "integer"}, "address": address}}
     document = {"name": "fits", "input_schema": schema, "nodes": [{"id": "a", "handler": "noop"}]}
-    answer = api.post("/executions", {"definition": document, "input": {"n": "x", "address": {"zip": 1}}})
+    answer = api.post(
+        "/executions", {"definition": document, "input": {"n": "x", "address": {"zip": 1}}}
+    )
     assert (answer.status, answer.body["code"]) == (422, "invalid_input")
-    assert sorted(each["path"] for each in answer.body["problems"]) == ["input.address", "input.address.zip", "input.n"]
+    assert sorted(each["path"] for each in answer.body["problems"]) == [
+        "input.address",
+        "input.address.zip",
+        "input.n",
+    ]
     assert "n: " in answer.body["detail"]
 
 
-@pytest.mark.parametrize("labels", [{"a": "x" * 20_000}, {"x" * 20_000: "a"}, {"a": ["x" * 100] * 300}])
+@pytest.mark.parametrize(
+    "labels", [{"a": "x" * 20_000}, {"x" * 20_000: "a"}, {"a": ["x" * 100] * 300}]
+)
 def test_labels_of_many_kilobytes_are_refused(api: Caller, labels: dict[str, Any]) -> None:
     answer = api.post("/executions", {"workflow": "one", "labels": labels})
     assert_problem(answer, 422, "invalid_input")

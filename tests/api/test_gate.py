@@ -23,7 +23,12 @@ from penstock.stores.records import AuditSearch
 from tests.api.asgi import EVERYWHERE, bearer, call
 from tests.api.test_access import spellings
 
-VALUES = {"int": "7", "uuid": "0192e3a4-0000-7000-8000-000000000000", "path": "some-name", None: "some-id"}
+VALUES = {
+    "int": "7",
+    "uuid": "0192e3a4-0000-7000-8000-000000000000",
+    "path": "some-name",
+    None: "some-id",
+}
 ENDLESS = "/api/v1/events"
 
 
@@ -41,9 +46,18 @@ def routes(app: FastAPI) -> Iterator[tuple[str, str, Rule, str | None]]:
         assert route.path is not None
         assert route.path_format is not None
         target = re.sub(r"\{\w+(?::(\w+))?\}", lambda match: VALUES[match[1]], route.path)
-        shown = getattr(route, "operation_id", None) if getattr(route, "include_in_schema", False) else None
+        shown = (
+            getattr(route, "operation_id", None)
+            if getattr(route, "include_in_schema", False)
+            else None
+        )
         for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
-            yield method, target, TABLE[method, re.sub(r"\{[^}]*\}", "{}", route.path_format)], shown
+            yield (
+                method,
+                target,
+                TABLE[method, re.sub(r"\{[^}]*\}", "{}", route.path_format)],
+                shown,
+            )
 
 
 def test_the_table_calls_operations_as_the_document_does():
@@ -51,7 +65,9 @@ def test_the_table_calls_operations_as_the_document_does():
         async with running() as (app, _):
             named = {(rule.operation, shown) for _, _, rule, shown in routes(app) if shown}
             assert {
-                (ours, shown) for ours, shown in named if ours != shown and not shown.startswith("compat_")
+                (ours, shown)
+                for ours, shown in named
+                if ours != shown and not shown.startswith("compat_")
             } == set()
 
     asyncio.run(scenario())
@@ -61,15 +77,22 @@ SPARE = {
     ("GET", "/api/v1/workflows/{}/aliases"), ("POST", "/api/v1/workflow/{}/trigger"),
     ("POST", "/api/v1/workflows/trigger/{}"),
 }  # fmt: skip
-"""Rows below /api/v1 for spellings that the app doesn't have: listed, so that a route that gets lost is noticed."""
+"""Rows below /api/v1 for spellings that the app doesn't have: listed, so that a route that gets
+lost is noticed.
+"""
 
 
 def test_every_row_below_the_base_has_its_route_but_for_those_listed():
     async def scenario() -> None:
         async with running() as (app, _):
-            have = {(method, re.sub(r"\{[^}]*\}", "{}", route.path_format or ""))
-                    for route in iter_route_contexts(app.routes) for method in route.methods or {"GET"}}  # fmt: skip
-            assert {row for row in TABLE if row not in have and row[1].startswith("/api/v1/")} == SPARE
+            have = {
+                (method, re.sub(r"\{[^}]*\}", "{}", route.path_format or ""))
+                for route in iter_route_contexts(app.routes)
+                for method in route.methods or {"GET"}
+            }
+            assert {
+                row for row in TABLE if row not in have and row[1].startswith("/api/v1/")
+            } == SPARE
             for prefix in PREFIXES:
                 assert ("POST", f"{prefix}/workflow") in have
                 assert ("POST", f"{prefix}/admin/dlq/{{}}/retry") in have
@@ -94,7 +117,10 @@ def test_no_route_without_a_key_outside_the_open_list():
 def test_every_route_with_every_scope():
     async def scenario() -> None:
         async with running(host=EVERYWHERE, rate_limit="off") as (app, engine):
-            held = {scope: bearer((await engine.service.keys.create(scope, [scope]))[1]) for scope in SCOPES}
+            held = {
+                scope: bearer((await engine.service.keys.create(scope, [scope]))[1])
+                for scope in SCOPES
+            }
             for method, target, rule, _ in routes(app):
                 if rule.scope == OPEN or target == ENDLESS:
                     continue

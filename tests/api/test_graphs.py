@@ -14,9 +14,18 @@ from tests.api.caller import PATIENCE_SECONDS, Caller, assert_problem, document,
 from tests.api.gates import Place, gated, gated_service
 
 GRAPH_NODE = {
-    "id", "handler", "state", "reason", "level", "attempt", "queued_at", "started_at", "finished_at", "error",
+    "id",
+    "handler",
+    "state",
+    "reason",
+    "level",
+    "attempt",
+    "queued_at",
+    "started_at",
+    "finished_at",
+    "error",
     "optional",
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +50,19 @@ def events_after(api: Caller, execution_id: str, seq: int) -> list[dict[str, Any
     connection.request("GET", f"/api/v1/executions/{execution_id}/events?after={seq}")
     text = connection.getresponse().read().decode()
     connection.close()
-    found = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
+    found = [
+        json.loads(line.removeprefix("data: "))
+        for line in text.splitlines()
+        if line.startswith("data: ")
+    ]
     return [line for line in found if "seq" in line]
 
 
 def test_every_node_shows_how_far_it_has_come(api: Caller) -> None:
     written = failing("come", message="no luck")
-    written["nodes"].append({"id": "extra", "handler": "noop", "dependencies": ["a"], "optional": True})
+    written["nodes"].append(
+        {"id": "extra", "handler": "noop", "dependencies": ["a"], "optional": True}
+    )
     ended = api.ended(written)
     graph = graph_of(api, ended["execution_id"])
     assert graph.keys() == {"execution_id", "state", "seq", "nodes", "edges"}
@@ -56,18 +71,28 @@ def test_every_node_shows_how_far_it_has_come(api: Caller) -> None:
     assert all(node.keys() == GRAPH_NODE for node in graph["nodes"])
     times = ("queued_at", "started_at", "finished_at")
     for name in ("a", "bad"):
-        assert [nodes[name][each] for each in times] == [ended["nodes"][name][each] for each in times]
+        assert [nodes[name][each] for each in times] == [
+            ended["nodes"][name][each] for each in times
+        ]
         assert all(nodes[name][each] for each in times)
     assert (nodes["bad"]["attempt"], nodes["bad"]["error"]) == (1, "no luck")
     assert (nodes["a"]["attempt"], nodes["a"]["error"], nodes["a"]["optional"]) == (1, None, False)
-    assert (nodes["after"]["attempt"], nodes["after"]["queued_at"], nodes["after"]["level"]) == (0, None, 2)
+    assert (nodes["after"]["attempt"], nodes["after"]["queued_at"], nodes["after"]["level"]) == (
+        0,
+        None,
+        2,
+    )
     assert nodes["extra"]["optional"]
 
 
-@pytest.mark.parametrize(("length", "shown"), [(300, "x" * 300), (301, "x" * 299 + "…"), (20_000, "x" * 299 + "…")])
+@pytest.mark.parametrize(
+    ("length", "shown"), [(300, "x" * 300), (301, "x" * 299 + "…"), (20_000, "x" * 299 + "…")]
+)
 def test_a_long_error_is_cut_where_the_graph_shows_it(api: Caller, length: int, shown: str) -> None:
     execution_id = api.ended(failing("long-error", message="x" * length))["execution_id"]
-    assert {node["id"]: node["error"] for node in graph_of(api, execution_id)["nodes"]}["bad"] == shown
+    assert {node["id"]: node["error"] for node in graph_of(api, execution_id)["nodes"]}[
+        "bad"
+    ] == shown
 
 
 def test_an_error_that_was_overcome_is_not_shown(api: Caller) -> None:
@@ -114,15 +139,33 @@ def test_the_graph_of_a_version_has_what_decides_over_each_node(api: Caller) -> 
         "name": "drawn",
         "version": 1,
         "nodes": [
-            {"id": "a", "handler": "echo", "level": 0, "condition": None, "trigger_rule": "all_success",
-             "optional": False},
-            {"id": "b", "handler": "echo", "level": 1, "condition": "a.n > 1", "trigger_rule": "all_success",
-             "optional": True},
-            {"id": "c", "handler": "echo", "level": 2, "condition": None, "trigger_rule": "all_done",
-             "optional": False},
+            {
+                "id": "a",
+                "handler": "echo",
+                "level": 0,
+                "condition": None,
+                "trigger_rule": "all_success",
+                "optional": False,
+            },
+            {
+                "id": "b",
+                "handler": "echo",
+                "level": 1,
+                "condition": "a.n > 1",
+                "trigger_rule": "all_success",
+                "optional": True,
+            },
+            {
+                "id": "c",
+                "handler": "echo",
+                "level": 2,
+                "condition": None,
+                "trigger_rule": "all_done",
+                "optional": False,
+            },
         ],
         "edges": [{"from": "a", "to": "b"}, {"from": "a", "to": "c"}, {"from": "b", "to": "c"}],
-    }  # fmt: skip
+    }
 
 
 def test_the_graph_of_a_version_is_found_by_number_and_by_alias(api: Caller) -> None:
@@ -131,7 +174,11 @@ def test_the_graph_of_a_version_is_found_by_number_and_by_alias(api: Caller) -> 
     api.put("/workflows/drawings/aliases/stable", {"version": 1})
     newest = api.shown("/workflows/drawings/graph")
     assert (newest["version"], len(newest["nodes"])) == (2, 2)
-    for path, query in (("drawings", {"version": 1}), ("drawings", {"version": "stable"}), ("drawings@stable", {})):
+    for path, query in (
+        ("drawings", {"version": 1}),
+        ("drawings", {"version": "stable"}),
+        ("drawings@stable", {}),
+    ):
         shown = api.shown(f"/workflows/{path}/graph", **query)
         assert (shown["name"], shown["version"], len(shown["nodes"])) == ("drawings", 1, 1)
     assert_problem(api.get("/workflows/drawings/graph", version=9), 404, "not_found")
@@ -144,7 +191,9 @@ def test_an_execution_without_its_nodes_is_otherwise_the_same(api: Caller) -> No
     for shown in (api.ended(written, input={"n": 1}), api.ended(failing("bare-failed"))):
         path = f"/executions/{shown['execution_id']}"
         assert api.shown(path, nodes=True) == shown
-        assert api.shown(path, nodes=False) == {key: value for key, value in shown.items() if key != "nodes"}
+        assert api.shown(path, nodes=False) == {
+            key: value for key, value in shown.items() if key != "nodes"
+        }
     assert_problem(api.get("/executions/nobody", nodes=False), 404, "not_found")
     assert_problem(api.get("/executions/nobody", nodes="perhaps"), 422, "invalid_request")
 
@@ -159,7 +208,10 @@ def test_a_retried_execution_says_what_it_goes_on_as(api: Caller) -> None:
     for nodes in (True, False):
         shown = [api.shown(f"/executions/{each}", nodes=nodes) for each in chain]
         assert [each["retried_as"] for each in shown] == [second, third, None]
-    found = {each: [row["execution_id"] for row in api.items("/executions", retry_of=each)] for each in chain}
+    found = {
+        each: [row["execution_id"] for row in api.items("/executions", retry_of=each)]
+        for each in chain
+    }
     assert found == {chain[0]: [second], second: [third], third: []}
     assert api.items("/executions", retry_of="nobody") == []
     assert api.items("/executions", retry_of=chain[0], state="CANCELLED") == []

@@ -78,7 +78,13 @@ async def served(**limits: Any) -> AsyncIterator[Place]:
     place = Place()
     protocol = limited_protocol(HttpLimits(**limits))
     config = uvicorn.Config(
-        place.app, interface="asgi3", http=protocol, ws="none", lifespan="off", log_config=None, access_log=False
+        place.app,
+        interface="asgi3",
+        http=protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
     )
     config.load()
     loop = asyncio.get_running_loop()
@@ -147,7 +153,9 @@ def test_a_head_at_the_limit_is_read(request_bytes: bytes) -> None:
 
 
 @pytest.mark.parametrize(("expected", "request_bytes"), OVER_THE_LIMIT.values(), ids=OVER_THE_LIMIT)
-def test_a_request_over_a_limit_is_refused_and_the_connection_ends(expected: int, request_bytes: bytes) -> None:
+def test_a_request_over_a_limit_is_refused_and_the_connection_ends(
+    expected: int, request_bytes: bytes
+) -> None:
     async def scenario(place: Place) -> None:
         answer = await place.exchange(request_bytes)
         assert status(answer) == expected
@@ -256,7 +264,10 @@ def test_a_slow_application_is_not_held_against_its_client() -> None:
     async def scenario(place: Place) -> None:
         place.wait_before_reading = 0.5
         size = 4 * KIB * KIB
-        head = b"POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % size
+        head = (
+            b"POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+            % size
+        )
         answer = await place.exchange(head, b"a" * size)
         assert (status(answer), answer.split(b"\r\n\r\n")[1]) == (200, str(size).encode())
 
@@ -270,7 +281,9 @@ def test_a_client_that_does_not_read_its_answer_is_given_up() -> None:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
             client.connect(("127.0.0.1", place.port))
             client.sendall(WHOLE)
-            await until(lambda: place.began.is_set() and not place.state.connections, "it was given up")
+            await until(
+                lambda: place.began.is_set() and not place.state.connections, "it was given up"
+            )
 
     with_place(scenario, unread_seconds=0.1)
 
@@ -290,7 +303,9 @@ def test_half_sent_requests_make_room_for_new_ones() -> None:
 def test_a_request_that_is_being_answered_makes_no_room() -> None:
     async def scenario(place: Place) -> None:
         place.wait_before_reading = 0.5
-        answering = [asyncio.create_task(place.exchange(START + CLOSING + b"\r\n")) for _ in range(3)]
+        answering = [
+            asyncio.create_task(place.exchange(START + CLOSING + b"\r\n")) for _ in range(3)
+        ]
         await until(lambda: len(place.state.tasks) == 3, "all are being answered")
         assert status(await place.exchange(b"")) == 503
         assert [status(answer) for answer in await asyncio.gather(*answering)] == [200] * 3
@@ -358,11 +373,24 @@ def test_a_client_that_goes_before_its_body_is_complete_is_no_mistake_of_the_ser
 ) -> None:
     with caplog.at_level(logging.WARNING), running_service(tmp_path) as service:
         host, _, port = service.address.removeprefix("http://").rpartition(":")
-        for path in (b"/api/v1/executions", b"/api/v1/workflows", b"/workflow", b"/api/v1/executions/batch"):
+        for path in (
+            b"/api/v1/executions",
+            b"/api/v1/workflows",
+            b"/workflow",
+            b"/api/v1/executions/batch",
+        ):
             with socket.create_connection((host, int(port))) as connection:
-                head = b"POST " + path + b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                head = (
+                    b"POST "
+                    + path
+                    + b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                )
                 connection.sendall(head + b"Content-Length: 1000\r\n\r\n{")
         api = Caller(service.address)
-        lines = until_now(lambda: [line["status"] for line in api.items("/audit")] == [400] * 4, "four lines")
+        lines = until_now(
+            lambda: [line["status"] for line in api.items("/audit")] == [400] * 4, "four lines"
+        )
         assert lines
-    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+    assert [
+        record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR
+    ] == []

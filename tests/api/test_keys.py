@@ -53,9 +53,17 @@ def test_no_two_keys_are_alike():
 
 @pytest.mark.parametrize(
     ("name", "scopes"),
-    [("a", []), ("a", ["write"]), ("a", ["read", "root"]), ("", ["read"]), ("  ", ["read"]), ("a\nb", ["read"]),
-     ("a\x1b[31m", ["read"]), ("x" * 201, ["read"])],
-)  # fmt: skip
+    [
+        ("a", []),
+        ("a", ["write"]),
+        ("a", ["read", "root"]),
+        ("", ["read"]),
+        ("  ", ["read"]),
+        ("a\nb", ["read"]),
+        ("a\x1b[31m", ["read"]),
+        ("x" * 201, ["read"]),
+    ],
+)
 def test_what_a_key_can_not_be(name, scopes):
     async def scenario() -> None:
         cold = Cold()
@@ -68,7 +76,9 @@ def test_what_a_key_can_not_be(name, scopes):
 
 def test_each_scope_includes_those_before_it():
     for rank, held in enumerate(SCOPES):
-        assert [includes((held,), needed) for needed in SCOPES] == [rank >= other for other in range(4)]
+        assert [includes((held,), needed) for needed in SCOPES] == [
+            rank >= other for other in range(4)
+        ]
     assert includes(["read", "operate"], "submit")
     assert not includes([], "read")
     assert SCOPES == ("read", "submit", "operate", "admin")
@@ -82,10 +92,23 @@ def changed(token: str, at: int) -> str:
 def wrong_tokens(token: str) -> list[str]:
     other = "0" * 12 if token[3:15] != "0" * 12 else "1" * 12
     return [
-        "", "pk_", "x", token + "x", token[:-1], token.upper(), token.replace("pk_", "sk_"), changed(token, 20),
-        f"pk_{other}_{token[16:]}", f" {token}", f"{token}\n", "pk_" + "é" * 12 + token[15:], "\udcff", "x" * 100_000,
-        token[16:], token[:15],
-    ]  # fmt: skip
+        "",
+        "pk_",
+        "x",
+        token + "x",
+        token[:-1],
+        token.upper(),
+        token.replace("pk_", "sk_"),
+        changed(token, 20),
+        f"pk_{other}_{token[16:]}",
+        f" {token}",
+        f"{token}\n",
+        "pk_" + "é" * 12 + token[15:],
+        "\udcff",
+        "x" * 100_000,
+        token[16:],
+        token[:15],
+    ]
 
 
 def test_only_the_whole_key_is_good():

@@ -27,16 +27,23 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 def node(gate: str, **config: Any) -> dict[str, Any]:
     config = {"gate": gate, **config}
-    return {"name": "live", "nodes": [{"id": "a/b", "handler": "gate", "config": config, "retry": AT_ONCE}]}
+    return {
+        "name": "live",
+        "nodes": [{"id": "a/b", "handler": "gate", "config": config, "retry": AT_ONCE}],
+    }
 
 
 def logs(api: Caller, execution_id: str) -> list[tuple[int, str, bool]]:
     """Attempt, text without the time, and whether it is live."""
     shown = api.shown(f"/executions/{execution_id}/nodes/a%2Fb/logs")
-    return [(item["attempt"], item["text"].partition(" ")[2], item["live"]) for item in shown["items"]]
+    return [
+        (item["attempt"], item["text"].partition(" ")[2], item["live"]) for item in shown["items"]
+    ]
 
 
-def test_what_an_attempt_has_logged_so_far_is_shown_while_it_runs_and_then_what_is_stored(place: Place) -> None:
+def test_what_an_attempt_has_logged_so_far_is_shown_while_it_runs_and_then_what_is_stored(
+    place: Place,
+) -> None:
     execution_id = place.api.start(node("one", lines=["hello"]))
     place.gates.until_asked("one")
     so_far = until_now(lambda: logs(place.api, execution_id), "a log to look at")
@@ -62,16 +69,26 @@ def test_a_worker_shows_what_it_holds_and_since_when_it_works(place: Place) -> N
     execution_id = place.api.start(node("three"))
     place.gates.until_asked("three")
     (worker,) = place.api.items("/workers")
-    began = datetime.strptime(worker["started_at"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).timestamp()
+    began = (
+        datetime.strptime(worker["started_at"], "%Y-%m-%dT%H:%M:%S.%fZ")
+        .replace(tzinfo=UTC)
+        .timestamp()
+    )
     assert before - 60 < began < before
     (task,) = worker["tasks"]
     seconds = task.pop("seconds")
     assert task == {
-        "execution_id": execution_id, "node_id": "a/b", "attempt": 1, "handler": "gate", "queue": "gate",
+        "execution_id": execution_id,
+        "node_id": "a/b",
+        "attempt": 1,
+        "handler": "gate",
+        "queue": "gate",
         "workflow": "live",
-    }  # fmt: skip
+    }
     assert 0 <= seconds <= time.time() - before
-    until_now(lambda: place.api.items("/workers")[0]["tasks"][0]["seconds"] > seconds, "time to pass")
+    until_now(
+        lambda: place.api.items("/workers")[0]["tasks"][0]["seconds"] > seconds, "time to pass"
+    )
     place.gates.open("three")
     place.api.until_state(execution_id, "COMPLETED")
     assert place.api.items("/workers")[0]["tasks"] == []

@@ -13,10 +13,20 @@ from tests.api_server import running_service
 def test_on_loopback_a_caller_without_a_key_may_do_everything(tmp_path: Path) -> None:
     with running_service(tmp_path) as service:
         api = Caller(service.address)
-        assert api.shown("/me") == {"open": True, "key_id": None, "name": None, "scopes": list(SCOPES)}
+        assert api.shown("/me") == {
+            "open": True,
+            "key_id": None,
+            "name": None,
+            "scopes": list(SCOPES),
+        }
         made = api.post("/keys", {"name": "page", "scopes": ["submit"]}).body
         answer = api.call("GET", "/me", headers=bearer(made["key"]))
-        assert answer.body == {"open": False, "key_id": made["id"], "name": "page", "scopes": ["read", "submit"]}
+        assert answer.body == {
+            "open": False,
+            "key_id": made["id"],
+            "name": "page",
+            "scopes": ["read", "submit"],
+        }
 
 
 def test_each_key_is_told_all_that_its_scopes_include(tmp_path: Path) -> None:
@@ -26,14 +36,21 @@ def test_each_key_is_told_all_that_its_scopes_include(tmp_path: Path) -> None:
         assert_problem(api.get("/me"), 401, "unauthorized")
         admin = bearer(made["admin"]["key"])
         for scope in SCOPES[:-1]:
-            made[scope] = api.call("POST", "/keys", {"name": scope, "scopes": [scope]}, headers=admin).body
+            made[scope] = api.call(
+                "POST", "/keys", {"name": scope, "scopes": [scope]}, headers=admin
+            ).body
     with running_service(tmp_path, host=EVERYWHERE) as service:
         api = Caller(service.address)
         for rank, scope in enumerate(SCOPES, start=1):
             key = made[scope]
             answer = api.call("GET", "/me", headers=bearer(key["key"]))
             assert answer.status == 200
-            expected = {"open": False, "key_id": key["id"], "name": scope, "scopes": list(SCOPES[:rank])}
+            expected = {
+                "open": False,
+                "key_id": key["id"],
+                "name": scope,
+                "scopes": list(SCOPES[:rank]),
+            }
             assert answer.body == expected
         assert_problem(api.get("/me"), 401, "unauthorized")
         assert_problem(api.call("GET", "/me", headers=bearer("pk_wrong")), 401, "unauthorized")

@@ -38,10 +38,20 @@ def chain(name: str) -> dict[str, Any]:
     """`a` is an echo, `b` waits at a gate, `c` refers to both, and fails for want of a secret."""
     written = gated(name, "b")
     written["nodes"][0]["dependencies"] = ["a"]
-    config = {"a": "{{ a.n }}", "b": "{{ b.gate }}", "none": "{{ a.none ?? [] }}", "token": "{{ secrets.T }}"}
+    config = {
+        "a": "{{ a.n }}",
+        "b": "{{ b.gate }}",
+        "none": "{{ a.none ?? [] }}",
+        "token": "{{ secrets.T }}",
+    }
     written["nodes"] += [
         {"id": "a", "handler": "echo", "config": {"n": "{{ input.n }}"}},
-        {"id": "c", "handler": "call_external_service", "dependencies": ["a", "b"], "config": config},
+        {
+            "id": "c",
+            "handler": "call_external_service",
+            "dependencies": ["a", "b"],
+            "config": config,
+        },
     ]
     return written
 
@@ -54,7 +64,9 @@ def test_a_node_shows_what_it_was_given_before_during_and_after_its_run(place: P
     config, unresolved = given(api, execution_id, "c")
     assert config is None
     assert unresolved.startswith("it waits for the output of 'b', which is ")
-    until_now(lambda: node_of(api, execution_id, "b")["state"] == "RUNNING", "it was reported to run")
+    until_now(
+        lambda: node_of(api, execution_id, "b")["state"] == "RUNNING", "it was reported to run"
+    )
     running = node_of(api, execution_id, "b")
     assert (running["resolved_config"], running["unresolved"]) == ({"gate": "given b"}, None)
     (attempt,) = running["attempts"]
@@ -82,7 +94,9 @@ def test_a_task_that_nobody_has_taken_is_queued_and_then_cancelled(tmp_path: Pat
         until_now(lambda: node_of(api, execution_id, "a")["state"] == "QUEUED", "it waits")
         queued = node_of(api, execution_id, "a")
         assert queued["resolved_config"] == {"n": 1}
-        assert [(each["state"], each["started_at"]) for each in queued["attempts"]] == [("QUEUED", None)]
+        assert [(each["state"], each["started_at"]) for each in queued["attempts"]] == [
+            ("QUEUED", None)
+        ]
         api.post(f"/executions/{execution_id}/cancel")
         api.until_state(execution_id, "CANCELLED")
         node = node_of(api, execution_id, "a")
@@ -92,15 +106,31 @@ def test_a_task_that_nobody_has_taken_is_queued_and_then_cancelled(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("size", "shown"), [(1000, True), (300_000, False), (5_000_000, False)])
-def test_a_config_with_a_large_output_in_it_is_only_told_of(api: Caller, size: int, shown: bool) -> None:  # noqa: FBT001
+def test_a_config_with_a_large_output_in_it_is_only_told_of(
+    api: Caller,
+    size: int,
+    shown: bool,  # noqa: FBT001
+) -> None:
     nodes = [
         {"id": "large", "handler": "grow", "config": {"bytes": size}},
-        {"id": "all", "handler": "echo", "dependencies": ["large"], "config": {"got": "{{ large.text }}"}},
-        {"id": "part", "handler": "noop", "dependencies": ["large"], "config": {"got": "{{ large.none ?? 1 }}"}},
+        {
+            "id": "all",
+            "handler": "echo",
+            "dependencies": ["large"],
+            "config": {"got": "{{ large.text }}"},
+        },
+        {
+            "id": "part",
+            "handler": "noop",
+            "dependencies": ["large"],
+            "config": {"got": "{{ large.none ?? 1 }}"},
+        },
     ]
     execution_id = api.ended({"name": "large-config", "nodes": nodes})["execution_id"]
     told = f"too large to show ({-(-(size + 10) // 1024)} KiB)"
-    assert given(api, execution_id, "all") == (({"got": "x" * size}, None) if shown else (None, told))
+    assert given(api, execution_id, "all") == (
+        ({"got": "x" * size}, None) if shown else (None, told)
+    )
     assert given(api, execution_id, "part") == ({"got": 1}, None)
 
 
@@ -117,9 +147,15 @@ def test_overrides_are_seen_in_both_configs(api: Caller) -> None:
 
 
 WRITTEN = {
-    "handler": "echo", "config": {"n": 1}, "labels": {"team": "a"}, "metadata": {"x": [1]}, "optional": True,
-    "timeout_seconds": 7, "queue": "echo", "retry": {"max_attempts": 2, "initial_delay_seconds": 0.5},
-}  # fmt: skip
+    "handler": "echo",
+    "config": {"n": 1},
+    "labels": {"team": "a"},
+    "metadata": {"x": [1]},
+    "optional": True,
+    "timeout_seconds": 7,
+    "queue": "echo",
+    "retry": {"max_attempts": 2, "initial_delay_seconds": 0.5},
+}
 
 
 @pytest.mark.parametrize(
@@ -131,31 +167,53 @@ WRITTEN = {
     ],
     ids=["list", "mapping", "dag"],
 )
-def test_the_rules_and_notes_of_a_node_are_shown_however_it_is_written(api: Caller, written: dict[str, Any]) -> None:
+def test_the_rules_and_notes_of_a_node_are_shown_however_it_is_written(
+    api: Caller, written: dict[str, Any]
+) -> None:
     node = node_of(api, api.ended({"name": "rules", **written})["execution_id"], "a")
-    shown = {key: node[key] for key in ("labels", "metadata", "optional", "timeout_seconds", "queue", "config")}
+    shown = {
+        key: node[key]
+        for key in ("labels", "metadata", "optional", "timeout_seconds", "queue", "config")
+    }
     assert shown == {key: WRITTEN[key] for key in shown}
     assert node["retry"] == {
-        "max_attempts": 2, "initial_delay_seconds": 0.5, "multiplier": 2.0, "max_delay_seconds": 30.0,
+        "max_attempts": 2,
+        "initial_delay_seconds": 0.5,
+        "multiplier": 2.0,
+        "max_delay_seconds": 30.0,
         "jitter_seconds": 0.5,
-    }  # fmt: skip
+    }
     assert node["resolved_config"] == {"n": 1}
 
 
 def test_what_is_not_written_is_shown_as_its_default(api: Caller) -> None:
     node = node_of(api, api.ended(document("defaults", {"a": ""}))["execution_id"], "a")
     assert (node["labels"], node["metadata"], node["optional"]) == (None, None, False)
-    assert (node["timeout_seconds"], node["queue"], node["retry"]["max_attempts"]) == (300.0, "echo", 4)
+    assert (node["timeout_seconds"], node["queue"], node["retry"]["max_attempts"]) == (
+        300.0,
+        "echo",
+        4,
+    )
     assert node["attempts"][0].keys() == {
-        "attempt", "state", "queued_at", "started_at", "finished_at", "at", "error", "worker_id",
-    }  # fmt: skip
+        "attempt",
+        "state",
+        "queued_at",
+        "started_at",
+        "finished_at",
+        "at",
+        "error",
+        "worker_id",
+    }
 
 
 def test_a_node_that_was_skipped_says_that_it_was_given_nothing(api: Caller) -> None:
     written = document("not-given", {"a": "", "b": "a"})
     written["nodes"][1] |= {"condition": "1 > 2", "config": {"n": "{{ a }}"}}
     execution_id = api.ended(written)["execution_id"]
-    assert given(api, execution_id, "b") == (None, "it never started: it is SKIPPED (condition_false)")
+    assert given(api, execution_id, "b") == (
+        None,
+        "it never started: it is SKIPPED (condition_false)",
+    )
 
 
 def test_a_large_output_is_shown_as_it_is(api: Caller) -> None:

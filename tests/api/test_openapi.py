@@ -83,8 +83,12 @@ def test_every_operation_has_a_name_of_its_own_a_summary_and_its_errors(api: Cal
     assert len(names) == len(set(names))
     for name, operation in found.items():
         assert operation["summary"], name
-        errors = {status: answer for status, answer in operation["responses"].items() if status >= "400"}
-        assert {"401", "403", "429", "503"} <= errors.keys() or name.partition(" ")[2].startswith("/health"), name
+        errors = {
+            status: answer for status, answer in operation["responses"].items() if status >= "400"
+        }
+        assert {"401", "403", "429", "503"} <= errors.keys() or name.partition(" ")[2].startswith(
+            "/health"
+        ), name
         for status, answer in errors.items():
             assert answer["description"], (name, status)
             assert answer["content"].keys() == {"application/problem+json"}, (name, status)
@@ -116,12 +120,30 @@ def test_the_service_does_what_the_document_says(phases: str, tmp_path: Path) ->
         seed(Caller(service.address))
         run = subprocess.run(
             [
-                sys.executable, "-m", "schemathesis.cli", "--config-file", CONFIG, "run",
-                f"{service.address}/openapi.json", "--phases", phases, "--checks", "all", "--max-examples", "6",
-                "--seed", "1", "--continue-on-failure", "--no-color",
+                sys.executable,
+                "-m",
+                "schemathesis.cli",
+                "--config-file",
+                CONFIG,
+                "run",
+                f"{service.address}/openapi.json",
+                "--phases",
+                phases,
+                "--checks",
+                "all",
+                "--max-examples",
+                "6",
+                "--seed",
+                "1",
+                "--continue-on-failure",
+                "--no-color",
             ],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=RUN_SECONDS,
-        )  # fmt: skip
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=RUN_SECONDS,
+        )
     assert run.returncode == 0, run.stdout + run.stderr
     assert operations_tried(run.stdout) > 40
 

@@ -23,7 +23,9 @@ def api(tmp_path_factory: Any) -> Iterator[Caller]:
 
 
 def page(api: Caller, path: str = "/ui/", **headers: str) -> Answer:
-    return api.send("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    return api.send(
+        "GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
 
 
 def test_the_front_leads_to_the_page(api: Caller) -> None:
@@ -34,7 +36,13 @@ def test_the_front_leads_to_the_page(api: Caller) -> None:
 
 def test_every_address_under_ui_is_the_page(api: Caller) -> None:
     index = (FOLDER / "index.html").read_bytes()
-    for path in ("/ui/", "/ui/executions", "/ui/executions/0192?node=a", "/ui/workflows/a%2Fb", "/ui/no-such-page"):
+    for path in (
+        "/ui/",
+        "/ui/executions",
+        "/ui/executions/0192?node=a",
+        "/ui/workflows/a%2Fb",
+        "/ui/no-such-page",
+    ):
         answer = page(api, path)
         assert (answer.status, answer.body) == (200, index), path
 
@@ -85,7 +93,12 @@ def test_a_file_of_another_version_is_missing_and_says_what_to_do(api: Caller) -
 
 @pytest.mark.parametrize(
     "path",
-    ["/ui/../api/app.py", "/ui/..%2f..%2fpyproject.toml", "/ui/assets/..%2f..%2fapi%2fapp.py", "/ui//etc/passwd"],
+    [
+        "/ui/../api/app.py",
+        "/ui/..%2f..%2fpyproject.toml",
+        "/ui/assets/..%2f..%2fapi%2fapp.py",
+        "/ui//etc/passwd",
+    ],
 )
 def test_nothing_outside_of_the_page_is_given_out(api: Caller, path: str) -> None:
     answer = page(api, path)
@@ -98,7 +111,11 @@ def test_nothing_outside_of_the_page_is_given_out(api: Caller, path: str) -> Non
 def test_a_package_without_the_page_has_its_routes_all_the_same(tmp_path: Path) -> None:
     from penstock.api.pages import page_routes  # noqa: PLC0415
 
-    assert {getattr(route, "path", "") for route in page_routes(tmp_path).routes} == {"/", "/ui", "/ui/{path:path}"}
+    assert {getattr(route, "path", "") for route in page_routes(tmp_path).routes} == {
+        "/",
+        "/ui",
+        "/ui/{path:path}",
+    }
 
 
 def test_the_description_runs_no_script_and_loads_nothing(api: Caller) -> None:
@@ -119,7 +136,11 @@ def test_the_description_runs_no_script_and_loads_nothing(api: Caller) -> None:
 
 def test_what_the_document_holds_is_text_in_the_description() -> None:
     bad = "<script>alert(1)</script>'\"&"
-    operation = {"summary": bad, "tags": [bad], "parameters": [{"name": bad, "in": "query", "description": bad}]}
+    operation = {
+        "summary": bad,
+        "tags": [bad],
+        "parameters": [{"name": bad, "in": "query", "description": bad}],
+    }
     document = {
         "info": {"title": bad, "version": bad}, "paths": {bad: {"get": operation}},
         "components": {"schemas": {bad: {"description": bad}}},
@@ -128,9 +149,18 @@ def test_what_the_document_holds_is_text_in_the_description() -> None:
 
 
 def test_every_answer_is_not_sniffed_and_not_stored(api: Caller) -> None:
-    for target in ("/api/v1/executions", "/api/v1/me", "/health/live", "/api/v1/nothing", "/openapi.json", "/metrics"):
+    for target in (
+        "/api/v1/executions",
+        "/api/v1/me",
+        "/health/live",
+        "/api/v1/nothing",
+        "/openapi.json",
+        "/metrics",
+    ):
         headers = page(api, target).headers
         assert headers["x-content-type-options"] == "nosniff", target
         assert headers["cache-control"] == "no-store", target
-        assert "default-src 'none'" in headers.get("content-security-policy", "default-src 'none'"), target
+        assert "default-src 'none'" in headers.get(
+            "content-security-policy", "default-src 'none'"
+        ), target
     assert page(api, "/ui/").headers["cache-control"] == "no-cache", "the page has rules of its own"

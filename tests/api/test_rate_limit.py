@@ -53,7 +53,11 @@ def headers(answer: Answer) -> tuple[str | None, str | None, str | None]:
         ({"rate_limit_reads": "5/second"}, None, "5 per 1 second"),
         ({"host": EVERYWHERE, "rate_limit": "5/hour"}, "5 per 1 hour", "600 per 1 minute"),
         ({"host": EVERYWHERE, "rate_limit": "off"}, None, None),
-        ({"host": EVERYWHERE, "rate_limit": "off", "rate_limit_reads": "9/day"}, None, "9 per 1 day"),
+        (
+            {"host": EVERYWHERE, "rate_limit": "off", "rate_limit_reads": "9/day"},
+            None,
+            "9 per 1 day",
+        ),
         ({"host": EVERYWHERE, "rate_limit_reads": "off"}, "60 per 1 minute", None),
     ],
 )
@@ -76,7 +80,12 @@ def test_what_is_over_the_limit_is_told_when_to_come_back():
         key = await site.key("admin")
         answers = [await site.call(*CHANGE, key) for _ in range(4)]
         assert [answer.status for answer in answers] == [200, 200, 200, 429]
-        assert [headers(answer)[:2] for answer in answers] == [("3", "2"), ("3", "1"), ("3", "0"), ("3", "0")]
+        assert [headers(answer)[:2] for answer in answers] == [
+            ("3", "2"),
+            ("3", "1"),
+            ("3", "0"),
+            ("3", "0"),
+        ]
         assert answers[3].code == "rate_limited"
         assert 1 <= int(answers[3].headers["retry-after"]) <= 60
         assert "retry-after" not in answers[2].headers
@@ -111,7 +120,10 @@ def test_every_key_has_its_own_window_whatever_address_it_comes_from():
 def test_without_a_key_the_address_counts_and_no_header_changes_it():
     async def scenario() -> None:
         site = Site(host=EVERYWHERE, rate_limit="2/minute")
-        forged = [{"X-Forwarded-For": f"203.0.113.{n}", "Authorization": f"Bearer pk_{n}"} for n in range(4)]
+        forged = [
+            {"X-Forwarded-For": f"203.0.113.{n}", "Authorization": f"Bearer pk_{n}"}
+            for n in range(4)
+        ]
         answers = [(await site.call(*CHANGE, each)).status for each in forged]
         assert answers == [401, 401, 429, 429]
         assert (await site.call(*CHANGE, client="192.0.2.8")).status == 401
@@ -123,7 +135,8 @@ def test_behind_a_trusted_proxy_its_clients_count():
     async def scenario() -> None:
         site = Site(host=EVERYWHERE, rate_limit="1/minute", trusted_proxies=("192.0.2.7",))
         seen = [
-            (await site.call(*CHANGE, {"X-Forwarded-For": f"198.51.100.1, 203.0.113.{n}"})).status for n in (1, 2, 1)
+            (await site.call(*CHANGE, {"X-Forwarded-For": f"198.51.100.1, 203.0.113.{n}"})).status
+            for n in (1, 2, 1)
         ]
         assert seen == [401, 401, 429]
 
@@ -134,7 +147,9 @@ def test_health_checks_are_never_told_to_wait():
     async def scenario() -> None:
         site = Site(host=EVERYWHERE, rate_limit_reads="1/minute")
         answers = [await site.call("GET", "/health/live") for _ in range(5)]
-        assert [(answer.status, headers(answer)[:2]) for answer in answers] == [(200, ("1", "1"))] * 5
+        assert [(answer.status, headers(answer)[:2]) for answer in answers] == [
+            (200, ("1", "1"))
+        ] * 5
 
     asyncio.run(scenario())
 
@@ -143,7 +158,9 @@ def test_on_loopback_there_is_no_limit_unless_it_is_set():
     async def scenario() -> None:
         free = Site()
         answers = [await free.call(*CHANGE) for _ in range(100)]
-        assert {(answer.status, headers(answer)) for answer in answers} == {(200, (None, None, None))}
+        assert {(answer.status, headers(answer)) for answer in answers} == {
+            (200, (None, None, None))
+        }
         limited = Site(rate_limit="1/hour")
         assert [(await limited.call(*CHANGE)).status for _ in range(2)] == [200, 429]
         assert (await limited.call(*READ)).status == 200
@@ -170,7 +187,17 @@ def test_a_window_slides():
     async def scenario() -> None:
         clock = Clock()
         app = RateLimit(accept, changes=parse("2/minute"), reads=None, windows=Windows(clock))
-        at = {0: 200, 30: 200, 45: 429, 60: 429, 60.001: 200, 89: 429, 90.001: 200, 120: 429, 120.002: 200}
+        at = {
+            0: 200,
+            30: 200,
+            45: 429,
+            60: 429,
+            60.001: 200,
+            89: 429,
+            90.001: 200,
+            120: 429,
+            120.002: 200,
+        }
         for seconds, status in at.items():
             clock.now = 1000.0 + seconds
             assert (await ask(app, "POST")).status == status, seconds
@@ -223,11 +250,16 @@ def test_a_limit_holds_also_while_addresses_come_and_go():
 def most_in_a_window(times: list[float], seconds: float) -> int:
     """Over all windows: each begins with one of the times."""
     ordered = sorted(times)
-    return max(sum(1 for other in ordered[n:] if other - begin < seconds) for n, begin in enumerate(ordered))
+    return max(
+        sum(1 for other in ordered[n:] if other - begin < seconds)
+        for n, begin in enumerate(ordered)
+    )
 
 
 async def accept(_scope: Any, _receive: Any, send: Any) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]})
+    await send(
+        {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
+    )
     await send({"type": "http.response.body", "body": b""})
 
 
@@ -242,13 +274,16 @@ async def ask(app: Any, method: str) -> Answer:
 class Served:
     """A limited app on a real server.
 
-    Its clock stands still for a request: what is let in is noted at exactly the time that the limit went by.
+    Its clock stands still for a request: what is let in is noted at exactly the time that the limit
+    went by.
     """
 
     def __init__(self, limit: str) -> None:
         self.now = 0.0
         self.let_in: dict[str, list[float]] = {}
-        self.app = RateLimit(self.note, changes=parse(limit), reads=None, windows=Windows(lambda: self.now))
+        self.app = RateLimit(
+            self.note, changes=parse(limit), reads=None, windows=Windows(lambda: self.now)
+        )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.now = time.monotonic()
@@ -266,7 +301,9 @@ def serving(app: Any) -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         config = uvicorn.Config(app, log_config=None, lifespan="off", access_log=False)
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listening])), daemon=True)
+        thread = threading.Thread(
+            target=lambda: asyncio.run(server.serve([listening])), daemon=True
+        )
         thread.start()
         until_now(lambda: server.started)
         try:
@@ -294,7 +331,8 @@ def test_fifty_threads_never_get_more_than_the_limit_in_any_window():
     counts: Counter[int] = Counter()
     with serving(served) as port:
         threads = [
-            threading.Thread(target=hammer, args=(port, "one" if n < 40 else "other", 3.2, counts)) for n in range(50)
+            threading.Thread(target=hammer, args=(port, "one" if n < 40 else "other", 3.2, counts))
+            for n in range(50)
         ]
         for thread in threads:
             thread.start()
@@ -316,7 +354,12 @@ def test_a_batch_counts_as_its_items(tmp_path: Path):
 
     with running_service(tmp_path, rate_limit="20/hour") as service:
         api = ApiCaller(service.address)
-        assert assert_problem(api.post("/executions/batch", batch(30)), 413, "batch_too_large")["status"] == 413
+        assert (
+            assert_problem(api.post("/executions/batch", batch(30)), 413, "batch_too_large")[
+                "status"
+            ]
+            == 413
+        )
         first = api.post("/executions/batch", batch(15))  # the refused one was a call too
         assert (first.status, first.headers["x-ratelimit-remaining"]) == (200, "4")
         refused = api.post("/executions/batch", batch(5))
@@ -324,13 +367,18 @@ def test_a_batch_counts_as_its_items(tmp_path: Path):
         assert int(refused.headers["retry-after"]) > 0
         ids = [item["execution_id"] for item in first.body["items"]]
         assert_problem(
-            api.post("/executions/bulk", {"action": "cancel", "execution_ids": ids[:4]}), 429, "rate_limited"
+            api.post("/executions/bulk", {"action": "cancel", "execution_ids": ids[:4]}),
+            429,
+            "rate_limited",
         )
         assert_problem(api.post("/dead-letters/drop", {"ids": [1, 2, 3]}), 429, "rate_limited")
         assert len(api.items("/executions")) == 15, "nothing of a refused call is done"
 
 
 def test_the_client_sends_smaller_batches_where_a_large_one_never_fits(tmp_path: Path):
-    with running_service(tmp_path, rate_limit="40/second") as service, penstock.SyncClient(service.address) as client:
+    with (
+        running_service(tmp_path, rate_limit="40/second") as service,
+        penstock.SyncClient(service.address) as client,
+    ):
         document = {"name": "one", "nodes": [{"id": "a", "handler": "noop"}]}
         assert len(client.start_many(document, [{}] * 60)) == 60

@@ -32,9 +32,17 @@ def test_the_newest_come_first_without_what_makes_an_execution_large(api: Caller
     found = api.items("/executions", workflow="newest")
     assert [each["execution_id"] for each in found] == made[::-1]
     assert found[0].keys() == {
-        "execution_id", "workflow", "version", "state", "error", "labels", "created_at", "started_at", "finished_at",
+        "execution_id",
+        "workflow",
+        "version",
+        "state",
+        "error",
+        "labels",
+        "created_at",
+        "started_at",
+        "finished_at",
         "retry_of",
-    }  # fmt: skip
+    }
 
 
 def test_each_state_finds_its_own(place: Place) -> None:
@@ -47,8 +55,12 @@ def test_each_state_finds_its_own(place: Place) -> None:
     api.post(f"/executions/{cancelled}/cancel")
     api.until_state(cancelled, "CANCELLED")
     for state, expected in {
-        "COMPLETED": [completed], "FAILED": [failed], "RUNNING": [running], "CANCELLED": [cancelled], "PAUSED": [],
-    }.items():  # fmt: skip
+        "COMPLETED": [completed],
+        "FAILED": [failed],
+        "RUNNING": [running],
+        "CANCELLED": [cancelled],
+        "PAUSED": [],
+    }.items():
         assert ids(api, workflow="states", state=state) == expected
     assert ids(api, workflow="states", state=["COMPLETED", "FAILED"]) == [failed, completed]
     shown = api.items("/executions", state="FAILED", workflow="states")[0]
@@ -82,7 +94,9 @@ def test_times_bound_a_search(api: Caller) -> None:
     at, name = made["created_at"], made["execution_id"]
     assert ids(api, workflow="timed", since=at) == [name]
     assert ids(api, workflow="timed", until=at) == [], "the end isn't in it"
-    assert ids(api, workflow="timed", since="2020-01-01", until="2999-01-01T00:00:00+02:00") == [name]
+    assert ids(api, workflow="timed", since="2020-01-01", until="2999-01-01T00:00:00+02:00") == [
+        name
+    ]
     assert ids(api, workflow="timed", since="2999-01-01") == []
     assert ids(api, workflow="timed", until="2020-01-01T00:00:00") == []
 
@@ -98,12 +112,26 @@ def test_text_is_part_of_an_id_or_of_a_name(api: Caller) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        {"state": "DONE"}, {"state": ""}, {"version": "x"}, {"version": 0}, {"version": 2**64}, {"label": "team"},
-        {"label": ":x"}, {"since": "yesterday"}, {"until": "2026-13-01"}, {"since": ""}, {"limit": 0}, {"limit": 10**9},
-        {"cursor": "!"}, {"cursor": "AAAA"}, {"cursor": "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5OQ"},
+        {"state": "DONE"},
+        {"state": ""},
+        {"version": "x"},
+        {"version": 0},
+        {"version": 2**64},
+        {"label": "team"},
+        {"label": ":x"},
+        {"since": "yesterday"},
+        {"until": "2026-13-01"},
+        {"since": ""},
+        {"limit": 0},
+        {"limit": 10**9},
+        {"cursor": "!"},
+        {"cursor": "AAAA"},
+        {"cursor": "OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5OQ"},
     ],
-)  # fmt: skip
-def test_a_filter_that_means_nothing_is_refused_and_named(api: Caller, query: dict[str, Any]) -> None:
+)
+def test_a_filter_that_means_nothing_is_refused_and_named(
+    api: Caller, query: dict[str, Any]
+) -> None:
     body = assert_problem(api.get("/executions", **query), 422, "invalid_request")
     assert next(iter(query)) in json.dumps(body)
 
@@ -112,7 +140,9 @@ def test_pages_neither_miss_nor_repeat_while_new_executions_arrive(api: Caller) 
     api.store(document("paged", {"a": ""}))
 
     def add(count: int) -> list[str]:
-        items = api.post("/executions/batch", {"executions": [{"workflow": "paged"}] * count}).body["items"]
+        items = api.post("/executions/batch", {"executions": [{"workflow": "paged"}] * count}).body[
+            "items"
+        ]
         return [each["execution_id"] for each in items]
 
     made = set(add(57))
@@ -133,7 +163,9 @@ def test_pages_neither_miss_nor_repeat_while_new_executions_arrive(api: Caller) 
 def test_a_page_is_full_even_if_many_do_not_fit_the_filter(api: Caller) -> None:
     for _ in range(4):
         api.store(document("sparse", {"a": ""}))
-        orders = [{"workflow": "sparse", "labels": {"rare": "yes" if n == 0 else "no"}} for n in range(30)]
+        orders = [
+            {"workflow": "sparse", "labels": {"rare": "yes" if n == 0 else "no"}} for n in range(30)
+        ]
         api.post("/executions/batch", {"executions": orders})
     page = api.shown("/executions", workflow="sparse", label="rare:yes", limit=3)
     assert len(page["items"]) == 3

@@ -66,8 +66,14 @@ def test_all_processes_share_one_window() -> None:
         async with shared(3) as processes:
             entered = [await processes[n % 3].enter("key:a", 5, 60) for n in range(7)]
             assert [(each.let_in, each.used) for each in entered] == [
-                (True, 1), (True, 2), (True, 3), (True, 4), (True, 5), (False, 5), (False, 5),
-            ]  # fmt: skip
+                (True, 1),
+                (True, 2),
+                (True, 3),
+                (True, 4),
+                (True, 5),
+                (False, 5),
+                (False, 5),
+            ]
             assert 0 < entered[-1].reset_seconds <= 60
             assert (await processes[0].enter("key:b", 5, 60)).used == 1
             assert (await processes[1].enter("key:a", 5, 60, 0))[:2] == (True, 5)
@@ -120,8 +126,11 @@ def test_many_processes_never_get_more_than_the_limit_in_any_window() -> None:
     calls = [call for let_in, _ in found for call in let_in]
     assert sum(refused for _, refused in found) > 50
     assert sum(bool(let_in) for let_in, _ in found) > 1
-    # a call was let in at some moment between its two times: more than the limit can't have been within a window
-    surely_within = [sum(1 for begin, end in calls if begin >= first and end < first + 1.0) for first, _ in calls]
+    # a call was let in at some moment between its two times: more than the limit can't have been
+    # within a window
+    surely_within = [
+        sum(1 for begin, end in calls if begin >= first and end < first + 1.0) for first, _ in calls
+    ]
     assert max(surely_within) <= 20
     assert len(calls) >= 40
 
@@ -156,7 +165,11 @@ def test_the_answers_have_their_headers_with_one_call_to_redis() -> None:
             windows._script = counted  # type: ignore[assignment]
             app = RateLimit(accept, changes=parse("2/minute"), reads=None, windows=windows)
             answers = [await ask(app, "POST") for _ in range(3)]
-            assert [headers(answer)[:2] for answer in answers] == [("2", "1"), ("2", "0"), ("2", "0")]
+            assert [headers(answer)[:2] for answer in answers] == [
+                ("2", "1"),
+                ("2", "0"),
+                ("2", "0"),
+            ]
             assert [answer.status for answer in answers] == [200, 200, 429]
             assert 1 <= int(answers[2].headers["retry-after"]) <= 60
             assert len(calls) == 3
@@ -164,7 +177,9 @@ def test_the_answers_have_their_headers_with_one_call_to_redis() -> None:
     run(scenario)
 
 
-def test_while_redis_is_away_each_process_goes_by_its_own_window(caplog: pytest.LogCaptureFixture) -> None:
+def test_while_redis_is_away_each_process_goes_by_its_own_window(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         with redis_server() as server:
             windows = RedisWindows.at(server.url)

@@ -62,7 +62,9 @@ def test_everything_that_happens_is_counted_where_it_belongs(tmp_path: Path) -> 
         for _ in range(3):
             api.ended(document("fine", {"a": "", "b": "a"}))
         api.ended(failing("bad"))
-        running, paused, cancelled = (api.start(gated(name, "a", "b")) for name in ("running", "paused", "cancelled"))
+        running, paused, cancelled = (
+            api.start(gated(name, "a", "b")) for name in ("running", "paused", "cancelled")
+        )
         for name in ("running", "paused", "cancelled"):
             place.gates.until_asked(f"{name} a")
         api.post(f"/executions/{paused}/pause")
@@ -71,16 +73,34 @@ def test_everything_that_happens_is_counted_where_it_belongs(tmp_path: Path) -> 
         api.until_state(cancelled, "CANCELLED")
         found = stats(api, seconds=3600, buckets=20)
         assert found["active"] == {"PENDING": 0, "RUNNING": 1, "PAUSED": 1}
-        wanted = {"COMPLETED": 3, "FAILED": 1, "CANCELLED": 1, "RUNNING": 1, "PAUSED": 1, "PENDING": 0}
+        wanted = {
+            "COMPLETED": 3,
+            "FAILED": 1,
+            "CANCELLED": 1,
+            "RUNNING": 1,
+            "PAUSED": 1,
+            "PENDING": 0,
+        }
         assert found["totals"] == wanted
         assert {state: sum(each[state] for each in found["series"]) for state in STATES} == wanted
         assert found["dead_letters"] == 1
         assert found["tasks"]["running"] >= 1
         assert found["workflows"][0] == {
-            "workflow": "bad", "total": 1, "completed": 0, "failed": 1, "cancelled": 0, "active": 0,
+            "workflow": "bad",
+            "total": 1,
+            "completed": 0,
+            "failed": 1,
+            "cancelled": 0,
+            "active": 0,
             "failure_rate": 1.0,
-        }  # fmt: skip
-        assert [each["workflow"] for each in found["workflows"]] == ["bad", "fine", "cancelled", "paused", "running"]
+        }
+        assert [each["workflow"] for each in found["workflows"]] == [
+            "bad",
+            "fine",
+            "cancelled",
+            "paused",
+            "running",
+        ]
         assert_hops(found["hops"])
         assert api.state(running) == "RUNNING"
 
@@ -107,7 +127,11 @@ def test_on_redis_and_postgresql_it_is_the_same_a_moment_later(tmp_path: Path) -
         found = until_now(look, "the end is in PostgreSQL")
         assert found["active"] == {"PENDING": 0, "RUNNING": 1, "PAUSED": 0}
         assert found["totals"] == {**dict.fromkeys(STATES, 0), "COMPLETED": 1, "RUNNING": 1}
-        assert (found["tasks"], found["workers"], found["orchestrators"]) == ({"waiting": 0, "running": 1}, 1, 1)
+        assert (found["tasks"], found["workers"], found["orchestrators"]) == (
+            {"waiting": 0, "running": 1},
+            1,
+            1,
+        )
         assert found["hops"]["samples"] == 2
         assert api.shown("/workflows/fine/stats")["states"]["COMPLETED"] == 1
         until_now(lambda: stats(api, buckets=31)["inbox"] == 0, "everything is committed")
@@ -118,9 +142,11 @@ def test_what_waits_for_its_trigger_is_pending(tmp_path: Path) -> None:
     with gated_service(tmp_path) as place:
         place.api.store(document("waits", {"a": ""}))
         answer = place.api.send(
-            "POST", "/v1/workflow", b'{"name": "w", "dag": {"nodes": [{"id": "a", "handler": "noop"}]}}',
+            "POST",
+            "/v1/workflow",
+            b'{"name": "w", "dag": {"nodes": [{"id": "a", "handler": "noop"}]}}',
             {"Content-Type": "application/json"},
-        )  # fmt: skip
+        )
         assert answer.status == 201, answer
         found = stats(place.api, buckets=30)
         assert (found["active"]["PENDING"], found["totals"]["PENDING"]) == (1, 1)
@@ -132,7 +158,9 @@ def test_buckets_are_one_after_another_and_the_last_has_now_in_it(api: Caller) -
         found = stats(api, seconds=seconds, buckets=buckets)
         assert found["bucket_seconds"] == pytest.approx(seconds / buckets)
         at = [datetime.fromisoformat(each["at"]).timestamp() for each in found["series"]]
-        assert [each["at"] for each in found["hops"]["series"]] == [each["at"] for each in found["series"]]
+        assert [each["at"] for each in found["hops"]["series"]] == [
+            each["at"] for each in found["series"]
+        ]
         assert len(at) == buckets
         assert found["series"][0]["at"] == found["since"]
         widths = [after - before for before, after in pairwise(at)]
@@ -144,14 +172,26 @@ def test_buckets_are_one_after_another_and_the_last_has_now_in_it(api: Caller) -
 def test_an_answer_is_shared_for_a_moment_and_then_made_again(api: Caller) -> None:
     found = at_once(8, lambda _: api.shown("/stats", seconds=7200, buckets=11))
     assert len({each["now"] for each in found}) <= 2
-    until_now(lambda: api.shown("/stats", seconds=7200, buckets=11)["now"] > found[0]["now"], "a newer answer")
+    until_now(
+        lambda: api.shown("/stats", seconds=7200, buckets=11)["now"] > found[0]["now"],
+        "a newer answer",
+    )
 
 
 @pytest.mark.parametrize(
     "query",
-    [{"seconds": 59}, {"seconds": 604_801}, {"buckets": 0}, {"buckets": 201}, {"seconds": "1h"}, {"buckets": 1.5}],
+    [
+        {"seconds": 59},
+        {"seconds": 604_801},
+        {"buckets": 0},
+        {"buckets": 201},
+        {"seconds": "1h"},
+        {"buckets": 1.5},
+    ],
 )
-def test_a_window_that_is_too_wide_or_too_fine_is_refused(api: Caller, query: dict[str, Any]) -> None:
+def test_a_window_that_is_too_wide_or_too_fine_is_refused(
+    api: Caller, query: dict[str, Any]
+) -> None:
     assert_problem(api.get("/stats", **query), 422, "invalid_request")
 
 
@@ -159,7 +199,13 @@ def test_a_workflow_shows_how_its_nodes_do_in_the_order_of_the_plan(api: Caller)
     retry = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
     nodes = [
         {"id": "z", "handler": "echo", "config": {"n": 1}},
-        {"id": "m", "handler": "tell", "dependencies": ["z"], "config": {"until": 2}, "retry": retry},
+        {
+            "id": "m",
+            "handler": "tell",
+            "dependencies": ["z"],
+            "config": {"until": 2},
+            "retry": retry,
+        },
         {"id": "a", "handler": "echo", "dependencies": ["m"], "condition": "1 > 2"},
         {"id": "out", "handler": "output", "dependencies": ["m"], "config": {"n": "{{ z.n }}"}},
     ]
@@ -198,12 +244,20 @@ def test_a_version_counts_alone_and_a_sample_is_the_newest(api: Caller) -> None:
             api.ended("versions")
     api.put("/workflows/versions/aliases/stable", {"version": 1})
     first = api.shown("/workflows/versions/stats", version=1)
-    assert (first["version"], first["sampled"], [node["node_id"] for node in first["nodes"]]) == (1, 2, ["a"])
+    assert (first["version"], first["sampled"], [node["node_id"] for node in first["nodes"]]) == (
+        1,
+        2,
+        ["a"],
+    )
     assert api.shown("/workflows/versions/stats", version="stable") == first
     assert api.shown("/workflows/versions@1/stats") == first
     both = api.shown("/workflows/versions/stats")
     assert (both["version"], both["sampled"]) == (None, 4)
-    assert [(node["node_id"], node["count"]) for node in both["nodes"]] == [("b", 2), ("c", 2), ("a", 2)]
+    assert [(node["node_id"], node["count"]) for node in both["nodes"]] == [
+        ("b", 2),
+        ("c", 2),
+        ("a", 2),
+    ]
     newest = api.shown("/workflows/versions/stats", sample=1)
     assert (newest["sampled"], [node["node_id"] for node in newest["nodes"]]) == (1, ["b", "c"])
 
@@ -215,7 +269,9 @@ def test_a_workflow_that_never_ran_has_its_nodes_and_no_numbers(place: Place) ->
     place.api.store(gated("unfinished stats", "a"))
     unfinished = place.api.start("unfinished stats")
     place.gates.until_asked("unfinished stats a")
-    assert place.api.shown(f"/workflows/{segment('unfinished stats')}/stats")["sampled"] == 0, "it hasn't ended"
+    assert place.api.shown(f"/workflows/{segment('unfinished stats')}/stats")["sampled"] == 0, (
+        "it hasn't ended"
+    )
     place.gates.open("unfinished stats a")
     place.api.until_state(unfinished, "COMPLETED")
 

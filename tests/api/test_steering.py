@@ -44,7 +44,9 @@ def test_a_cancelled_execution_ends_and_nothing_more_of_it_starts(place: Place) 
     assert "cancelled b" not in place.gates.passed
     length = len(place.api.items(f"/executions/{execution_id}/history"))
     place.api.ended(document("another", {"a": ""}))
-    assert len(place.api.items(f"/executions/{execution_id}/history")) == length, "nothing after the end"
+    assert len(place.api.items(f"/executions/{execution_id}/history")) == length, (
+        "nothing after the end"
+    )
 
 
 def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(place: Place) -> None:
@@ -54,15 +56,28 @@ def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(pl
     steer(api, execution_id, "pause")
     api.until_state(execution_id, "PAUSED")
     gates.open("paused a")
-    until_now(lambda: api.shown(f"/executions/{execution_id}/nodes/a")["state"] == "COMPLETED", "what runs is recorded")
-    assert "paused already" in assert_problem(api.post(f"/executions/{execution_id}/pause"), 409, "conflict")["detail"]
+    until_now(
+        lambda: api.shown(f"/executions/{execution_id}/nodes/a")["state"] == "COMPLETED",
+        "what runs is recorded",
+    )
+    assert (
+        "paused already"
+        in assert_problem(api.post(f"/executions/{execution_id}/pause"), 409, "conflict")["detail"]
+    )
     assert api.state(execution_id) == "PAUSED"
     assert "paused b" not in gates.passed
     steer(api, execution_id, "resume")
-    assert "isn't paused" in assert_problem(api.post(f"/executions/{execution_id}/resume"), 409, "conflict")["detail"]
+    assert (
+        "isn't paused"
+        in assert_problem(api.post(f"/executions/{execution_id}/resume"), 409, "conflict")["detail"]
+    )
     gates.open("paused b")
     api.until_state(execution_id, "COMPLETED")
-    told = [line["to"] for line in api.items(f"/executions/{execution_id}/history") if line["node_id"] is None]
+    told = [
+        line["to"]
+        for line in api.items(f"/executions/{execution_id}/history")
+        if line["node_id"] is None
+    ]
     assert told == ["RUNNING", "PAUSED", "RUNNING", "COMPLETED"]
 
 
@@ -97,7 +112,11 @@ def test_cancelling_twenty_times_at_once_ends_it_once(place: Place) -> None:
     assert {answer.status for answer in answers} <= {202, 409}
     assert 202 in {answer.status for answer in answers}
     place.api.until_state(execution_id, "CANCELLED")
-    ends = [line for line in place.api.items(f"/executions/{execution_id}/history") if line["to"] == "CANCELLED"]
+    ends = [
+        line
+        for line in place.api.items(f"/executions/{execution_id}/history")
+        if line["to"] == "CANCELLED"
+    ]
     assert [line["node_id"] for line in ends].count(None) == 1
 
 
@@ -146,7 +165,10 @@ def test_ten_retries_at_once_make_one_execution(api: Caller) -> None:
 def test_what_runs_and_what_has_nothing_to_run_cannot_be_retried(place: Place) -> None:
     running = place.api.start(gated("busy", "a"))
     place.gates.until_asked("busy a")
-    assert "RUNNING" in assert_problem(place.api.post(f"/executions/{running}/retry"), 409, "conflict")["detail"]
+    assert (
+        "RUNNING"
+        in assert_problem(place.api.post(f"/executions/{running}/retry"), 409, "conflict")["detail"]
+    )
     place.gates.open("busy a")
     place.api.until_state(running, "COMPLETED")
     for query in ({}, {"preview": True}):
@@ -160,7 +182,12 @@ def test_a_retry_from_a_node_runs_it_and_what_comes_after_it(api: Caller) -> Non
     assert_problem(api.post(f"/executions/{first}/retry", from_="nobody"), 404, "not_found")
     made = api.post(f"/executions/{first}/retry", {"from": "b"})
     ended = api.until_state(made.body["execution_id"], "COMPLETED")
-    assert {name: node["attempt"] for name, node in ended["nodes"].items()} == {"a": 0, "b": 1, "c": 1, "d": 0}
+    assert {name: node["attempt"] for name, node in ended["nodes"].items()} == {
+        "a": 0,
+        "b": 1,
+        "c": 1,
+        "d": 0,
+    }
 
 
 def test_a_retry_in_the_newest_version_runs_what_was_mended(api: Caller) -> None:
@@ -185,10 +212,18 @@ def test_a_retry_in_a_version_that_is_not_there_is_not_found(api: Caller) -> Non
 @pytest.mark.parametrize(
     "body",
     [
-        {"from": 1}, {"from": ""}, {"version": "newest"}, {"version": 0}, {"version": 1.5}, {"preview": "yes"},
-        {"unknown": 1}, [], "latest", 7,
+        {"from": 1},
+        {"from": ""},
+        {"version": "newest"},
+        {"version": 0},
+        {"version": 1.5},
+        {"preview": "yes"},
+        {"unknown": 1},
+        [],
+        "latest",
+        7,
     ],
-)  # fmt: skip
+)
 def test_a_retry_that_means_nothing_is_refused(api: Caller, body: Any) -> None:
     first = api.ended(failing("meaningless"))["execution_id"]
     before = api.count()
@@ -196,7 +231,9 @@ def test_a_retry_that_means_nothing_is_refused(api: Caller, body: Any) -> None:
     assert api.count() == before
 
 
-@pytest.mark.parametrize("query", [{"version": "newest"}, {"version": "-1"}, {"preview": "perhaps"}, {"from_": ""}])
+@pytest.mark.parametrize(
+    "query", [{"version": "newest"}, {"version": "-1"}, {"preview": "perhaps"}, {"from_": ""}]
+)
 def test_parameters_of_a_retry_that_mean_nothing_are_refused(api: Caller, query: Any) -> None:
     first = api.ended(failing("meaningless"))["execution_id"]
     assert_problem(api.post(f"/executions/{first}/retry", **query), 422, "invalid_request")

@@ -30,9 +30,16 @@ START = b'{"definition": {"name": "flow", "nodes": [{"id": "a", "handler": "noop
 NEVER = b'{"definition": {"name": "never", "nodes": [{"id": "a", "handler": "sleep", "config": {"seconds": 900}}]}}'
 JSON = {"Content-Type": "application/json"}
 OK_WITHOUT_STORES = {
-    "/health/live", "/metrics", "/", "/docs", "/openapi.json", "/api/v1/workflows/validate", "/api/v1/me",
-    "/ui", "/ui/some-id",
-}  # fmt: skip
+    "/health/live",
+    "/metrics",
+    "/",
+    "/docs",
+    "/openapi.json",
+    "/api/v1/workflows/validate",
+    "/api/v1/me",
+    "/ui",
+    "/ui/some-id",
+}
 
 
 class Away:
@@ -127,7 +134,11 @@ def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_
     async def scenario(it: Place) -> None:
         kept = (await it.call("POST", "/api/v1/executions", NEVER)).json["execution_id"]
         waits = (
-            await it.call("POST", "/api/v1/workflow", msgspec.json.encode(msgspec.json.decode(START)["definition"]))
+            await it.call(
+                "POST",
+                "/api/v1/workflow",
+                msgspec.json.encode(msgspec.json.decode(START)["definition"]),
+            )
         ).json
         it.hot.error = StoreUnavailable("Redis doesn't answer")
         it.cold.calls.clear()
@@ -138,9 +149,15 @@ def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_
             f"/api/v1/executions/{kept}/pause",
             f"/api/v1/workflow/trigger/{waits['execution_id']}",
         ):
-            body = START.replace(b"flow", b"new") if target.partition("?")[0].endswith("executions") else b""
+            body = (
+                START.replace(b"flow", b"new")
+                if target.partition("?")[0].endswith("executions")
+                else b""
+            )
             assert_away(await it.call("POST", target, body))
-        batch = await it.call("POST", "/api/v1/executions/batch", b'{"executions": [%b, %b]}' % (START, START))
+        batch = await it.call(
+            "POST", "/api/v1/executions/batch", b'{"executions": [%b, %b]}' % (START, START)
+        )
         assert [item["error"]["status"] for item in batch.json["items"]] == [503, 503]
         assert not {"create", "put_workflow", "steer", "trigger"} & set(it.cold.calls)
         assert (await it.call("GET", f"/api/v1/executions/{kept}")).status == 200
@@ -199,9 +216,16 @@ def test_no_route_answers_500_while_the_stores_are_away(which: str) -> None:
                 assert answer.status != 500, (method, target, answer)
                 if answer.status == 503 and "health" not in target:
                     assert_away(answer)
-                assert answer.status >= 400 or target in OK_WITHOUT_STORES or "batch" in target or _is_live(target), (
-                    method, target, answer,
-                )  # fmt: skip
+                assert (
+                    answer.status >= 400
+                    or target in OK_WITHOUT_STORES
+                    or "batch" in target
+                    or _is_live(target)
+                ), (
+                    method,
+                    target,
+                    answer,
+                )
 
     with_place(scenario)
 
@@ -209,7 +233,9 @@ def test_no_route_answers_500_while_the_stores_are_away(which: str) -> None:
 SECRETS = ("10.1.2.3", "db.internal", "5432", "postgresql://", "alice")
 
 
-def test_no_answer_shows_where_a_store_is_and_the_log_does(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_answer_shows_where_a_store_is_and_the_log_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     where = 'postgresql://alice:***@db.internal:5432/jobs is not available: connection to "10.1.2.3", port 5432 failed'
 
     async def scenario(it: Place) -> None:
@@ -220,7 +246,11 @@ def test_no_answer_shows_where_a_store_is_and_the_log_does(caplog: pytest.LogCap
             for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
                 answer = await it.call(method, target, START if method in {"POST", "PUT"} else b"")
                 shown = answer.body.decode(errors="replace")
-                assert not [secret for secret in SECRETS if secret in shown], (method, target, shown)
+                assert not [secret for secret in SECRETS if secret in shown], (
+                    method,
+                    target,
+                    shown,
+                )
 
     with caplog.at_level("WARNING", "penstock.service"):
         with_place(scenario)
@@ -237,7 +267,9 @@ def test_each_of_many_is_told_that_the_store_is_away() -> None:
             answer = await it.call("POST", "/api/v1/executions/bulk", body)
             assert answer.status == 200
             errors = [item["error"] for item in answer.json["items"]]
-            assert [(error["status"], error["code"]) for error in errors] == [(503, "unavailable")] * 2
+            assert [(error["status"], error["code"]) for error in errors] == [
+                (503, "unavailable")
+            ] * 2
 
     with_place(scenario)
 
@@ -252,7 +284,10 @@ def _is_live(target: str) -> bool:
 
 
 @pytest.mark.parametrize("split", [False, True])
-def test_ready_says_whether_each_store_answers(split: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+def test_ready_says_whether_each_store_answers(
+    split: bool,  # noqa: FBT001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(health, "READY_SECONDS", 0.05)
 
     async def scenario(it: Place) -> None:
@@ -295,7 +330,13 @@ def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
         stores: Any = MemoryStores(lambda: 1000.0)
 
         async def workers(_most_tasks: int) -> list[dict[str, Any]]:
-            about = {"queues": ["echo"], "running": 1, "heartbeats": 7, "started_at": None, "tasks": []}
+            about = {
+                "queues": ["echo"],
+                "running": 1,
+                "heartbeats": 7,
+                "started_at": None,
+                "tasks": [],
+            }
             return [
                 {"worker_id": name, **about, "seconds_since_heartbeat": seconds}
                 for name, seconds in (("alive", 4.9), ("slow", 14.0), ("dead", 15.1))

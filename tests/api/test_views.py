@@ -11,10 +11,39 @@ from tests.api.caller import Caller, assert_problem, document, failing, segment
 from tests.api.gates import Place, gated, gated_service
 
 HOSTILE_IDS = [
-    "a/b", "/", "//", "..", ".", "../../etc/passwd", "100%", "%2F", "%00", "a b", "é", "e\u0301", "日本語", "😀",
-    "a?b=c", "a#b", "a;b", "a+b", "a&b", "__class__", "__proto__", "constructor", "nodes/x/logs", "logs", "x/logs",
-    "NFCORE.RNASEQ.FASTQC_1", "<img src=x>", "'", '"', "\\", "{{ x }}", "x" * 256,
-]  # fmt: skip
+    "a/b",
+    "/",
+    "//",
+    "..",
+    ".",
+    "../../etc/passwd",
+    "100%",
+    "%2F",
+    "%00",
+    "a b",
+    "é",
+    "e\u0301",
+    "日本語",
+    "😀",
+    "a?b=c",
+    "a#b",
+    "a;b",
+    "a+b",
+    "a&b",
+    "__class__",
+    "__proto__",
+    "constructor",
+    "nodes/x/logs",
+    "logs",
+    "x/logs",
+    "NFCORE.RNASEQ.FASTQC_1",
+    "<img src=x>",
+    "'",
+    '"',
+    "\\",
+    "{{ x }}",
+    "x" * 256,
+]
 
 
 @pytest.fixture(scope="module")
@@ -35,15 +64,20 @@ def test_results_have_the_output_and_those_of_all_nodes(api: Caller) -> None:
     ended = api.ended(written)
     results = api.shown(f"/executions/{ended['execution_id']}/results")
     assert results == {
-        "execution_id": ended["execution_id"], "state": "COMPLETED", "completed": True, "error": None,
+        "execution_id": ended["execution_id"],
+        "state": "COMPLETED",
+        "completed": True,
+        "error": None,
         "output": {"b": {"me": "b"}, "c": {"me": "c"}},
         "outputs": {name: {"me": name} for name in "abc"},
-    }  # fmt: skip
+    }
 
 
 def test_the_output_node_makes_the_output(api: Caller) -> None:
     written = document("with-output", {"a": "", "b": ""})
-    written["nodes"].append({"id": "out", "handler": "output", "dependencies": ["a"], "config": {"got": "{{ a }}"}})
+    written["nodes"].append(
+        {"id": "out", "handler": "output", "dependencies": ["a"], "config": {"got": "{{ a }}"}}
+    )
     ended = api.ended(written)
     assert ended["output"] == {"got": {}}
     assert api.shown(f"/executions/{ended['execution_id']}/results")["output"] == {"got": {}}
@@ -54,11 +88,19 @@ def test_results_of_what_has_not_ended_and_of_what_failed_say_so(place: Place) -
     place.gates.open("unfinished a")
     place.gates.until_asked("unfinished b")
     shown = place.api.shown(f"/executions/{running}/results")
-    assert (shown["state"], shown["completed"], shown["outputs"]) == ("RUNNING", False, {"a": {"gate": "unfinished a"}})
+    assert (shown["state"], shown["completed"], shown["outputs"]) == (
+        "RUNNING",
+        False,
+        {"a": {"gate": "unfinished a"}},
+    )
     place.gates.open("unfinished b")
     failed = place.api.ended(failing("failed", message="no luck"))
     shown = place.api.shown(f"/executions/{failed['execution_id']}/results")
-    assert (shown["state"], shown["completed"], shown["outputs"]) == ("FAILED", False, {"a": {"n": 1}})
+    assert (shown["state"], shown["completed"], shown["outputs"]) == (
+        "FAILED",
+        False,
+        {"a": {"n": 1}},
+    )
     assert shown["error"] == {"category": "handler", "message": "no luck", "node_id": "bad"}
 
 
@@ -67,7 +109,13 @@ def test_a_node_shows_how_it_was_written_and_every_attempt(api: Caller) -> None:
     config = {"until": 3, "lines": ["{{ first.word }}"]}
     nodes = [
         {"id": "first", "handler": "echo", "config": {"word": "hello"}},
-        {"id": "tries", "handler": "tell", "dependencies": ["first"], "config": config, "retry": retry},
+        {
+            "id": "tries",
+            "handler": "tell",
+            "dependencies": ["first"],
+            "config": config,
+            "retry": retry,
+        },
     ]
     execution_id = api.ended({"name": "attempts", "nodes": nodes})["execution_id"]
     node = api.shown(f"/executions/{execution_id}/nodes/tries")
@@ -75,10 +123,16 @@ def test_a_node_shows_how_it_was_written_and_every_attempt(api: Caller) -> None:
     assert (node["state"], node["attempt"], node["config"]) == ("COMPLETED", 3, config)
     assert (node["condition"], node["trigger_rule"]) == (None, "all_success")
     attempts = node["attempts"]
-    assert [(each["attempt"], each["state"]) for each in attempts] == [(1, "FAILED"), (2, "FAILED"), (3, "COMPLETED")]
+    assert [(each["attempt"], each["state"]) for each in attempts] == [
+        (1, "FAILED"),
+        (2, "FAILED"),
+        (3, "COMPLETED"),
+    ]
     assert [each["error"] and each["error"]["message"] for each in attempts] == [
-        "RuntimeError: not at attempt 1", "RuntimeError: not at attempt 2", None,
-    ]  # fmt: skip
+        "RuntimeError: not at attempt 1",
+        "RuntimeError: not at attempt 2",
+        None,
+    ]
     assert [bool(each["at"]) for each in attempts] == [True, True, False]
     assert all(each["worker_id"] for each in attempts)
     moments = [each[key] for each in attempts for key in ("queued_at", "started_at", "finished_at")]
@@ -113,14 +167,18 @@ def test_a_secret_is_shown_as_the_reference_that_was_written(api: Caller) -> Non
     written["nodes"][0]["config"] = {"token": "{{ secrets.NOWHERE }}"}
     ended = api.ended(written)
     assert ended["state"] == "FAILED"
-    assert api.shown(f"/executions/{ended['execution_id']}/nodes/a")["config"] == {"token": "{{ secrets.NOWHERE }}"}
+    assert api.shown(f"/executions/{ended['execution_id']}/nodes/a")["config"] == {
+        "token": "{{ secrets.NOWHERE }}"
+    }
 
 
 @pytest.mark.parametrize("node_id", ["nobody", "A", "a/", "..", "%", "\x00", "x" * 3000])
 def test_a_node_that_is_not_there_is_not_found(api: Caller, node_id: str) -> None:
     execution_id = api.ended(document("nodes", {"a": ""}))["execution_id"]
     for path in ("", "/logs"):
-        assert_problem(api.get(f"/executions/{execution_id}/nodes/{segment(node_id)}{path}"), 404, "not_found")
+        assert_problem(
+            api.get(f"/executions/{execution_id}/nodes/{segment(node_id)}{path}"), 404, "not_found"
+        )
 
 
 @pytest.mark.parametrize("node_id", HOSTILE_IDS)
@@ -137,20 +195,27 @@ def test_a_node_of_any_name_is_found_by_its_quoted_name(api: Caller, node_id: st
     assert "here" in api.shown(path + "/logs")["items"][0]["text"]
     graph = api.shown(f"/executions/{ended['execution_id']}/graph")
     assert graph["edges"] == [{"from": node_id, "to": "next to it"}]
-    assert node_id in {line["node_id"] for line in api.items(f"/executions/{ended['execution_id']}/history")}
+    assert node_id in {
+        line["node_id"] for line in api.items(f"/executions/{ended['execution_id']}/history")
+    }
 
 
 def test_history_is_the_whole_story_in_its_order(api: Caller) -> None:
     execution_id = api.ended(document("history", {"a": "", "b": "a"}))["execution_id"]
     history = api.items(f"/executions/{execution_id}/history")
     assert [line["seq"] for line in history] == list(range(1, len(history) + 1))
-    assert all(line.keys() == {"seq", "at", "node_id", "from", "to", "attempt", "reason"} for line in history)
+    assert all(
+        line.keys() == {"seq", "at", "node_id", "from", "to", "attempt", "reason"}
+        for line in history
+    )
     steps = [(line["node_id"], line["from"], line["to"]) for line in history]
     assert steps[0] == (None, "PENDING", "RUNNING")
     assert steps[-1] == (None, "RUNNING", "COMPLETED")
     assert [step[1:] for step in steps if step[0] == "b"] == [
-        ("PENDING", "QUEUED"), ("QUEUED", "RUNNING"), ("RUNNING", "COMPLETED"),
-    ]  # fmt: skip
+        ("PENDING", "QUEUED"),
+        ("QUEUED", "RUNNING"),
+        ("RUNNING", "COMPLETED"),
+    ]
     assert sorted(line["at"] for line in history) == [line["at"] for line in history]
 
 
@@ -172,7 +237,11 @@ def test_the_graph_has_every_node_with_its_level_and_state(api: Caller) -> None:
     ended = api.ended(failing("graph"))
     graph = api.shown(f"/executions/{ended['execution_id']}/graph")
     shown = {node["id"]: (node["handler"], node["state"], node["level"]) for node in graph["nodes"]}
-    assert shown == {"a": ("echo", "COMPLETED", 0), "bad": ("fail", "FAILED", 1), "after": ("noop", "SKIPPED", 2)}
+    assert shown == {
+        "a": ("echo", "COMPLETED", 0),
+        "bad": ("fail", "FAILED", 1),
+        "after": ("noop", "SKIPPED", 2),
+    }
     assert graph["edges"] == [{"from": "a", "to": "bad"}, {"from": "bad", "to": "after"}]
 
 
@@ -180,12 +249,19 @@ def test_the_graph_has_every_node_with_its_level_and_state(api: Caller) -> None:
 def test_a_large_output_is_passed_on_and_shown_whole(api: Caller, size: int) -> None:
     nodes: list[dict[str, Any]] = [
         {"id": "large", "handler": "grow", "config": {"bytes": size}},
-        {"id": "copy", "handler": "echo", "dependencies": ["large"], "config": {"got": "{{ large.text }}"}},
+        {
+            "id": "copy",
+            "handler": "echo",
+            "dependencies": ["large"],
+            "config": {"got": "{{ large.text }}"},
+        },
     ]
     ended = api.post("/executions", {"definition": {"name": "large", "nodes": nodes}}, wait=60).body
     assert ended["state"] == "COMPLETED"
     assert len(ended["nodes"]["large"]["output"]["text"]) == size
     results = api.shown(f"/executions/{ended['execution_id']}/results")
     assert results["output"]["copy"] == {"got": "x" * size}
-    assert len(api.shown(f"/executions/{ended['execution_id']}/nodes/large")["output"]["text"]) == size
+    assert (
+        len(api.shown(f"/executions/{ended['execution_id']}/nodes/large")["output"]["text"]) == size
+    )
     assert "nodes" not in api.items("/executions", workflow="large")[0]

@@ -13,9 +13,29 @@ from tests.api.caller import Caller, assert_problem, at_once, document, segment
 from tests.api_server import running_service
 
 ODD_NAMES = [
-    "two words", "a@b", "a@3", "@front", "a/b", "a/../b", "..", "é", "日本語", "100%", "a%2Fb", "?x=1", "a#b", "a;b",
-    "a+b", "<script>", "'; DROP TABLE workflows; --", "validate", "a\\b", "//", "e\u0301", "x" * 200,
-]  # fmt: skip
+    "two words",
+    "a@b",
+    "a@3",
+    "@front",
+    "a/b",
+    "a/../b",
+    "..",
+    "é",
+    "日本語",
+    "100%",
+    "a%2Fb",
+    "?x=1",
+    "a#b",
+    "a;b",
+    "a+b",
+    "<script>",
+    "'; DROP TABLE workflows; --",
+    "validate",
+    "a\\b",
+    "//",
+    "e\u0301",
+    "x" * 200,
+]
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +88,11 @@ def test_the_order_of_keys_is_not_content(api: Caller) -> None:
 
 
 def test_a_workflow_is_shown_as_it_was_written(api: Caller) -> None:
-    written = {**one("shown", text="{{ input.x }} é"), "metadata": {"team": "billing"}, "made_up": [1, None, 2.5]}
+    written = {
+        **one("shown", text="{{ input.x }} é"),
+        "metadata": {"team": "billing"},
+        "made_up": [1, None, 2.5],
+    }
     stored = api.store(written)
     assert [warning["path"] for warning in stored["warnings"]] == ["made_up"]
     shown = api.shown("/workflows/shown")
@@ -89,11 +113,17 @@ def test_a_document_without_a_name_gets_one_from_its_content(api: Caller) -> Non
 def test_versions_are_found_by_number_and_by_alias(api: Caller) -> None:
     put_versions(api, "found", 3)
     assert api.put("/workflows/found/aliases/stable", {"version": 2}).body == {
-        "name": "found", "alias": "stable", "weights": {"2": 100},
-    }  # fmt: skip
+        "name": "found",
+        "alias": "stable",
+        "weights": {"2": 100},
+    }
     for reference, version in (
-        ("found", 3), ("found@1", 1), ("found@3", 3), ("found@latest", 3), ("found@stable", 2),
-    ):  # fmt: skip
+        ("found", 3),
+        ("found@1", 1),
+        ("found@3", 3),
+        ("found@latest", 3),
+        ("found@stable", 2),
+    ):
         assert api.shown(f"/workflows/{segment(reference)}")["version"] == version
         assert version_of(api, reference) == version
     assert api.shown("/workflows/found", version=1)["definition"] == one("found", n=1)
@@ -112,7 +142,9 @@ def test_an_unknown_name_version_or_alias_is_not_found(api: Caller, reference: s
     assert_problem(api.post("/executions", {"workflow": reference}), 404, "not_found")
 
 
-def test_moving_an_alias_back_is_a_rollback_and_running_executions_keep_their_version(api: Caller) -> None:
+def test_moving_an_alias_back_is_a_rollback_and_running_executions_keep_their_version(
+    api: Caller,
+) -> None:
     waiting = [one("rollback", n=1), one("rollback", n=2)]
     for written in waiting:
         written["nodes"].insert(0, {"id": "first", "handler": "sleep", "config": {"seconds": 60}})
@@ -131,12 +163,16 @@ def test_a_weighted_alias_shares_executions_out_by_their_ids(api: Caller) -> Non
     put_versions(api, "shared", 2)
     answer = api.put("/workflows/shared/aliases/canary", {"weights": {"1": 80, "2": 20}})
     assert answer.body["weights"] == {"1": 80, "2": 20}
-    made = api.post("/executions/batch", {"executions": [{"workflow": "shared@canary"}] * 1000}).body["items"]
+    made = api.post(
+        "/executions/batch", {"executions": [{"workflow": "shared@canary"}] * 1000}
+    ).body["items"]
     shares = Counter(each["version"] for each in made)
     assert shares.keys() == {1, 2}
     assert 150 < shares[2] < 250, "five standard deviations around 200"
     assert len({each["execution_id"] for each in made}) == 1000
-    assert all(each["version"] == choose({1: 80, 2: 20}, each["execution_id"]) for each in made), "it can be repeated"
+    assert all(each["version"] == choose({1: 80, 2: 20}, each["execution_id"]) for each in made), (
+        "it can be repeated"
+    )
     for each in made[:5]:
         assert api.shown(f"/executions/{each['execution_id']}")["version"] == each["version"]
 
@@ -144,18 +180,34 @@ def test_a_weighted_alias_shares_executions_out_by_their_ids(api: Caller) -> Non
 def test_a_share_of_nothing_is_never_chosen(api: Caller) -> None:
     put_versions(api, "zero", 2)
     api.put("/workflows/zero/aliases/stable", {"weights": {"1": 0, "2": 5}})
-    made = api.post("/executions/batch", {"executions": [{"workflow": "zero@stable"}] * 50}).body["items"]
+    made = api.post("/executions/batch", {"executions": [{"workflow": "zero@stable"}] * 50}).body[
+        "items"
+    ]
     assert {each["version"] for each in made} == {2}
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        {}, {"version": 0}, {"version": "1"}, {"version": 1.5}, {"version": True}, {"version": None}, {"weights": {}},
-        {"weights": {"1": -1}}, {"weights": {"1": 0}}, {"weights": {"one": 1}}, {"weights": {"1": "1"}},
-        {"weights": []}, {"version": 1, "weights": {"1": 1}}, {"version": 1, "more": 2}, [], "1", 1,
+        {},
+        {"version": 0},
+        {"version": "1"},
+        {"version": 1.5},
+        {"version": True},
+        {"version": None},
+        {"weights": {}},
+        {"weights": {"1": -1}},
+        {"weights": {"1": 0}},
+        {"weights": {"one": 1}},
+        {"weights": {"1": "1"}},
+        {"weights": []},
+        {"version": 1, "weights": {"1": 1}},
+        {"version": 1, "more": 2},
+        [],
+        "1",
+        1,
     ],
-)  # fmt: skip
+)
 def test_an_alias_for_nothing_sensible_is_refused(api: Caller, body: Any) -> None:
     api.store(one("refusing"))
     assert_problem(api.put("/workflows/refusing/aliases/stable", body), 422)
@@ -163,7 +215,9 @@ def test_an_alias_for_nothing_sensible_is_refused(api: Caller, body: Any) -> Non
 
 
 @pytest.mark.parametrize("alias", ["latest", "3", "a b", "a@b", "é", "-", "x" * 65, "%00"])
-def test_an_alias_that_could_be_taken_for_something_else_is_refused(api: Caller, alias: str) -> None:
+def test_an_alias_that_could_be_taken_for_something_else_is_refused(
+    api: Caller, alias: str
+) -> None:
     api.store(one("refusing"))
     assert_problem(api.put(f"/workflows/refusing/aliases/{segment(alias)}", {"version": 1}), 422)
     assert api.shown("/workflows/refusing")["aliases"].keys() == {"latest"}
@@ -172,7 +226,9 @@ def test_an_alias_that_could_be_taken_for_something_else_is_refused(api: Caller,
 def test_an_alias_can_only_mean_a_version_that_there_is(api: Caller) -> None:
     api.store(one("refusing"))
     assert_problem(api.put("/workflows/refusing/aliases/stable", {"version": 7}), 404)
-    assert_problem(api.put("/workflows/refusing/aliases/stable", {"weights": {"1": 1, "7": 1}}), 404)
+    assert_problem(
+        api.put("/workflows/refusing/aliases/stable", {"weights": {"1": 1, "7": 1}}), 404
+    )
     assert_problem(api.put("/workflows/nowhere/aliases/stable", {"version": 1}), 404)
 
 
@@ -188,7 +244,9 @@ def test_a_removed_alias_is_gone(api: Caller) -> None:
 
 def test_a_deleted_workflow_cannot_be_started_and_its_executions_go_on(api: Caller) -> None:
     slow = one("deleted")
-    slow["nodes"].append({"id": "b", "handler": "echo", "dependencies": ["a"], "config": {"from": "{{ a }}"}})
+    slow["nodes"].append(
+        {"id": "b", "handler": "echo", "dependencies": ["a"], "config": {"from": "{{ a }}"}}
+    )
     slow["nodes"][0] = {"id": "a", "handler": "sleep", "config": {"seconds": 0.3}}
     api.store(slow)
     execution_id = api.start("deleted")
@@ -203,7 +261,9 @@ def test_a_deleted_workflow_cannot_be_started_and_its_executions_go_on(api: Call
     assert api.shown(f"/executions/{execution_id}/nodes/b")["config"] == {"from": "{{ a }}"}
 
 
-def test_a_workflow_that_comes_back_does_not_take_over_the_numbers_of_the_deleted_one(api: Caller) -> None:
+def test_a_workflow_that_comes_back_does_not_take_over_the_numbers_of_the_deleted_one(
+    api: Caller,
+) -> None:
     put_versions(api, "phoenix", 2)
     execution_id = api.start("phoenix@1")
     api.delete("/workflows/phoenix")
@@ -224,7 +284,9 @@ def test_validation_tells_every_problem_and_stores_nothing(api: Caller) -> None:
     codes = {problem["code"] for problem in answer.body["problems"]}
     assert {"unknown_handler", "unknown_dependency"} <= codes
     assert all(problem["path"] and problem["message"] for problem in answer.body["problems"])
-    assert any("echo" in problem["message"] for problem in answer.body["problems"]), "the nearest name"
+    assert any("echo" in problem["message"] for problem in answer.body["problems"]), (
+        "the nearest name"
+    )
     assert api.count() == before
 
 
@@ -318,9 +380,18 @@ def test_the_list_is_in_pages_by_name(api: Caller) -> None:
     assert {f"page-{number}" for number in range(5)} <= set(names)
     assert names == [each["name"] for each in api.items("/workflows", limit=500)]
     first = api.shown("/workflows", limit=1)["items"][0]
-    assert first.keys() == {"name", "latest_version", "versions", "aliases", "created_at", "updated_at"}
+    assert first.keys() == {
+        "name",
+        "latest_version",
+        "versions",
+        "aliases",
+        "created_at",
+        "updated_at",
+    }
 
 
-@pytest.mark.parametrize("query", [{"limit": 0}, {"limit": 501}, {"limit": "x"}, {"limit": -1}, {"cursor": "%%%"}])
+@pytest.mark.parametrize(
+    "query", [{"limit": 0}, {"limit": 501}, {"limit": "x"}, {"limit": -1}, {"cursor": "%%%"}]
+)
 def test_a_page_that_there_cannot_be_is_refused(api: Caller, query: dict[str, Any]) -> None:
     assert_problem(api.get("/workflows", **query), 422, "invalid_request")

@@ -89,7 +89,11 @@ def test_every_entry_point_of_a_part_is_there_to_be_watched() -> None:
 
 
 def test_a_table_adds_up_by_process_and_by_part() -> None:
-    micros = {("orchestrator", "commit"): 10.0, ("Redis", "commit"): 5.0, ("orchestrator", "decide"): 7.5}
+    micros = {
+        ("orchestrator", "commit"): 10.0,
+        ("Redis", "commit"): 5.0,
+        ("orchestrator", "decide"): 7.5,
+    }
     text = report.table(report.Costs("scaled", "in batches", 4, micros, {"to Redis": 400.0}))
     assert "| commit | 10.0 | 5.0 | 15.0 |" in text
     assert "| decide | 7.5 |  | 7.5 |" in text
@@ -97,8 +101,16 @@ def test_a_table_adds_up_by_process_and_by_part() -> None:
 
 
 def test_a_million_tasks_a_second_need_a_core_for_each_microsecond_and_some_room() -> None:
-    sizes = dict.fromkeys(("to Redis", "from Redis", "append-only file", "PostgreSQL's log (WAL)"), 1000.0)
-    costs = report.Costs("scaled", "in batches", 4, {("Redis", "commit"): 30.0}, {**sizes, "kept in PostgreSQL": 500.0})
+    sizes = dict.fromkeys(
+        ("to Redis", "from Redis", "append-only file", "PostgreSQL's log (WAL)"), 1000.0
+    )
+    costs = report.Costs(
+        "scaled",
+        "in batches",
+        4,
+        {("Redis", "commit"): 30.0},
+        {**sizes, "kept in PostgreSQL": 500.0},
+    )
     text = plan(costs)
     assert "| Redis shards, of one core each | 30 | 50 |" in text
     assert "| to Redis | 1,000 | 1.00 GB/s |" in text

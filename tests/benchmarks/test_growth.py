@@ -19,7 +19,11 @@ from penstock.stores.records import Search
 
 
 def point(size: int, ratio: float = 1.0) -> Point:
-    return Point(size, {"wall": 50.0, "cpu": 40.0, "hop": 400.0, "loop": 40.0}, {"wall": ratio} if size else {})
+    return Point(
+        size,
+        {"wall": 50.0, "cpu": 40.0, "hop": 400.0, "loop": 40.0},
+        {"wall": ratio} if size else {},
+    )
 
 
 def test_a_ratio_is_the_median_of_pairs_and_not_of_medians():
@@ -62,7 +66,10 @@ def test_a_chart_starts_at_zero_and_has_room_for_an_empty_store():
 
 def test_a_part_is_put_between_its_own_marks():
     page = "a\n<!-- made by make x -->\nold\n<!-- end of make x -->\nb"
-    assert put_between(page, "x", "new") == "a\n<!-- made by make x -->\n\nnew\n\n<!-- end of make x -->\nb"
+    assert (
+        put_between(page, "x", "new")
+        == "a\n<!-- made by make x -->\n\nnew\n\n<!-- end of make x -->\nb"
+    )
     with pytest.raises(ValueError, match="needs"):
         put_between(page, "y", "new")
 

@@ -9,7 +9,17 @@ import pytest
 
 from benchmarks.peers.catalog import PEERS, Peer
 from benchmarks.peers.chart import bars
-from benchmarks.peers.report import BEGIN, END, Row, as_json, page_part, put_into, ratio, remarks, table
+from benchmarks.peers.report import (
+    BEGIN,
+    END,
+    Row,
+    as_json,
+    page_part,
+    put_into,
+    ratio,
+    remarks,
+    table,
+)
 from benchmarks.peers.targets import TARGETS, Target, against
 from benchmarks.peers.yardstick import WORKLOADS
 
@@ -89,7 +99,9 @@ def test_the_json_has_every_run():
 
 def test_bars_grow_with_the_logarithm_and_names_are_escaped():
     drawing = bars(
-        "a < b", "ms", [("one", 1.0, "1", True), ("ten & more", 10.0, "10", False), ("c", 100.0, "100", False)]
+        "a < b",
+        "ms",
+        [("one", 1.0, "1", True), ("ten & more", 10.0, "10", False), ("c", 100.0, "100", False)],
     )
     svg = ET.fromstring(drawing)  # noqa: S314 -- our own
     lengths = [float(bar.attrib["width"]) for bar in svg.iter("{http://www.w3.org/2000/svg}rect")]

@@ -22,7 +22,9 @@ TIMEOUT_SECONDS = 60
 def environment(**more: str) -> dict[str, str]:
     """Nothing of this machine's own settings and terminal."""
     kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "OPENAI_", "NO_COLOR"))
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PENSTOCK_", "OPENAI_", "NO_COLOR"))
     }
     return {**kept, "PYTHONUNBUFFERED": "", "COLUMNS": "100", **more}
 
@@ -34,19 +36,37 @@ def penstock(
 
 
 def call(
-    command: Sequence[str], *, cwd: Path = ROOT, stdin: str = "", env: Mapping[str, str] | None = None
+    command: Sequence[str],
+    *,
+    cwd: Path = ROOT,
+    stdin: str = "",
+    env: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=cwd, input=stdin, env=environment(**(env or {})), capture_output=True, text=True,
-        encoding="utf-8", timeout=TIMEOUT_SECONDS, check=False,
-    )  # fmt: skip
+        command,
+        cwd=cwd,
+        input=stdin,
+        env=environment(**(env or {})),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
 
 
 def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*PENSTOCK, *arguments], cwd=cwd, env=environment(), text=True, encoding="utf-8", stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_hear_signals,
-    )  # fmt: skip
+        [*PENSTOCK, *arguments],
+        cwd=cwd,
+        env=environment(),
+        text=True,
+        encoding="utf-8",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=_hear_signals,
+    )
 
 
 def _hear_signals() -> None:
@@ -59,16 +79,27 @@ class Terminal:
     """A pseudo-terminal with a command on it; `screen` is everything that was written there so far."""
 
     def __init__(
-        self, *arguments: str, cwd: Path, columns: int = 80, rows: int = 24, command: Sequence[str] = PENSTOCK
+        self,
+        *arguments: str,
+        cwd: Path,
+        columns: int = 80,
+        rows: int = 24,
+        command: Sequence[str] = PENSTOCK,
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         env = environment(TERM="xterm-256color")
         del env["COLUMNS"]
         self.process = subprocess.Popen(
-            [*command, *arguments], cwd=cwd, env=env, stdin=slave, stdout=slave, stderr=slave,
-            start_new_session=True, preexec_fn=_hear_signals,
-        )  # fmt: skip
+            [*command, *arguments],
+            cwd=cwd,
+            env=env,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=_hear_signals,
+        )
         os.close(slave)
         self.screen = ""
 

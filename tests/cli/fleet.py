@@ -27,9 +27,16 @@ class Started:
     def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str]) -> None:
         self.output = ""
         self.process = subprocess.Popen(
-            [*PENSTOCK, *arguments], cwd=cwd, env=environment(**env), text=True, encoding="utf-8",
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=_hear_signals,
-        )  # fmt: skip
+            [*PENSTOCK, *arguments],
+            cwd=cwd,
+            env=environment(**env),
+            text=True,
+            encoding="utf-8",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            preexec_fn=_hear_signals,
+        )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -43,7 +50,9 @@ class Started:
 
         def line() -> str:
             found = next((each for each in self.output.splitlines() if text in each), "")
-            assert found or self.process.poll() is None, f"it ended without {text!r}:\n{self.output}"
+            assert found or self.process.poll() is None, (
+                f"it ended without {text!r}:\n{self.output}"
+            )
             return found
 
         return str(until_now(line, f"it says {text!r}", seconds=TIMEOUT_SECONDS))

@@ -19,7 +19,8 @@ FILES = {
     "latin.json": "",
     "cycle.json": json.dumps(
         nodes(
-            {"id": "a", "handler": "noop", "dependencies": ["b"]}, {"id": "b", "handler": "noop", "dependencies": ["a"]}
+            {"id": "a", "handler": "noop", "dependencies": ["b"]},
+            {"id": "b", "handler": "noop", "dependencies": ["a"]},
         )
     ),
     "several.json": json.dumps(
@@ -29,7 +30,9 @@ FILES = {
             {"id": "b", "handler": "noop", "dependencies": ["c"]},
         )
     ),
-    "schema.json": json.dumps({**nodes({"id": "a", "handler": "noop"}), "input_schema": {"required": ["user_id"]}}),
+    "schema.json": json.dumps(
+        {**nodes({"id": "a", "handler": "noop"}), "input_schema": {"required": ["user_id"]}}
+    ),
     "unknown.json": json.dumps(nodes({"id": "a", "handler": "my_own_step"})),
     "syntax.py": "def broken(:\n",
     "missing.py": "import not_there\n",
@@ -41,40 +44,79 @@ HELP = "'penstock run --help' shows what it takes.\n"
 # " ... " stands for text that belongs to the part of Penstock that refuses it.
 CASES: list[tuple[list[str], str]] = [
     ([], f"penstock run: Missing argument 'FILE'.\n{HELP}"),
-    (["good.json", "--timeout", "soon"], "Invalid value for '--timeout': 'soon' is not a valid float."),
-    (["good.json", "--timeout", "nan"], "penstock run: Invalid value for --timeout: a number of seconds above 0\n"),
+    (
+        ["good.json", "--timeout", "soon"],
+        "Invalid value for '--timeout': 'soon' is not a valid float.",
+    ),
+    (
+        ["good.json", "--timeout", "nan"],
+        "penstock run: Invalid value for --timeout: a number of seconds above 0\n",
+    ),
     (["nowhere.json"], "penstock run: nowhere.json: there is no such file [unreadable]\n"),
     (["."], "penstock run: .: it can't be read: Is a directory [unreadable]\n"),
-    (["broken.json"], "penstock run: broken.json: not JSON: ... (line 1, column 12) ... [malformed_json]\n"),
+    (
+        ["broken.json"],
+        "penstock run: broken.json: not JSON: ... (line 1, column 12) ... [malformed_json]\n",
+    ),
     (["broken.yaml"], "penstock run: broken.yaml: not YAML: ... [malformed_yaml]\n"),
     (["latin.json"], "penstock run: latin.json: the document isn't UTF-8 ... [not_utf8]\n"),
-    (["twice.json"], "penstock run: twice.json: name: the key 'name' stands twice ... [duplicate_key]\n"),
+    (
+        ["twice.json"],
+        "penstock run: twice.json: name: the key 'name' stands twice ... [duplicate_key]\n",
+    ),
     (["list.json"], "penstock run: list.json: a workflow is an object ... [not_an_object]\n"),
     (["empty.json"], "penstock run: empty.json: nodes: ... [empty_workflow]\n"),
-    (["cycle.json"], "penstock run: cycle.json: nodes[0].dependencies: ... a → b → a ... [cycle]\n"),
+    (
+        ["cycle.json"],
+        "penstock run: cycle.json: nodes[0].dependencies: ... a → b → a ... [cycle]\n",
+    ),
     (
         ["several.json"],
         "penstock run: several.json has 3 problems:\n  nodes[0].handler: ... [unknown_handler]\n  nodes[1].id: ",
     ),
-    (["unknown.json"], "\nHandlers of your own come with --handlers MODULE or --handlers FILE.py.\n"),
+    (
+        ["unknown.json"],
+        "\nHandlers of your own come with --handlers MODULE or --handlers FILE.py.\n",
+    ),
     (["good.json", "--input", "{"], "penstock run: --input: not JSON: "),
     (
         ["good.json", "--input", "[1]"],
         "penstock run: --input: the input must be an object, such as '{\"user_id\": 7}'\n",
     ),
     (["good.json", "--input", '{"a": NaN}'], "penstock run: --input: ... NaN"),
-    (["good.json", "--input", "@nowhere.json"], "penstock run: --input @nowhere.json: there is no such file\n"),
-    (["-", "--input", "@-"], "penstock run: standard input can't be the document and --input at once; put one of them"),
-    (["schema.json"], "input_schema: \"user_id\" is a required property; give one with --input '{…}'\n"),
+    (
+        ["good.json", "--input", "@nowhere.json"],
+        "penstock run: --input @nowhere.json: there is no such file\n",
+    ),
+    (
+        ["-", "--input", "@-"],
+        "penstock run: standard input can't be the document and --input at once; put one of them",
+    ),
+    (
+        ["schema.json"],
+        "input_schema: \"user_id\" is a required property; give one with --input '{…}'\n",
+    ),
     (["good.json", "--label", "blue"], "penstock run: --label blue: write it as NAME=VALUE\n"),
     (["good.json", "--handlers", "nowhere.py"], "/nowhere.py with handlers\n"),
-    (["good.json", "--handlers", "no.such.module"], "penstock run: --handlers no.such.module: there is no module 'no"),
+    (
+        ["good.json", "--handlers", "no.such.module"],
+        "penstock run: --handlers no.such.module: there is no module 'no",
+    ),
     (["good.json", "--handlers", "syntax.py"], "penstock run: --handlers syntax.py: SyntaxError: "),
     (["good.json", "--handlers", "missing.py"], "No module named 'not_there' ("),
-    (["good.json", "--handlers", "builtin.py"], "'noop' is the name of a built-in handler; choose another\n"),
+    (
+        ["good.json", "--handlers", "builtin.py"],
+        "'noop' is the name of a built-in handler; choose another\n",
+    ),
     (["good.json", "--handlers", "exits.py"], "penstock run: --handlers exits.py: SystemExit: 3 ("),
-    (["good.json", "--store", "kept.db"], "penstock run: --store is 'kept.db'; allowed: a URL that starts with sqlite"),
-    (["good.json", "--store", "sqlite:///no/kept.db"], "doesn't exist; create it, or name another file\n"),
+    (
+        ["good.json", "--store", "kept.db"],
+        "penstock run: --store is 'kept.db'; allowed: a URL that starts with sqlite",
+    ),
+    (
+        ["good.json", "--store", "sqlite:///no/kept.db"],
+        "doesn't exist; create it, or name another file\n",
+    ),
     (["good.json", "--store", "sqlite:///broken.json"], "broken.json can't be "),
 ]
 
@@ -88,7 +130,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"), CASES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+    ("arguments", "message"),
+    CASES,
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_bad_input_is_refused_with_one_message(folder: Path, arguments: list[str], message: str):
     before = {path.name for path in folder.iterdir()}
@@ -105,14 +149,19 @@ def test_bad_input_is_refused_with_one_message(folder: Path, arguments: list[str
 def test_a_bad_setting_is_named_with_its_source(folder: Path):
     done = penstock("run", "good.json", cwd=folder, env={"PENSTOCK_WORKER_THREADS": "many"})
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "penstock run: PENSTOCK_WORKER_THREADS is 'many'; allowed: a whole number, 1 or more\n"
+    assert (
+        done.stderr
+        == "penstock run: PENSTOCK_WORKER_THREADS is 'many'; allowed: a whole number, 1 or more\n"
+    )
 
 
 def test_debug_adds_the_traceback_and_keeps_the_message_and_the_code(folder: Path):
     done = penstock("run", "good.json", "--handlers", "missing.py", "--debug", cwd=folder)
     assert done.returncode == 2
     assert done.stderr.startswith("Traceback (most recent call last)")
-    assert done.stderr.splitlines()[-1].startswith("penstock run: --handlers missing.py: ModuleNotFoundError")
+    assert done.stderr.splitlines()[-1].startswith(
+        "penstock run: --handlers missing.py: ModuleNotFoundError"
+    )
 
 
 def test_an_unknown_command_is_refused(folder: Path):

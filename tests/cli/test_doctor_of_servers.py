@@ -13,7 +13,9 @@ from tests.cli.commands import penstock
 from tests.servers import bare_database_url, database_url, redis_server, redis_url
 
 
-def checks(cwd: Path, store: str, database: str | None = None) -> tuple[int, dict[str, tuple[str, str]]]:
+def checks(
+    cwd: Path, store: str, database: str | None = None
+) -> tuple[int, dict[str, tuple[str, str]]]:
     given = ["--store", store, *(["--database", database] if database else [])]
     done = penstock("doctor", "--json", *given, cwd=cwd)
     found: list[dict[str, Any]] = json.loads(done.stdout)["checks"]
@@ -24,11 +26,23 @@ def test_everything_that_is_well_is_said_to_be(tmp_path):
     with redis_server() as server:
         code, found = checks(tmp_path, server.url, database_url(partitions=2))
     assert code == 0
-    fine = {"PostgreSQL", "PostgreSQL clock", "schema", "partitions", "Redis", "Redis memory", "Redis persistence",
-            "Redis clock", "lag"}  # fmt: skip
+    fine = {
+        "PostgreSQL",
+        "PostgreSQL clock",
+        "schema",
+        "partitions",
+        "Redis",
+        "Redis memory",
+        "Redis persistence",
+        "Redis clock",
+        "lag",
+    }
     assert {name for name in fine if found[name][0] != "ok"} == set()
     assert found["partitions"][1].startswith("2,")
-    assert found["fleet"] == ("note", "0 orchestrators, 0 live workers; start one with 'penstock orchestrator'")
+    assert found["fleet"] == (
+        "note",
+        "0 orchestrators, 0 live workers; start one with 'penstock orchestrator'",
+    )
 
 
 def test_lag_is_shown(tmp_path):
@@ -52,14 +66,20 @@ def test_a_queue_that_no_live_worker_serves_is_found(tmp_path):
         dead = json.dumps({**about, "queues": ["gpu"], "at": time.time() - 60})
         client.hset("penstock:{fleet}:workers", mapping={"alive": alive, "dead": dead})
     done = penstock("doctor", "--json", "--store", url, "--database", database, cwd=tmp_path)
-    found = [(it["outcome"], it["text"]) for it in json.loads(done.stdout)["checks"] if it["check"] == "queue"]
+    found = [
+        (it["outcome"], it["text"])
+        for it in json.loads(done.stdout)["checks"]
+        if it["check"] == "queue"
+    ]
     assert done.returncode == 1
     (no_handler, no_worker) = found
     assert no_handler[0] == no_worker[0] == "failed"
     assert no_handler[1].startswith(
         "1 tasks wait: no live worker of the queue 'cpu' has the handler 'paint'; start one"
     )
-    assert no_worker[1] == "1 tasks wait: no live worker serves the queue 'gpu'; start one that does"
+    assert (
+        no_worker[1] == "1 tasks wait: no live worker serves the queue 'gpu'; start one that does"
+    )
 
 
 def test_settings_that_lose_data_are_found(tmp_path):
@@ -87,7 +107,9 @@ def test_a_database_that_was_not_migrated_is_found(tmp_path):
 
 
 def test_servers_that_are_away_are_told_without_passwords(tmp_path):
-    code, found = checks(tmp_path, "redis://:secret@127.0.0.1:1", "postgresql://u:secret@127.0.0.1:1/d")
+    code, found = checks(
+        tmp_path, "redis://:secret@127.0.0.1:1", "postgresql://u:secret@127.0.0.1:1/d"
+    )
     assert code == 1
     assert found["PostgreSQL"][0] == found["Redis"][0] == "failed"
     assert "secret" not in json.dumps(found)

@@ -31,7 +31,13 @@ def test_quickstart_for_a_vip_on_a_terminal():
     terminal = Terminal(cwd=ROOT, command=[sys.executable, "examples/quickstart/run.py"])
     assert terminal.close() == 0
     shown = visible(terminal.screen)
-    for text in ("↻ retrying   stock", "– skipped    receipt", "✓ completed  letter", "Dear Ada", "COMPLETED in"):
+    for text in (
+        "↻ retrying   stock",
+        "– skipped    receipt",
+        "✓ completed  letter",
+        "Dear Ada",
+        "COMPLETED in",
+    ):
         assert text in shown
 
 

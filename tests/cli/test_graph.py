@@ -15,9 +15,27 @@ FLOW = nodes(
     {"id": "stock", "handler": "my_own", "dependencies": ["input"], "optional": True},
     {"id": "vip", "handler": "decision", "dependencies": ["user"]},
     {"id": "letter", "handler": "llm", "dependencies": ["vip", "user"], "condition": "vip.result"},
-    {"id": "output", "handler": "output", "dependencies": ["letter", "stock"], "trigger_rule": "all_done"},
+    {
+        "id": "output",
+        "handler": "output",
+        "dependencies": ["letter", "stock"],
+        "trigger_rule": "all_done",
+    },
 )
-HOSTILE = ['a"b', "c]d", "<script>", "e\\", "#35;", "`x`", "{{", "--> n0", "&lt;", "%% c", "end", 'q\\"']
+HOSTILE = [
+    'a"b',
+    "c]d",
+    "<script>",
+    "e\\",
+    "#35;",
+    "`x`",
+    "{{",
+    "--> n0",
+    "&lt;",
+    "%% c",
+    "end",
+    'q\\"',
+]
 
 
 def draw(path: Path, document: object, form: str) -> str:

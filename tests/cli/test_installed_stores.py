@@ -93,7 +93,9 @@ def test_an_address_of_an_installed_store_is_a_setting_and_an_argument(in_memory
 
 
 def test_an_unknown_address_is_refused_with_those_that_are_installed(in_memory):
-    with pytest.raises(SettingsError, match=r"or mine:// .*; for another store install a package that has it"):
+    with pytest.raises(
+        SettingsError, match=r"or mine:// .*; for another store install a package that has it"
+    ):
         Settings.load({"store": "nobodys://x"}, {})
     with pytest.raises(SettingsError, match=r"nobodys://u:\*\*\*@h' can't be opened; .* mine://…"):
         open_stores("nobodys://u:secret@h", Settings())
@@ -108,8 +110,14 @@ def test_a_package_does_not_take_the_place_of_our_own_stores(in_memory, tmp_path
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        ("gone://x", r"the store gone:// \(not_there:open_stores\) can't be loaded: ModuleNotFoundError"),
-        ("odd://x", r"the store odd:// \(somebody_elses:not_callable\) is no function and no class"),
+        (
+            "gone://x",
+            r"the store gone:// \(not_there:open_stores\) can't be loaded: ModuleNotFoundError",
+        ),
+        (
+            "odd://x",
+            r"the store odd:// \(somebody_elses:not_callable\) is no function and no class",
+        ),
     ],
 )
 def test_a_store_that_cannot_be_loaded_is_named(in_memory, address, text):
@@ -148,7 +156,9 @@ def test_the_roles_run_on_a_shared_store_of_another_package(tmp_path):
         assert asked(f"{address}/api/v1/executions?wait=30", FLOW)["state"] == "COMPLETED"
         assert len(asked(f"{address}/api/v1/workers")["items"]) == 1
         assert len(asked(f"{address}/api/v1/orchestrators")["items"]) == 1
-        checks = json.loads(penstock("doctor", "--url", address, "--json", cwd=tmp_path, env=env).stdout)["checks"]
+        checks = json.loads(
+            penstock("doctor", "--url", address, "--json", cwd=tmp_path, env=env).stdout
+        )["checks"]
         assert ("store", "ok") in {(each["check"], each["outcome"]) for each in checks}
         purged = penstock("purge", "--older-than", "1d", "--json", cwd=tmp_path, env=env)
         assert json.loads(purged.stdout)["executions"] == 0
@@ -160,11 +170,19 @@ def test_up_starts_the_roles_on_a_shared_store_and_no_servers(tmp_path):
     env = servers()
     env["PENSTOCK_STORE"] = env["PENSTOCK_STORE"].replace("redis://", "shared://")
     env["PYTHONPATH"] = str(tmp_path)
-    with started("up", "--port", "0", "--workers", "1", "--orchestrators", "1", cwd=tmp_path, env=env) as up:
+    with started(
+        "up", "--port", "0", "--workers", "1", "--orchestrators", "1", cwd=tmp_path, env=env
+    ) as up:
         address = up.says("Penstock is ready at ").rpartition(" ")[2]
         assert asked(f"{address}/api/v1/executions?wait=30", FLOW)["state"] == "COMPLETED"
-        assert (tmp_path / ".penstock/env").read_text() == f"PENSTOCK_STORE='{env['PENSTOCK_STORE']}'\n"
-        assert {path.name for path in (tmp_path / ".penstock").iterdir()} == {"env", "logs", "up.lock"}
+        assert (
+            tmp_path / ".penstock/env"
+        ).read_text() == f"PENSTOCK_STORE='{env['PENSTOCK_STORE']}'\n"
+        assert {path.name for path in (tmp_path / ".penstock").iterdir()} == {
+            "env",
+            "logs",
+            "up.lock",
+        }
         assert up.terminate() == 0
 
 
@@ -172,7 +190,9 @@ def test_up_starts_the_roles_on_a_shared_store_and_no_servers(tmp_path):
 def example(tmp_path_factory) -> dict[str, str]:
     """The environment of a Python that has the package in examples/store, installed without a network."""
     folder = tmp_path_factory.mktemp("example")
-    built = call([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=EXAMPLE)
+    built = call(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=EXAMPLE
+    )
     assert built.returncode == 0, built.stderr
     (wheel,) = folder.glob("*.whl")
     zipfile.ZipFile(wheel).extractall(folder / "site")
@@ -180,7 +200,10 @@ def example(tmp_path_factory) -> dict[str, str]:
 
 
 def test_the_example_passes_the_contract_suite(example):
-    done = call([sys.executable, "-m", "pytest", "examples/store", "-q", "-p", "no:cacheprovider"], env=example)
+    done = call(
+        [sys.executable, "-m", "pytest", "examples/store", "-q", "-p", "no:cacheprovider"],
+        env=example,
+    )
     assert done.returncode == 0, done.stdout
     assert "test" not in done.stderr
 
@@ -196,10 +219,15 @@ def test_commands_work_on_the_example(example, tmp_path):
     env = {**example, "PENSTOCK_STORE": store[1]}
     with started("dev", "--port", "0", cwd=tmp_path, env=env) as dev:
         address = dev.says("Penstock is ready at").split(" ")[-1]
-        assert [each["state"] for each in asked(f"{address}/api/v1/executions")["items"]] == ["COMPLETED"]
+        assert [each["state"] for each in asked(f"{address}/api/v1/executions")["items"]] == [
+            "COMPLETED"
+        ]
         in_use = penstock("doctor", "--url", address, cwd=tmp_path, env=env)
         assert "is used by another process" in in_use.stdout
         assert asked(f"{address}/api/v1/executions?wait=30", FLOW)["state"] == "COMPLETED"
         assert dev.terminate() == 0
-    assert penstock("keys", "create", "--scope", "read", *store, cwd=tmp_path, env=example).returncode == 0
+    assert (
+        penstock("keys", "create", "--scope", "read", *store, cwd=tmp_path, env=example).returncode
+        == 0
+    )
     assert "read" in penstock("keys", "list", *store, cwd=tmp_path, env=example).stdout

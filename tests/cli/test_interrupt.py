@@ -9,7 +9,15 @@ from textwrap import dedent
 
 import pytest
 
-from tests.cli.commands import TIMEOUT_SECONDS, Terminal, foreign_escapes, nodes, start, visible, write
+from tests.cli.commands import (
+    TIMEOUT_SECONDS,
+    Terminal,
+    foreign_escapes,
+    nodes,
+    start,
+    visible,
+    write,
+)
 
 HANDLERS = dedent("""
     import asyncio
@@ -56,14 +64,22 @@ def folder(tmp_path: Path) -> Path:
         {"id": "c", "dependencies": ["a"], "handler": "noop"},
     )
     stubborn = nodes({"id": "a", "handler": "stubborn"})
-    files = {"handlers.py": HANDLERS, "waits.json": json.dumps(both), "stubborn.json": json.dumps(stubborn)}
+    files = {
+        "handlers.py": HANDLERS,
+        "waits.json": json.dumps(both),
+        "stubborn.json": json.dumps(stubborn),
+    }
     write(tmp_path, files)
     (tmp_path / "scratch").mkdir()
     return tmp_path
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_a_signal_cancels_the_execution_and_shows_the_state(folder: Path, monkeypatch, number: int, code: int):
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_a_signal_cancels_the_execution_and_shows_the_state(
+    folder: Path, monkeypatch, number: int, code: int
+):
     monkeypatch.setenv("TMPDIR", str(folder / "scratch"))
     with start("run", "waits.json", *FLAGS, cwd=folder) as process:
         assert process.stdout
@@ -80,7 +96,14 @@ def test_a_signal_cancels_the_execution_and_shows_the_state(folder: Path, monkey
 
 def test_json_is_printed_after_ctrl_c_too(folder: Path):
     ready = folder / "ready"
-    write(folder, {"ready.json": json.dumps(nodes({"id": "a", "handler": "wait", "config": {"ready": str(ready)}}))})
+    write(
+        folder,
+        {
+            "ready.json": json.dumps(
+                nodes({"id": "a", "handler": "wait", "config": {"ready": str(ready)}})
+            )
+        },
+    )
     with start("run", "ready.json", *FLAGS, "--json", cwd=folder) as process:
         wait_for_file(process, ready)
         process.send_signal(signal.SIGINT)

@@ -25,7 +25,9 @@ def made(tmp_path: Path, *arguments: str) -> tuple[str, str]:
 
 
 def listed(tmp_path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(penstock("keys", "list", "--json", cwd=tmp_path).stdout)["items"]
+    found: list[dict[str, Any]] = json.loads(
+        penstock("keys", "list", "--json", cwd=tmp_path).stdout
+    )["items"]
     return found
 
 
@@ -33,7 +35,12 @@ def test_a_key_is_made_shown_once_listed_and_revoked(tmp_path):
     key_id, token = made(tmp_path, "--scope", "submit", "--name", "ci")
     assert token not in penstock("keys", "list", cwd=tmp_path).stdout
     (shown,) = listed(tmp_path)
-    assert (shown["id"], shown["name"], shown["scopes"], shown["revoked_at"]) == (key_id, "ci", ["submit"], None)
+    assert (shown["id"], shown["name"], shown["scopes"], shown["revoked_at"]) == (
+        key_id,
+        "ci",
+        ["submit"],
+        None,
+    )
     assert shown["created_at"].endswith("Z")
     revoked = penstock("keys", "revoke", key_id, cwd=tmp_path)
     assert (revoked.returncode, revoked.stdout, revoked.stderr) == (0, f"revoked {key_id}\n", "")
@@ -52,7 +59,9 @@ def test_the_secret_is_nowhere_in_the_store(tmp_path):
 
 
 def test_a_key_has_the_scopes_that_were_named(tmp_path):
-    done = penstock("keys", "create", "--scope", "operate", "--scope", "read", "--json", cwd=tmp_path)
+    done = penstock(
+        "keys", "create", "--scope", "operate", "--scope", "read", "--json", cwd=tmp_path
+    )
     shown = json.loads(done.stdout)
     assert (shown["name"], shown["scopes"]) == ("operate read", ["read", "operate"])
     assert TOKEN.fullmatch(shown["key"] + "\n")
@@ -114,7 +123,9 @@ def test_keys_are_made_and_revoked_while_a_server_has_the_store_open(tmp_path):
         try:
             keys = Keys(stores.cold, lambda: clock[0])
             assert not await keys.any()
-            key_id, token = await asyncio.to_thread(made, tmp_path, "--scope", "submit", "--name", "ci")
+            key_id, token = await asyncio.to_thread(
+                made, tmp_path, "--scope", "submit", "--name", "ci"
+            )
             found = await keys.check(token)
             assert found is not None
             assert (found.id, found.name, found.scopes) == (key_id, "ci", ("submit",))

@@ -27,8 +27,16 @@ class Story:
         self.progress = Progress(plan, "0190", START)
         self.happens(0, None, "RUNNING")
 
-    def happens(self, at: float, node: str | None, state: str, attempt: int = 0, reason: str | None = None) -> None:
-        event = {"at": time_text(START + at), "node_id": node, "to": state, "attempt": attempt, "reason": reason}
+    def happens(
+        self, at: float, node: str | None, state: str, attempt: int = 0, reason: str | None = None
+    ) -> None:
+        event = {
+            "at": time_text(START + at),
+            "node_id": node,
+            "to": state,
+            "attempt": attempt,
+            "reason": reason,
+        }
         self.progress.apply(event)
 
     def runs(self, at: float, *names: str) -> None:
@@ -41,7 +49,9 @@ class Story:
 
 
 def picture(story: Story, at: float, columns: int = 80, rows: int = 24) -> str:
-    console = Console(file=io.StringIO(), width=columns, height=rows, force_terminal=True, color_system=None)
+    console = Console(
+        file=io.StringIO(), width=columns, height=rows, force_terminal=True, color_system=None
+    )
     screen = LiveScreen(clock=lambda: START + at, console=console)
     screen.watch(story.progress)
     with console.capture() as capture:
@@ -56,9 +66,18 @@ def picture(story: Story, at: float, columns: int = 80, rows: int = 24) -> str:
 def story() -> Story:
     document = nodes(
         {"id": "input", "handler": "input"},
-        {"id": "fetch [bold]all[/bold]", "handler": "call_external_service", "dependencies": ["input"]},
+        {
+            "id": "fetch [bold]all[/bold]",
+            "handler": "call_external_service",
+            "dependencies": ["input"],
+        },
         {"id": "flaky", "handler": "fail", "dependencies": ["input"]},
-        {"id": "broken", "handler": "fail", "dependencies": ["input"], "retry": {"max_attempts": 1}},
+        {
+            "id": "broken",
+            "handler": "fail",
+            "dependencies": ["input"],
+            "retry": {"max_attempts": 1},
+        },
         {"id": "letter", "handler": "noop", "dependencies": ["input"], "condition": "input.vip"},
         {"id": "output", "handler": "output", "dependencies": ["flaky"]},
     )
@@ -101,7 +120,10 @@ def test_80_columns(story: Story):
 
 def test_200_columns_have_room_for_handlers_and_whole_messages(story: Story):
     drawn = picture(story, at=1.3, columns=200, rows=50)
-    assert "flaky                   fail                   1/4     1.2 s  again in 1.2 s: GET https://api." in drawn
+    assert (
+        "flaky                   fail                   1/4     1.2 s  again in 1.2 s: GET https://api."
+        in drawn
+    )
     assert "goes/on answered 503\n" in drawn
 
 
@@ -114,11 +136,18 @@ def test_a_workflow_higher_than_the_screen_shows_what_matters_and_counts_the_res
     lines = picture(told, at=3).splitlines()
     assert len(lines) == 23
     assert [line.split()[1:3] for line in lines[3:9]] == [
-        ["failed", "n4000"], *(["running", f"n{i}"] for i in range(4995, 5000)),
-    ]  # fmt: skip
+        ["failed", "n4000"],
+        *(["running", f"n{i}"] for i in range(4995, 5000)),
+    ]
     assert all(line.startswith("✓ completed  n49") for line in lines[9:20])
     assert lines[20] == "  and 9,983 more"
-    assert lines[22].strip("━╸╺ ").split("  ") == ["4,995/10,000", "3.0 s", "1 failed", "5 running", "4,994 completed"]
+    assert lines[22].strip("━╸╺ ").split("  ") == [
+        "4,995/10,000",
+        "3.0 s",
+        "1 failed",
+        "5 running",
+        "4,994 completed",
+    ]
 
 
 def test_a_large_workflow_that_has_not_begun_has_no_rows_yet():
@@ -153,4 +182,6 @@ def test_the_number_of_attempts_counts_those_that_a_lost_or_a_stopped_worker_gav
         told.happens(1, name, "RETRYING", 1, reason)
         told.happens(2, name, "RUNNING", 2)
     drawn = picture(told, 3)
-    assert [line.split()[3] for line in drawn.splitlines() if "running " in line and "/" in line][:2] == ["2/2", "2/2"]
+    assert [line.split()[3] for line in drawn.splitlines() if "running " in line and "/" in line][
+        :2
+    ] == ["2/2", "2/2"]

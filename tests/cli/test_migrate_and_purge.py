@@ -24,7 +24,9 @@ def test_a_database_is_migrated_once_and_again(tmp_path):
         assert done.stdout.endswith("is up to date\n")
         assert ":***@" in done.stdout
     with psycopg.connect(url) as connection:
-        assert connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchone() == ("3",)
+        assert connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchone() == (
+            "3",
+        )
 
 
 def test_another_number_of_partitions_is_refused(tmp_path):
@@ -56,11 +58,25 @@ def test_a_file_is_purged(tmp_path):
     assert penstock("run", "good.json", *store, cwd=tmp_path).returncode == 0
     said = penstock("purge", "--older-than", "0s", "--dry-run", *store, cwd=tmp_path).stdout
     assert said == "sqlite:///work.db: 1 execution would go\n"
-    assert penstock("purge", "--older-than", "1d", *store, cwd=tmp_path).stdout.endswith(": 0 executions deleted\n")
-    done = penstock(
-        "purge", "--older-than", "0s", "--json", *store, cwd=tmp_path, env={"DATABASE_URL": "postgresql://h/d"}
+    assert penstock("purge", "--older-than", "1d", *store, cwd=tmp_path).stdout.endswith(
+        ": 0 executions deleted\n"
     )
-    shown = {"store": "sqlite:///work.db", "dry_run": False, "executions": 1, "blobs": 0, "blob_bytes": 0}
+    done = penstock(
+        "purge",
+        "--older-than",
+        "0s",
+        "--json",
+        *store,
+        cwd=tmp_path,
+        env={"DATABASE_URL": "postgresql://h/d"},
+    )
+    shown = {
+        "store": "sqlite:///work.db",
+        "dry_run": False,
+        "executions": 1,
+        "blobs": 0,
+        "blob_bytes": 0,
+    }
     assert json.loads(done.stdout) == shown
 
 
@@ -74,7 +90,9 @@ def test_a_database_is_purged(tmp_path):
         )
     said = penstock("purge", "--older-than", "1d", "--dry-run", "--database", url, cwd=tmp_path)
     assert said.stdout.endswith("1 execution would go\n")
-    done = penstock("purge", "--older-than", "1d", "--json", cwd=tmp_path, env={"DATABASE_URL": url})
+    done = penstock(
+        "purge", "--older-than", "1d", "--json", cwd=tmp_path, env={"DATABASE_URL": url}
+    )
     assert (done.returncode, json.loads(done.stdout)["executions"]) == (0, 1)
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT id FROM executions").fetchall() == [("active",)]
@@ -90,8 +108,12 @@ def test_the_age_of_an_execution_goes_by_the_clock_of_the_database(arguments, mo
             " FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock"
         )
     year_seconds = 365 * SECONDS["d"]
-    monkeypatch.setattr(time, "time", lambda: time.time_ns() / 1e9 + year_seconds)  # this host's clock is wrong
-    done = CliRunner().invoke(purge, ["--older-than", "1d", "--json", "--database", url, *arguments])
+    monkeypatch.setattr(
+        time, "time", lambda: time.time_ns() / 1e9 + year_seconds
+    )  # this host's clock is wrong
+    done = CliRunner().invoke(
+        purge, ["--older-than", "1d", "--json", "--database", url, *arguments]
+    )
     assert json.loads(done.stdout)["executions"] == 0
 
 

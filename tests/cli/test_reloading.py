@@ -44,7 +44,9 @@ def wait_for(process: subprocess.Popen[str], words: str) -> None:
 def test_a_changed_file_is_served_without_a_new_start_by_hand(tmp_path: Path) -> None:
     file = tmp_path / "handlers.py"
     file.write_text(HANDLERS.format(word="first"), encoding="utf-8")
-    with start("dev", "--reload", "--port", "0", "--handlers", "handlers.py", cwd=tmp_path) as process:
+    with start(
+        "dev", "--reload", "--port", "0", "--handlers", "handlers.py", cwd=tmp_path
+    ) as process:
         try:
             assert said(next_address(process)) == "first"
             file.write_text(HANDLERS.format(word="second, longer"), encoding="utf-8")
@@ -63,7 +65,9 @@ def test_a_port_that_is_in_use_ends_it_when_told(tmp_path: Path) -> None:
     with start("dev", "--port", "0", "--store", "memory://", cwd=tmp_path) as first:
         try:
             port = next_address(first).rpartition(":")[2]
-            with start("dev", "--reload", "--port", port, "--store", "memory://", cwd=tmp_path) as second:
+            with start(
+                "dev", "--reload", "--port", port, "--store", "memory://", cwd=tmp_path
+            ) as second:
                 wait_for(second, "waiting for a change")
                 second.terminate()
                 assert second.wait(timeout=30) == 2

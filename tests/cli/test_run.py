@@ -87,7 +87,15 @@ def test_a_completed_execution_exits_with_0_and_a_line_for_each_change(tmp_path)
 def test_a_retry_shows_the_error_and_when_it_comes_again(tmp_path):
     retry = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
     document(
-        tmp_path, nodes({"id": "a", "handler": "fail", "config": {"times": 1, "message": "not yet"}, "retry": retry})
+        tmp_path,
+        nodes(
+            {
+                "id": "a",
+                "handler": "fail",
+                "config": {"times": 1, "message": "not yet"},
+                "retry": retry,
+            }
+        ),
     )
     done = penstock("run", "flow.json", cwd=tmp_path)
     assert done.returncode == 0
@@ -128,14 +136,33 @@ def test_debug_shows_the_traceback_of_a_handler(tmp_path):
 
 def test_json_is_one_object_whatever_handlers_print(tmp_path):
     document(tmp_path, nodes({"id": "a", "handler": "talk"}))
-    done = penstock("run", "flow.json", "--handlers", "handlers.py", "--json", "--label", "team=blue", cwd=tmp_path)
+    done = penstock(
+        "run",
+        "flow.json",
+        "--handlers",
+        "handlers.py",
+        "--json",
+        "--label",
+        "team=blue",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0
     assert done.stdout.count("\n") == 1
     execution = json.loads(done.stdout)
     assert list(execution) == [
-        "execution_id", "workflow", "version", "state", "input", "output", "error", "labels", "created_at",
-        "started_at", "finished_at", "nodes",
-    ]  # fmt: skip
+        "execution_id",
+        "workflow",
+        "version",
+        "state",
+        "input",
+        "output",
+        "error",
+        "labels",
+        "created_at",
+        "started_at",
+        "finished_at",
+        "nodes",
+    ]
     assert execution["state"] == execution["nodes"]["a"]["state"] == "COMPLETED"
     assert execution["output"] == {"a": {"said": True}}
     assert execution["labels"] == {"team": "blue"}
@@ -148,7 +175,11 @@ def test_json_tells_of_a_failure_too(tmp_path):
     done = penstock("run", "flow.json", "--json", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     execution = json.loads(done.stdout)
-    assert execution["error"] == {"category": "handler", "message": "failed on purpose", "node_id": "a"}
+    assert execution["error"] == {
+        "category": "handler",
+        "message": "failed on purpose",
+        "node_id": "a",
+    }
 
 
 def test_logs_shows_what_every_handler_printed_and_logged(tmp_path):
@@ -173,7 +204,10 @@ def test_a_named_store_keeps_the_execution_and_a_second_process_is_refused(tmp_p
             found = subprocess.run(again, capture_output=True, text=True)
             return {"code": found.returncode, "out": found.stdout, "error": found.stderr}
     """)
-    write(tmp_path, {"probe.py": probe, "other.json": json.dumps(nodes({"id": "b", "handler": "noop"}))})
+    write(
+        tmp_path,
+        {"probe.py": probe, "other.json": json.dumps(nodes({"id": "b", "handler": "noop"}))},
+    )
     document(tmp_path, nodes({"id": "a", "handler": "probe"}))
     flags = ("--store", "sqlite:///kept.db", "--handlers", "probe.py", "--json")
     done = penstock("run", "flow.json", *flags, cwd=tmp_path)
@@ -191,7 +225,11 @@ def test_the_private_store_leaves_nothing_behind(tmp_path):
     done = penstock("run", "flow.json", cwd=tmp_path, env={"TMPDIR": str(scratch)})
     assert done.returncode == 0
     assert not list(scratch.iterdir())
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["flow.json", "handlers.py", "scratch"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "flow.json",
+        "handlers.py",
+        "scratch",
+    ]
 
 
 def test_the_timeout_cancels(tmp_path):
@@ -206,7 +244,13 @@ def test_a_document_may_come_from_standard_input_as_json_or_yaml(tmp_path):
     text = '// a comment\n{"name": "piped", "nodes": [{"id": "a", "handler": "noop"}]}'
     done = penstock("run", "-", "--json", cwd=tmp_path, stdin=text)
     assert json.loads(done.stdout)["workflow"] == "piped"
-    done = penstock("run", "-", "--json", cwd=tmp_path, stdin="name: piped\nnodes:\n  - {id: a, handler: noop}\n")
+    done = penstock(
+        "run",
+        "-",
+        "--json",
+        cwd=tmp_path,
+        stdin="name: piped\nnodes:\n  - {id: a, handler: noop}\n",
+    )
     assert json.loads(done.stdout)["workflow"] == "piped"
 
 
@@ -226,9 +270,7 @@ def test_mock_answers_calls_instead_of_making_them(tmp_path):
 
 def test_an_unknown_field_is_a_warning_and_with_strict_an_error(tmp_path):
     document(tmp_path, {"nmae": "x", **nodes({"id": "a", "handler": "noop"})})
-    message = (
-        "flow.json: nmae: the field \"nmae\" isn't known and has no effect; did you mean 'name'? [unknown_field]\n"
-    )
+    message = "flow.json: nmae: the field \"nmae\" isn't known and has no effect; did you mean 'name'? [unknown_field]\n"
     done = penstock("run", "flow.json", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, f"warning: {message}")
     done = penstock("run", "flow.json", "--strict", cwd=tmp_path)
@@ -236,7 +278,12 @@ def test_an_unknown_field_is_a_warning_and_with_strict_an_error(tmp_path):
 
 
 def test_a_large_output_is_cut_and_says_so(tmp_path):
-    document(tmp_path, nodes({"id": "a", "handler": "echo", "config": {"rows": list(range(100)), "text": "x" * 1000}}))
+    document(
+        tmp_path,
+        nodes(
+            {"id": "a", "handler": "echo", "config": {"rows": list(range(100)), "text": "x" * 1000}}
+        ),
+    )
     done = penstock("run", "flow.json", cwd=tmp_path)
     assert "more lines; --json prints everything\n" in done.stdout
     assert max(len(line) for line in done.stdout.splitlines()) < 500

@@ -35,7 +35,9 @@ def test_clean(text: str, left: str):
 @given(st.text(st.characters(codec=None), max_size=60))
 def test_nothing_that_a_terminal_acts_on_is_left(text: str):
     for safe in (clean(text), json_text({text: text})):
-        assert not {c for c in safe if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in ALLOWED_CONTROLS}
+        assert not {
+            c for c in safe if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in ALLOWED_CONTROLS
+        }
         safe.encode()
 
 

@@ -24,17 +24,25 @@ from tests.cli.commands import (
 from tests.cli.serving import dev
 
 EVIL = "\x1b[2J\x1b]0;owned\x07[bold red]marked[/]\u202e"
-OK = {**nodes({"id": "hello", "handler": "echo", "config": {"text": "Hi {{ input.name }}"}}), "name": "ok"}
+OK = {
+    **nodes({"id": "hello", "handler": "echo", "config": {"text": "Hi {{ input.name }}"}}),
+    "name": "ok",
+}
 NAP = {**nodes({"id": "nap", "handler": "sleep", "config": {"seconds": 3600}}), "name": "nap"}
 DOOMED = {
     "name": "doomed",
     "nodes": [
         {"id": "first", "handler": "noop"},
-        {"id": "a/b", "handler": "fail", "dependencies": ["first"], "config": {"message": f"no {EVIL}luck"},
-         "retry": {"max_attempts": 1}},
+        {
+            "id": "a/b",
+            "handler": "fail",
+            "dependencies": ["first"],
+            "config": {"message": f"no {EVIL}luck"},
+            "retry": {"max_attempts": 1},
+        },
         {"id": "last", "handler": "noop", "dependencies": ["a/b"]},
     ],
-}  # fmt: skip
+}
 FILES = {"ok.json": json.dumps(OK), "nap.json": json.dumps(NAP), "doomed.json": json.dumps(DOOMED)}
 
 
@@ -91,7 +99,9 @@ def test_submit_takes_names_files_and_standard_input(desk: Desk):
     named = desk("submit", "ok@2", "--input", "@input.json", "--wait")
     assert named.returncode == 0
     assert "Hi Eve" in named.stdout
-    piped = desk("submit", "-", "--input", '{"name": "Mary"}', "--wait", "--json", stdin=FILES["ok.json"])
+    piped = desk(
+        "submit", "-", "--input", '{"name": "Mary"}', "--wait", "--json", stdin=FILES["ok.json"]
+    )
     assert json.loads(piped.stdout)["output"] == {"hello": {"text": "Hi Mary"}}
     assert desk.json("submit", "ok", "--input", '{"name": "x"}')["version"] == 2
 
@@ -108,7 +118,9 @@ def test_the_same_key_starts_it_once(desk: Desk):
 
 def test_errors_are_listed_and_counted(desk: Desk):
     execution_id = desk.failed()
-    assert execution_id in [item["execution_id"] for item in desk.json("errors", "--workflow", "doomed")["items"]]
+    assert execution_id in [
+        item["execution_id"] for item in desk.json("errors", "--workflow", "doomed")["items"]
+    ]
     assert execution_id in desk.out("errors", "--node", "a/b", "--text", "luck")
     (group,) = desk.json("errors", "--group", "--workflow", "doomed")["items"]
     assert (group["node_id"], group["category"]) == ("a/b", "handler")
@@ -121,7 +133,10 @@ def test_a_failed_execution_is_explained_and_retried(desk: Desk):
     shown = desk("show", execution_id)
     assert shown.returncode == 0
     assert "FAILED     a/b    1 " in shown.stdout
-    assert "✗ a/b failed  handler\n  no [bold red]marked[/]luck\n  → The handler raised this" in shown.stdout
+    assert (
+        "✗ a/b failed  handler\n  no [bold red]marked[/]luck\n  → The handler raised this"
+        in shown.stdout
+    )
     results = desk("results", execution_id)
     assert (results.returncode, results.stdout) == (1, "{}\n")
     assert "the execution is FAILED: no [bold red]marked[/]luck" in results.stderr
@@ -139,7 +154,13 @@ def test_a_failed_execution_is_explained_and_retried(desk: Desk):
 
 def test_nothing_from_data_reaches_the_terminal_as_a_command(desk: Desk):
     execution_id = desk.failed()
-    for command in (["show", execution_id], ["list"], ["dlq", "list"], ["watch", execution_id], ["show", EVIL]):
+    for command in (
+        ["show", execution_id],
+        ["list"],
+        ["dlq", "list"],
+        ["watch", execution_id],
+        ["show", EVIL],
+    ):
         done = desk(*command)
         assert not set("\x07\x1b\u202e") & set(done.stdout + done.stderr)
     for command in (["list"], ["dlq", "list"], ["show", execution_id]):
@@ -159,13 +180,20 @@ def test_dead_letters(desk: Desk):
     assert listed[1].split()[:4] == [ids[first], first, "doomed@1", "a/b"]
     assert f"a/b (fail) of doomed@1, execution {first}" in desk.out("dlq", "show", ids[first])
 
-    assert desk.out("dlq", "retry", "--execution", first, "--preview") == f"{first}: 2 nodes would run, 1 kept"
+    assert (
+        desk.out("dlq", "retry", "--execution", first, "--preview")
+        == f"{first}: 2 nodes would run, 1 kept"
+    )
     made = desk.out("dlq", "retry", ids[first])
     assert desk.json("show", made)["retry_of"] == first
     assert desk.out("dlq", "drop", ids[second]) == "1 dead letter dropped"
-    closed = {str(item["id"]): item["closed"] for item in desk.json("dlq", "list", "--all")["items"]}
+    closed = {
+        str(item["id"]): item["closed"] for item in desk.json("dlq", "list", "--all")["items"]
+    }
     assert (closed[ids[first]], closed[ids[second]]) == ("retried", "dropped")
-    assert [item["letters"] for item in desk.json("dlq", "retry", "--execution", third)["items"]] == [[int(ids[third])]]
+    assert [
+        item["letters"] for item in desk.json("dlq", "retry", "--execution", third)["items"]
+    ] == [[int(ids[third])]]
     desk.out("dlq", "drop", "--all")
 
 
@@ -179,10 +207,17 @@ def test_nothing_given_does_not_mean_all_dead_letters(desk: Desk, verb: str):
 
 def test_versions_and_aliases(desk: Desk):
     for n in (1, 2):
-        write(desk.folder, {"two.json": json.dumps({**nodes({"id": f"n{n}", "handler": "noop"}), "name": "two"})})
+        write(
+            desk.folder,
+            {"two.json": json.dumps({**nodes({"id": f"n{n}", "handler": "noop"}), "name": "two"})},
+        )
         assert desk.out("put", "two.json") == f"two@{n}"
     assert desk.out("alias", "set", "two", "stable", "1") == "two@stable is 1"
-    assert [line.split()[0] for line in desk.out("versions", "two").splitlines()] == ["VERSION", "2", "1"]
+    assert [line.split()[0] for line in desk.out("versions", "two").splitlines()] == [
+        "VERSION",
+        "2",
+        "1",
+    ]
     assert re.search(r"^two +2 +2 +stable=1 ", desk.out("versions"), re.MULTILINE)
     assert desk.json("submit", "two@stable")["version"] == 1
     assert desk.out("alias", "set", "two", "stable", "1=90,2=10") == "two@stable is 1:90,2:10"
@@ -201,7 +236,10 @@ def test_pause_resume_and_cancel(desk: Desk):
     assert (events[0]["seq"], events[-1]["to"]) == (1, "CANCELLED")
     late = desk("resume", execution_id)
     assert (late.returncode, late.stdout) == (2, "")
-    assert late.stderr == f"penstock resume: execution {execution_id} is CANCELLED; it can't be changed any more\n"
+    assert (
+        late.stderr
+        == f"penstock resume: execution {execution_id} is CANCELLED; it can't be changed any more\n"
+    )
 
 
 def test_workers(desk: Desk):
@@ -213,7 +251,10 @@ def test_workers(desk: Desk):
 @pytest.mark.parametrize("ending", ["watch", "submit"])
 def test_ctrl_c_ends_the_view_and_not_the_execution(desk: Desk, ending: str):
     execution_id = desk.out("submit", "nap.json", "--key-once", ending)
-    command = {"watch": ("watch", execution_id), "submit": ("submit", "nap.json", "--key-once", "submit", "--wait")}
+    command = {
+        "watch": ("watch", execution_id),
+        "submit": ("submit", "nap.json", "--key-once", "submit", "--wait"),
+    }
     with start(*command[ending], "--url", desk.url, cwd=desk.folder) as process:
         assert process.stdout
         while "nap        RUNNING" not in process.stdout.readline():

@@ -11,10 +11,24 @@ from penstock.stores.sqlite import SqliteStores
 from tests.cli.commands import penstock
 
 COMMANDS = [
-    ["submit", "ok"], ["list"], ["show", "x"], ["watch", "x"], ["results", "x"], ["cancel", "x"], ["pause", "x"],
-    ["resume", "x"], ["retry", "x"], ["dlq", "list"], ["dlq", "show", "1"], ["dlq", "retry", "1"], ["dlq", "drop", "1"],
-    ["workers"], ["versions"], ["alias", "set", "a", "b", "1"], ["alias", "remove", "a", "b"],
-]  # fmt: skip
+    ["submit", "ok"],
+    ["list"],
+    ["show", "x"],
+    ["watch", "x"],
+    ["results", "x"],
+    ["cancel", "x"],
+    ["pause", "x"],
+    ["resume", "x"],
+    ["retry", "x"],
+    ["dlq", "list"],
+    ["dlq", "show", "1"],
+    ["dlq", "retry", "1"],
+    ["dlq", "drop", "1"],
+    ["workers"],
+    ["versions"],
+    ["alias", "set", "a", "b", "1"],
+    ["alias", "remove", "a", "b"],
+]
 
 
 @pytest.fixture
@@ -57,14 +71,20 @@ def test_help_has_an_example(command: list[str]):
         (["alias", "set", "a", "b", "3=x"], "a version such as 3, or shares such as 3=90,4=10"),
     ],
 )
-def test_what_cannot_be_used_is_refused_before_a_server_is_asked(command: list[str], message: str, tmp_path: Path):
+def test_what_cannot_be_used_is_refused_before_a_server_is_asked(
+    command: list[str], message: str, tmp_path: Path
+):
     done = penstock(*command, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
 
 
 def test_doctor_makes_no_file_and_hides_secrets(tmp_path: Path):
-    environ = {"PENSTOCK_STORE": "sqlite:///work.db", "PENSTOCK_LLM_API_KEY": "hush-hush", "PENSTOCK_PORT": "9999"}
+    environ = {
+        "PENSTOCK_STORE": "sqlite:///work.db",
+        "PENSTOCK_LLM_API_KEY": "hush-hush",
+        "PENSTOCK_PORT": "9999",
+    }
     done = penstock("doctor", "--json", cwd=tmp_path, env=environ)
     found = json.loads(done.stdout)
     checks = {check["check"]: check["text"] for check in found["checks"]}
@@ -107,5 +127,7 @@ def test_doctor_names_the_files_of_a_store_that_others_may_read(tmp_path: Path):
 def _files_of_doctor(folder: Path) -> tuple[str, str]:
     done = penstock("doctor", "--json", cwd=folder, env={"PENSTOCK_STORE": "sqlite:///work.db"})
     assert done.returncode == 0
-    checks = {each["check"]: (each["outcome"], each["text"]) for each in json.loads(done.stdout)["checks"]}
+    checks = {
+        each["check"]: (each["outcome"], each["text"]) for each in json.loads(done.stdout)["checks"]
+    }
     return checks["files"]

@@ -39,7 +39,16 @@ HOSTILE = nodes(
 
 def test_nothing_in_ids_outputs_errors_and_logs_reaches_the_terminal_as_a_command(tmp_path):
     write(tmp_path, {"flow.json": json.dumps(HOSTILE), "handlers.py": HANDLERS})
-    terminal = Terminal("run", "flow.json", "--handlers", "handlers.py", "--logs", cwd=tmp_path, columns=120, rows=50)
+    terminal = Terminal(
+        "run",
+        "flow.json",
+        "--handlers",
+        "handlers.py",
+        "--logs",
+        cwd=tmp_path,
+        columns=120,
+        rows=50,
+    )
     assert terminal.close() == 0
     assert not foreign_escapes(terminal.screen)
     assert not set("\x07\x08\x9b\x9d\u202e") & set(terminal.screen)
@@ -52,7 +61,9 @@ def test_nothing_in_ids_outputs_errors_and_logs_reaches_the_terminal_as_a_comman
 
 def test_the_same_holds_for_lines_and_for_json(tmp_path):
     quiet = "".join(
-        line for line in HANDLERS.splitlines(keepends=True) if "subprocess.run" not in line and "os.write" not in line
+        line
+        for line in HANDLERS.splitlines(keepends=True)
+        if "subprocess.run" not in line and "os.write" not in line
     )
     write(tmp_path, {"flow.json": json.dumps(HOSTILE), "handlers.py": quiet})
     lines = penstock("run", "flow.json", "--handlers", "handlers.py", "--logs", cwd=tmp_path)
@@ -64,7 +75,10 @@ def test_the_same_holds_for_lines_and_for_json(tmp_path):
 
 
 def test_messages_about_bad_documents_are_cleaned_too(tmp_path):
-    write(tmp_path, {"flow.json": json.dumps(nodes({"id": "a", "handler": EVIL, "dependencies": [EVIL]}))})
+    write(
+        tmp_path,
+        {"flow.json": json.dumps(nodes({"id": "a", "handler": EVIL, "dependencies": [EVIL]}))},
+    )
     for command in ("run", "validate"):
         done = penstock(command, "flow.json", "--strict", cwd=tmp_path)
         assert done.returncode == 2

@@ -60,7 +60,9 @@ def test_a_workflow_runs_and_is_there_after_the_next_start():
             ended = asked(f"{address_of(up)}/api/v1/executions?wait=30", FLOW)
             assert ended["state"] == "COMPLETED"
             assert stat.S_IMODE((folder / ".penstock" / "env").stat().st_mode) == 0o600
-            assert open_to_others(folder / ".penstock") == {"port"}, "data and logs are for this account only"
+            assert open_to_others(folder / ".penstock") == {"port"}, (
+                "data and logs are for this account only"
+            )
             processes = below(up)
             assert up.terminate() == 0
             assert "stopped; the data stay in .penstock" in up.output
@@ -78,8 +80,12 @@ def test_what_ends_is_started_again(tmp_path):
         first = role(up, "worker")
         first.kill()
         up.says("worker-1 ended with code 137; it is started again")
-        until_now(lambda: any(each["worker_id"].split("-")[1] != str(first.pid)
-                              for each in asked(f"{address}/api/v1/workers")["items"]))  # fmt: skip
+        until_now(
+            lambda: any(
+                each["worker_id"].split("-")[1] != str(first.pid)
+                for each in asked(f"{address}/api/v1/workers")["items"]
+            )
+        )
         assert asked(f"{address}/api/v1/executions?wait=30", FLOW)["state"] == "COMPLETED"
         assert up.terminate() == 0
 
@@ -100,7 +106,9 @@ def test_a_handler_that_cannot_be_imported_is_told(tmp_path):
     env = servers()
     done = penstock("up", *SMALL, cwd=tmp_path, env=env)
     assert done.returncode == 2
-    assert re.search(r"penstock up: \S+-1 ended with code 2\..*No module named 'not_there'", done.stderr)
+    assert re.search(
+        r"penstock up: \S+-1 ended with code 2\..*No module named 'not_there'", done.stderr
+    )
 
 
 def test_one_folder_is_for_one_of_them(tmp_path):

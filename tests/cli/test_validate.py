@@ -6,27 +6,46 @@ import pytest
 
 from tests.cli.commands import nodes, penstock, write
 
-GOOD = {**nodes({"id": "a", "handler": "noop"}, {"id": "b", "handler": "mine", "dependencies": ["a"]}), "name": "good"}
-BAD = nodes({"id": "a", "handler": "noop", "dependencies": ["z"], "colour": 1}, {"id": "a", "handler": "noop"})
+GOOD = {
+    **nodes({"id": "a", "handler": "noop"}, {"id": "b", "handler": "mine", "dependencies": ["a"]}),
+    "name": "good",
+}
+BAD = nodes(
+    {"id": "a", "handler": "noop", "dependencies": ["z"], "colour": 1},
+    {"id": "a", "handler": "noop"},
+)
 HANDLERS = "import penstock\nprint('loaded')\n@penstock.handler('mine')\ndef mine(config): ...\n"
 
 
 @pytest.fixture
 def folder(tmp_path):
-    write(tmp_path, {"good.json": json.dumps(GOOD), "bad.json": json.dumps(BAD), "handlers.py": HANDLERS})
+    write(
+        tmp_path,
+        {"good.json": json.dumps(GOOD), "bad.json": json.dumps(BAD), "handlers.py": HANDLERS},
+    )
     return tmp_path
 
 
 def test_a_good_document_is_ok(folder):
     done = penstock("validate", "good.json", "--handlers", "handlers.py", cwd=folder)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "ok: good, 2 nodes, 1 edge\n", "loaded\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "ok: good, 2 nodes, 1 edge\n",
+        "loaded\n",
+    )
 
 
 def test_every_problem_of_every_file_is_listed_with_its_place_and_code(folder):
-    done = penstock("validate", "good.json", "bad.json", "gone.json", "--allow-unknown-handlers", cwd=folder)
+    done = penstock(
+        "validate", "good.json", "bad.json", "gone.json", "--allow-unknown-handlers", cwd=folder
+    )
     assert (done.returncode, done.stdout) == (2, "ok: good, 2 nodes, 1 edge\n")
     lines = done.stderr.splitlines()
-    assert [line[line.rindex("[") :] for line in lines] == ["[duplicate_id]", "[unknown_dependency]", "[unreadable]"]
+    assert [line[line.rindex("[") :] for line in lines] == [
+        "[duplicate_id]",
+        "[unknown_dependency]",
+        "[unreadable]",
+    ]
     assert lines[0].startswith("bad.json: nodes[1].id: ")
     assert lines[1].startswith("bad.json: nodes[0].dependencies[0]: ")
     assert lines[2].startswith("gone.json: there is no such file")
@@ -48,7 +67,9 @@ def test_warnings_do_not_count_unless_strict(folder):
 
 
 def test_json_has_all_of_it(folder):
-    done = penstock("validate", "good.json", "bad.json", "--allow-unknown-handlers", "--json", cwd=folder)
+    done = penstock(
+        "validate", "good.json", "bad.json", "--allow-unknown-handlers", "--json", cwd=folder
+    )
     assert (done.returncode, done.stderr) == (2, "")
     found = json.loads(done.stdout)
     good, bad = found["files"]

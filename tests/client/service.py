@@ -12,7 +12,10 @@ from penstock.config import Settings
 async def service(store: str = "memory://", port: int = 0, **flags: object) -> AsyncIterator[str]:
     settings = Settings.load({"http_private": True, "shutdown_grace_seconds": 1, **flags}, {})
     with bind("127.0.0.1", port) as listening:
-        async with penstock.Engine(store, settings=settings) as engine, serving(engine, settings, listening):
+        async with (
+            penstock.Engine(store, settings=settings) as engine,
+            serving(engine, settings, listening),
+        ):
             yield address_of(listening)
 
 
@@ -25,8 +28,13 @@ FAIL: dict[str, object] = {
     "name": "doomed",
     "nodes": [
         {"id": "first", "handler": "echo", "config": {"x": "{{ input.x }}"}},
-        {"id": "a/b c", "handler": "fail", "dependencies": ["first"], "config": {"message": "no luck"},
-         "retry": {"max_attempts": 2, "initial_delay_seconds": 0}},
+        {
+            "id": "a/b c",
+            "handler": "fail",
+            "dependencies": ["first"],
+            "config": {"message": "no luck"},
+            "retry": {"max_attempts": 2, "initial_delay_seconds": 0},
+        },
         {"id": "last", "handler": "noop", "dependencies": ["a/b c"]},
     ],
-}  # fmt: skip
+}

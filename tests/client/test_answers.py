@@ -9,7 +9,9 @@ from penstock.client.answers import RemoteResult, error_from
 
 
 def problem(status: int, code: str, **more: object) -> bytes:
-    return json.dumps({"title": "t", "status": status, "detail": "what to do", "code": code, **more}).encode()
+    return json.dumps(
+        {"title": "t", "status": status, "detail": "what to do", "code": code, **more}
+    ).encode()
 
 
 @pytest.mark.parametrize(
@@ -49,10 +51,17 @@ def test_a_refused_workflow_has_all_its_problems():
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(401, errors.Unauthorized), (404, errors.NotFound), (502, errors.Unreachable), (418, errors.RequestFailed)],
+    [
+        (401, errors.Unauthorized),
+        (404, errors.NotFound),
+        (502, errors.Unreachable),
+        (418, errors.RequestFailed),
+    ],
 )
 @pytest.mark.parametrize("body", [b"", b"<html>nginx</html>", b"[1]", b"\xff", b'{"detail": 7}'])
-def test_what_a_proxy_answers_is_understood_by_its_status(status: int, kind: type[Exception], body: bytes):
+def test_what_a_proxy_answers_is_understood_by_its_status(
+    status: int, kind: type[Exception], body: bytes
+):
     assert type(error_from(status, body)) is kind
 
 
@@ -61,11 +70,27 @@ def test_a_missing_key_says_where_to_give_one():
 
 
 def test_a_result_has_the_properties_of_the_engines_result():
-    nodes = {"a": {"state": "COMPLETED", "output": 1, "error": None}, "b": {"state": "SKIPPED", "output": None}}
-    view = {"execution_id": "e", "workflow": "w", "version": 3, "state": "COMPLETED", "output": {"a": 1},
-            "input": {"x": 1}, "error": None, "nodes": nodes}  # fmt: skip
+    nodes = {
+        "a": {"state": "COMPLETED", "output": 1, "error": None},
+        "b": {"state": "SKIPPED", "output": None},
+    }
+    view = {
+        "execution_id": "e",
+        "workflow": "w",
+        "version": 3,
+        "state": "COMPLETED",
+        "output": {"a": 1},
+        "input": {"x": 1},
+        "error": None,
+        "nodes": nodes,
+    }
     result = RemoteResult(view)
     assert isinstance(result, errors.PenstockError) is False
-    assert (result.completed, result.output, result.outputs, result.input) == (True, {"a": 1}, {"a": 1}, {"x": 1})
+    assert (result.completed, result.output, result.outputs, result.input) == (
+        True,
+        {"a": 1},
+        {"a": 1},
+        {"x": 1},
+    )
     assert (result.error, result.nodes, result["version"], result.view) == (None, nodes, 3, view)
     assert repr(result) == "<Result w@3 COMPLETED e>"

@@ -28,13 +28,21 @@ def test_a_document_a_builder_and_a_name_can_be_started():
         built = await client.start(flow, {"name": "Ada"}, labels={"team": "x"}, priority=3)
         result = await built.result()
         assert (result.state, result.output) == ("COMPLETED", {"hello": {"text": "Hello, Ada!"}})
-        assert (result["labels"], result["priority"], result.input) == ({"team": "x"}, 3, {"name": "Ada"})
+        assert (result["labels"], result["priority"], result.input) == (
+            {"team": "x"},
+            3,
+            {"name": "Ada"},
+        )
         assert built.accepted["version"] == 1
 
         document = await client.start(flow.document(), {"name": "Eve"})
         stored = await client.put_workflow(flow)
         named = await client.start(f"greet@{stored['version']}", {"name": "Eve"})
-        assert (await document.result()).outputs == (await named.result()).outputs == {"hello": {"text": "Hello, Eve!"}}
+        assert (
+            (await document.result()).outputs
+            == (await named.result()).outputs
+            == {"hello": {"text": "Hello, Eve!"}}
+        )
 
     with_client(work)
 
@@ -66,13 +74,17 @@ def test_the_same_key_is_the_same_execution():
 def test_many_are_started_at_once():
     async def work(client: penstock.Client) -> None:
         flow = one("echo", config={"n": "{{ input.n }}"})
-        handles = await client.start_many(flow, ({"n": n} for n in range(600)), labels={"batch": "b"})
+        handles = await client.start_many(
+            flow, ({"n": n} for n in range(600)), labels={"batch": "b"}
+        )
         results = await asyncio.gather(*(handle.result() for handle in handles[:50]))
         assert [result.output for result in results] == [{"a": {"n": n}} for n in range(50)]
 
         async def all_completed() -> bool:
             found = client.executions(labels={"batch": "b"}, state="COMPLETED", workflow="one")
-            return {item["execution_id"] async for item in found} == {handle.id for handle in handles}
+            return {item["execution_id"] async for item in found} == {
+                handle.id for handle in handles
+            }
 
         await until(all_completed)
         with pytest.raises(penstock.NotFound):
@@ -87,9 +99,14 @@ def test_events_are_those_of_the_history():
         seen = [event async for event in handle.events()]
         assert [event["seq"] for event in seen] == list(range(1, len(seen) + 1))
         assert (seen[-1]["node_id"], seen[-1]["to"]) == (None, "FAILED")
-        plain = [{name: value for name, value in event.items() if name != "execution_id"} for event in seen]
+        plain = [
+            {name: value for name, value in event.items() if name != "execution_id"}
+            for event in seen
+        ]
         assert plain == await handle.history()
-        assert [event["seq"] async for event in handle.events(after=5)] == list(range(6, len(seen) + 1))
+        assert [event["seq"] async for event in handle.events(after=5)] == list(
+            range(6, len(seen) + 1)
+        )
 
     with_client(work)
 
@@ -121,7 +138,11 @@ def test_cancel_pause_and_resume():
         await until(lambda: _in_state(handle, "RUNNING"))
         await handle.cancel()
         result = await handle.result()
-        assert (result.state, result.nodes["a"]["state"], result.completed) == ("CANCELLED", "CANCELLED", False)
+        assert (result.state, result.nodes["a"]["state"], result.completed) == (
+            "CANCELLED",
+            "CANCELLED",
+            False,
+        )
         with pytest.raises(penstock.Conflict, match="CANCELLED"):
             await handle.resume()
         with pytest.raises(penstock.NotFound):
@@ -145,7 +166,10 @@ def test_a_failed_execution_is_looked_at_and_retried():
         assert result.error is not None
         assert (result.error["message"], result.error["node_id"]) == ("no luck", "a/b c")
         node = await handle.node("a/b c")
-        assert [(it["attempt"], it["error"]["message"]) for it in node["attempts"]] == [(1, "no luck"), (2, "no luck")]
+        assert [(it["attempt"], it["error"]["message"]) for it in node["attempts"]] == [
+            (1, "no luck"),
+            (2, "no luck"),
+        ]
         assert await handle.logs("a/b c") == {}
         assert (await handle.results())["outputs"] == {"first": {"x": 1}}
         assert {edge["to"] for edge in (await handle.graph())["edges"]} == {"a/b c", "last"}
@@ -157,7 +181,11 @@ def test_a_failed_execution_is_looked_at_and_retried():
         assert everything["keeps"] == []
         made = await handle.retry()
         again = await client.execution(made["execution_id"]).result()
-        assert (again.state, again["retry_of"], again.nodes["first"]["reason"]) == ("FAILED", handle.id, "kept")
+        assert (again.state, again["retry_of"], again.nodes["first"]["reason"]) == (
+            "FAILED",
+            handle.id,
+            "kept",
+        )
 
     with_client(work)
 
@@ -166,7 +194,9 @@ def test_dead_letters_are_listed_retried_and_dropped():
     async def work(client: penstock.Client) -> None:
         for x in range(3):
             await (await client.start(FAIL, {"x": x})).result()
-        letters = [letter async for letter in client.dead_letters(workflow="doomed", category="handler")]
+        letters = [
+            letter async for letter in client.dead_letters(workflow="doomed", category="handler")
+        ]
         assert [letter["node_id"] for letter in letters] == ["a/b c"] * 3
         first, second, third = (letter["id"] for letter in letters)
         assert (await client.dead_letter(first))["error"]["message"] == "no luck"
@@ -178,7 +208,9 @@ def test_dead_letters_are_listed_retried_and_dropped():
         retried = await client.retry_dead_letters(ids=[second])
         assert [item["letters"] for item in retried] == [[second]]
         await client.drop_dead_letter(third)
-        closed = {letter["id"]: letter["closed"] async for letter in client.dead_letters(closed=True)}
+        closed = {
+            letter["id"]: letter["closed"] async for letter in client.dead_letters(closed=True)
+        }
         assert (closed[first], closed[second], closed[third]) == ("retried", "retried", "dropped")
         with pytest.raises(penstock.NotFound):
             await client.dead_letter(4711)
@@ -214,14 +246,22 @@ def test_a_refused_document_raises_with_every_problem():
         wrong = {"nodes": [{"id": "a", "handler": "nop"}, {"id": "a", "handler": "noop"}]}
         found = await client.validate(wrong)
         assert not found["valid"]
-        for call in (client.put_workflow(wrong), client.start(wrong), client.start_many(wrong, [{}])):
+        for call in (
+            client.put_workflow(wrong),
+            client.start(wrong),
+            client.start_many(wrong, [{}]),
+        ):
             with pytest.raises(penstock.InvalidWorkflow) as caught:
                 await call
-            assert [problem.code for problem in caught.value.problems] == [it["code"] for it in found["problems"]]
+            assert [problem.code for problem in caught.value.problems] == [
+                it["code"] for it in found["problems"]
+            ]
         strict = {**one(), "naem": 1}
         assert (await client.validate(strict))["valid"]
         assert not (await client.validate(strict, strict=True))["valid"]
-        assert (await client.put_workflow(one("later"), allow_unknown_handlers=True))["version"] == 1
+        assert (await client.put_workflow(one("later"), allow_unknown_handlers=True))[
+            "version"
+        ] == 1
 
     with_client(work)
 

@@ -18,7 +18,9 @@ class Story:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if request.path.endswith("/events"):
             return await self._stream(request)
-        return web.json_response({"execution_id": "e", "workflow": "w", "version": 1, "state": "COMPLETED"})
+        return web.json_response(
+            {"execution_id": "e", "workflow": "w", "version": 1, "state": "COMPLETED"}
+        )
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
@@ -27,7 +29,9 @@ class Story:
         first = int(request.headers.get("Last-Event-ID", "0")) + 1
         until = min(self.last, first - 1 + self.pieces.pop(0)) if self.pieces else self.last
         for seq in range(first, until + 1):
-            await response.write(f'id: {seq}\nevent: transition\ndata: {{"seq": {seq}}}\n\n'.encode())
+            await response.write(
+                f'id: {seq}\nevent: transition\ndata: {{"seq": {seq}}}\n\n'.encode()
+            )
         if until == self.last:
             await response.write(b"id: end\nevent: end\ndata: {}\n\n")
         else:
@@ -48,7 +52,13 @@ def followed(story: Story, after: int = 0) -> tuple[list[int], Server]:
 def test_a_stream_that_breaks_goes_on_without_a_gap_or_a_repeat():
     seen, server = followed(Story(3, 0, 1, 2))
     assert seen == list(range(1, 11))
-    assert [request.headers.get("Last-Event-ID") for request in server.requests] == [None, "3", "3", "4", "6"]
+    assert [request.headers.get("Last-Event-ID") for request in server.requests] == [
+        None,
+        "3",
+        "3",
+        "4",
+        "6",
+    ]
 
 
 def test_it_begins_after_the_event_that_is_named():
@@ -90,7 +100,9 @@ def test_waiting_goes_on_when_the_server_has_too_many_streams():
         turns[kind] += 1
         if kind == "status":
             state = "COMPLETED" if turns["status"] == 2 else "RUNNING"
-            return web.json_response({"execution_id": "e", "workflow": "w", "version": 1, "state": state})
+            return web.json_response(
+                {"execution_id": "e", "workflow": "w", "version": 1, "state": state}
+            )
         problem = {"code": "too_many_streams", "detail": "500 streams are open", "status": 503}
         return web.json_response(problem, status=503, headers={"Retry-After": "0.001"})
 

@@ -6,7 +6,9 @@ import sys
 
 def loaded(code: str) -> set[str]:
     script = f"import sys, penstock\n{code}\nprint(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 

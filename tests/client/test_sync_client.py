@@ -29,12 +29,18 @@ def test_an_execution_from_start_to_end(client: penstock.SyncClient):
     assert [event["to"] for event in handle.events()][-1] == "COMPLETED"
     assert handle.result().output == {"a": {"x": 7}}
     assert client.execution(handle.id).status().version == handle.accepted["version"]
-    assert [item["execution_id"] for item in client.executions(workflow="one", limit=1)] == [handle.id]
+    assert [item["execution_id"] for item in client.executions(workflow="one", limit=1)] == [
+        handle.id
+    ]
 
 
 def test_it_may_be_used_from_many_threads(client: penstock.SyncClient):
     def run(n: int) -> object:
-        return client.start(one("echo", "echo", config={"n": "{{ input.n }}"}), {"n": n}).result(timeout=30).output
+        return (
+            client.start(one("echo", "echo", config={"n": "{{ input.n }}"}), {"n": n})
+            .result(timeout=30)
+            .output
+        )
 
     with ThreadPoolExecutor(20) as pool:
         assert list(pool.map(run, range(100))) == [{"a": {"n": n}} for n in range(100)]
@@ -83,12 +89,19 @@ def test_a_closed_client_says_so(url: str):
 
 
 @pytest.mark.parametrize(
-    ("asynchronous", "blocking"), [(penstock.Client, penstock.SyncClient), (penstock.Execution, penstock.SyncExecution)]
+    ("asynchronous", "blocking"),
+    [(penstock.Client, penstock.SyncClient), (penstock.Execution, penstock.SyncExecution)],
 )
 def test_both_clients_have_the_same_methods(asynchronous: type, blocking: type):
-    expected = {name for name in vars(asynchronous) if not name.startswith("_")} - {"url", "retry_seconds"}
+    expected = {name for name in vars(asynchronous) if not name.startswith("_")} - {
+        "url",
+        "retry_seconds",
+    }
     assert expected <= set(dir(blocking))
     for name in expected:
         member = inspect.getattr_static(asynchronous, name)
         if inspect.isfunction(member):
-            assert inspect.signature(member) == inspect.signature(getattr(blocking, name)) or name == "execution"
+            assert (
+                inspect.signature(member) == inspect.signature(getattr(blocking, name))
+                or name == "execution"
+            )

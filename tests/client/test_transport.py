@@ -11,7 +11,14 @@ import penstock
 from penstock.client.transport import RATE_LIMIT_WAITS
 from tests.worker.servers import Answer, Server, always, serving
 
-STARTED = {"execution_id": "e1", "workflow": "w", "version": 1, "state": "PENDING", "created_at": "x", "labels": {}}
+STARTED = {
+    "execution_id": "e1",
+    "workflow": "w",
+    "version": 1,
+    "state": "PENDING",
+    "created_at": "x",
+    "labels": {},
+}
 JSON = "application/json"
 
 
@@ -23,7 +30,9 @@ def asking(answer: Answer, work: Callable, **options: object) -> tuple[object, S
     return asyncio.run(run())
 
 
-def failing(times: int, fail: Callable[[web.Request], web.Response], then: object = STARTED) -> Answer:
+def failing(
+    times: int, fail: Callable[[web.Request], web.Response], then: object = STARTED
+) -> Answer:
     """The first calls fail like that, the next one is answered."""
     left = [times]
 
@@ -44,13 +53,19 @@ def hang_up(request: web.Request) -> web.Response:
 
 
 def test_a_start_whose_answer_is_lost_is_repeated_with_the_same_key():
-    handle, server = asking(failing(2, hang_up), lambda client: client.start("w", {"x": 1}, labels={"a": "b"}))
+    handle, server = asking(
+        failing(2, hang_up), lambda client: client.start("w", {"x": 1}, labels={"a": "b"})
+    )
     assert isinstance(handle, penstock.Execution)
     assert handle.id == "e1"
     keys = [request.headers["Idempotency-Key"] for request in server.requests]
     assert len(keys) == 3
     assert len(set(keys)) == 1
-    assert json.loads(server.bodies[-1]) == {"workflow": "w", "input": {"x": 1}, "labels": {"a": "b"}}
+    assert json.loads(server.bodies[-1]) == {
+        "workflow": "w",
+        "input": {"x": 1},
+        "labels": {"a": "b"},
+    }
 
 
 def test_two_starts_have_two_keys():
@@ -84,7 +99,9 @@ def test_what_might_be_done_twice_is_not_repeated(call: Callable):
 def test_reading_is_repeated_while_the_store_is_away():
     def away(_: web.Request) -> web.Response:
         body = json.dumps({"code": "unavailable", "detail": "the store is away", "status": 503})
-        return web.Response(status=503, text=body, content_type=JSON, headers={"Retry-After": "0.01"})
+        return web.Response(
+            status=503, text=body, content_type=JSON, headers={"Retry-After": "0.01"}
+        )
 
     view = {"execution_id": "e", "workflow": "w", "version": 1, "state": "RUNNING"}
     result, server = asking(failing(2, away, view), lambda client: client.execution("e").status())
@@ -210,10 +227,15 @@ def test_pages_are_fetched_as_they_are_needed():
     async def answer(request: web.Request) -> web.StreamResponse:
         first, size = int(request.query.get("cursor", 0)), int(request.query["limit"])
         items = [{"n": n} for n in range(first, min(first + size, 250))]
-        return web.json_response({"items": items, "next_cursor": str(first + size) if first + size < 250 else None})
+        return web.json_response(
+            {"items": items, "next_cursor": str(first + size) if first + size < 250 else None}
+        )
 
     async def look(client: penstock.Client) -> tuple[int, int]:
-        everything = [item async for item in client.executions(state=["FAILED", "CANCELLED"], labels={"a": "b"})]
+        everything = [
+            item
+            async for item in client.executions(state=["FAILED", "CANCELLED"], labels={"a": "b"})
+        ]
         some = [item async for item in client.dead_letters(limit=130)]
         return len(everything), len(some)
 
@@ -234,7 +256,9 @@ def test_of_many_starts_some_may_be_refused():
     items = [STARTED, {"error": error}, {**STARTED, "execution_id": "e3"}]
 
     async def some(client: penstock.Client) -> None:
-        with pytest.raises(penstock.PartlyStarted, match="1 of 3 executions were refused") as caught:
+        with pytest.raises(
+            penstock.PartlyStarted, match="1 of 3 executions were refused"
+        ) as caught:
             await client.start_many("w", [{}, None, {}])
         assert {n: handle.id for n, handle in caught.value.started.items()} == {0: "e1", 2: "e3"}
         assert isinstance(caught.value.errors[1], penstock.InvalidInput)

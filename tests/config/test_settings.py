@@ -28,7 +28,11 @@ def refusal(tmp_path: Path, *arguments: Any, **options: Any) -> str:
 def test_the_defaults_need_nothing(tmp_path):
     settings = load(tmp_path)
     assert settings == Settings()
-    assert (settings.store, settings.host, settings.port) == ("sqlite:///penstock.db", "127.0.0.1", 8000)
+    assert (settings.store, settings.host, settings.port) == (
+        "sqlite:///penstock.db",
+        "127.0.0.1",
+        8000,
+    )
     assert settings.worker_processes >= 1
 
 
@@ -40,7 +44,9 @@ def test_a_flag_wins_over_the_environment_and_that_over_the_file(tmp_path):
     assert settings.host == "127.0.0.1"
 
 
-def test_the_process_environment_and_working_directory_are_the_default_sources(tmp_path, monkeypatch):
+def test_the_process_environment_and_working_directory_are_the_default_sources(
+    tmp_path, monkeypatch
+):
     (tmp_path / "penstock.toml").write_text("port = 81")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PENSTOCK_HOST", "0.0.0.0")  # noqa: S104
@@ -80,7 +86,8 @@ def test_the_environment_is_read_by_the_type_of_the_setting(tmp_path, name, text
 
 def test_the_file_has_typed_values(tmp_path):
     settings = load(
-        tmp_path, 'queues = ["a", "b"]\nmock_services = true\nshutdown_grace_seconds = 3\nlog_max_bytes = "1 KiB"'
+        tmp_path,
+        'queues = ["a", "b"]\nmock_services = true\nshutdown_grace_seconds = 3\nlog_max_bytes = "1 KiB"',
     )
     assert settings.queues == ("a", "b")
     assert settings.mock_services is True
@@ -90,17 +97,35 @@ def test_the_file_has_typed_values(tmp_path):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"environ": {"PENSTOCK_PORT": "http"}}, "PENSTOCK_PORT is 'http'; allowed: a whole number from 0 to 65535"),
+        (
+            {"environ": {"PENSTOCK_PORT": "http"}},
+            "PENSTOCK_PORT is 'http'; allowed: a whole number from 0 to 65535",
+        ),
         ({"flags": {"port": 70000}}, "--port is 70000; allowed: a whole number from 0 to 65535"),
-        ({"toml": "port = true"}, "DIR/penstock.toml: port is True; allowed: a whole number from 0 to 65535"),
-        ({"toml": "port = 8000.5"}, "DIR/penstock.toml: port is 8000.5; allowed: a whole number from 0 to 65535"),
-        ({"flags": {"worker_threads": 0}}, "--worker-threads is 0; allowed: a whole number, 1 or more"),
-        ({"environ": {"PENSTOCK_MOCK_SERVICES": "maybe"}}, "PENSTOCK_MOCK_SERVICES is 'maybe'; allowed: true or false"),
+        (
+            {"toml": "port = true"},
+            "DIR/penstock.toml: port is True; allowed: a whole number from 0 to 65535",
+        ),
+        (
+            {"toml": "port = 8000.5"},
+            "DIR/penstock.toml: port is 8000.5; allowed: a whole number from 0 to 65535",
+        ),
+        (
+            {"flags": {"worker_threads": 0}},
+            "--worker-threads is 0; allowed: a whole number, 1 or more",
+        ),
+        (
+            {"environ": {"PENSTOCK_MOCK_SERVICES": "maybe"}},
+            "PENSTOCK_MOCK_SERVICES is 'maybe'; allowed: true or false",
+        ),
         (
             {"environ": {"PENSTOCK_LOG_LEVEL": "loud"}},
             "PENSTOCK_LOG_LEVEL is 'loud'; allowed: one of DEBUG, INFO, WARNING, ERROR, CRITICAL",
         ),
-        ({"toml": 'log_format = "xml"'}, "DIR/penstock.toml: log_format is 'xml'; allowed: one of auto, json, console"),
+        (
+            {"toml": 'log_format = "xml"'},
+            "DIR/penstock.toml: log_format is 'xml'; allowed: one of auto, json, console",
+        ),
         ({"environ": {"PENSTOCK_TRACING": "2"}}, "PENSTOCK_TRACING is '2'; allowed: true or false"),
         (
             {"environ": {"PENSTOCK_STORE": "mysql://u:secret@h/d"}},
@@ -137,7 +162,10 @@ def test_the_file_has_typed_values(tmp_path):
             {"environ": {"PENSTOCK_RATE_LIMIT": "60"}},
             "PENSTOCK_RATE_LIMIT is '60'; allowed: a limit such as '60/minute' (second, minute, hour, day), or 'off'",
         ),
-        ({"toml": "prot = 1"}, "DIR/penstock.toml: there is no setting 'prot'; did you mean 'port'?"),
+        (
+            {"toml": "prot = 1"},
+            "DIR/penstock.toml: there is no setting 'prot'; did you mean 'port'?",
+        ),
         ({"toml": "zzzzzz = 1"}, "DIR/penstock.toml: there is no setting 'zzzzzz'"),
         ({"flags": {"queue": "a"}}, "there is no setting 'queue'; did you mean 'queues'?"),
         ({"toml": "port ="}, "DIR/penstock.toml isn't TOML: Invalid value (at end of document)"),
@@ -191,20 +219,27 @@ class TestProviders:
         assert load(tmp_path).llm_providers == {"default": LlmProvider(OPENAI_URL, None, ())}
 
     def test_the_environment_gives_the_default_one(self, tmp_path):
-        environ = {"PENSTOCK_LLM_BASE_URL": "http://localhost:11434/v1/", "PENSTOCK_LLM_API_KEY": " k1\n"}
+        environ = {
+            "PENSTOCK_LLM_BASE_URL": "http://localhost:11434/v1/",
+            "PENSTOCK_LLM_API_KEY": " k1\n",
+        }
         assert load(tmp_path, environ=environ).llm_providers["default"] == LlmProvider(
             "http://localhost:11434/v1", "k1"
         )
 
     def test_openai_s_own_variables_are_a_fallback(self, tmp_path):
         environ = {"OPENAI_API_KEY": "k2", "OPENAI_BASE_URL": "https://proxy.test/v1"}
-        assert load(tmp_path, environ=environ).llm_providers["default"] == LlmProvider("https://proxy.test/v1", "k2")
+        assert load(tmp_path, environ=environ).llm_providers["default"] == LlmProvider(
+            "https://proxy.test/v1", "k2"
+        )
 
     def test_the_key_of_openai_never_goes_to_another_provider(self, tmp_path):
         environ = {"OPENAI_API_KEY": "k2", "PENSTOCK_LLM_BASE_URL": "https://other.test/v1"}
         assert load(tmp_path, environ=environ).llm_providers["default"].api_key is None
         toml = "[llm.providers.default]\nbase_url = 'https://other.test/v1'"
-        assert load(tmp_path, toml, {"OPENAI_API_KEY": "k2"}).llm_providers["default"].api_key is None
+        assert (
+            load(tmp_path, toml, {"OPENAI_API_KEY": "k2"}).llm_providers["default"].api_key is None
+        )
 
     def test_the_file_names_more(self, tmp_path):
         toml = """
@@ -219,12 +254,16 @@ class TestProviders:
         """
         settings = load(tmp_path, toml, {"PENSTOCK_LLM_MY_GROQ_API_KEY": "in the environment"})
         assert settings.llm_default_provider == "local"
-        assert settings.llm_providers["local"] == LlmProvider("http://localhost:11434/v1", None, ("llama3.2",))
+        assert settings.llm_providers["local"] == LlmProvider(
+            "http://localhost:11434/v1", None, ("llama3.2",)
+        )
         assert settings.llm_providers["my-groq"].api_key == "in the environment"
         assert sorted(settings.llm_providers) == ["default", "local", "my-groq"]
 
     def test_the_environment_overrides_the_default_one_of_the_file(self, tmp_path):
-        toml = "[llm.providers.default]\nbase_url = 'http://a.test/v1'\nmodels = ['m']\napi_key = 'k'"
+        toml = (
+            "[llm.providers.default]\nbase_url = 'http://a.test/v1'\nmodels = ['m']\napi_key = 'k'"
+        )
         settings = load(tmp_path, toml, {"PENSTOCK_LLM_BASE_URL": "http://b.test/v1"})
         assert settings.llm_providers["default"] == LlmProvider("http://b.test/v1", "k", ("m",))
 
@@ -243,7 +282,9 @@ def test_what_is_shown_has_no_password_and_no_key(tmp_path):
     )
     assert shown["store"] == "rediss://:***@h:6379/0"
     assert shown["database"] == "postgresql://u:***@h/d?sslpassword=***&x=1"
-    assert shown["llm_providers"] == {"default": {"base_url": "https://u:***@h/v1", "api_key": "***", "models": []}}
+    assert shown["llm_providers"] == {
+        "default": {"base_url": "https://u:***@h/v1", "api_key": "***", "models": []}
+    }
     assert shown["port"] == 8000
     assert shown["queues"] == []
 
@@ -261,9 +302,7 @@ def test_only_the_password_of_a_url_is_hidden(url, shown):
 
 
 class TestSecretRules:
-    RULES = (
-        '[secrets.Api_Token]\nhosts = ["api.example.com"]\nhandlers = ["http_request"]\n\n[secrets.B]\nworkflows = []'
-    )
+    RULES = '[secrets.Api_Token]\nhosts = ["api.example.com"]\nhandlers = ["http_request"]\n\n[secrets.B]\nworkflows = []'
 
     def test_are_read_by_name_in_capitals(self, tmp_path):
         rules = load(tmp_path, self.RULES).secret_rules
@@ -281,13 +320,22 @@ class TestSecretRules:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("secrets = 'canary'", "DIR/penstock.toml: [secrets] must be a table of tables, one for each secret"),
-            ("[secrets]\nTOKEN = 'canary'", "DIR/penstock.toml: [secrets.TOKEN] must be a table with hosts, handlers"),
+            (
+                "secrets = 'canary'",
+                "DIR/penstock.toml: [secrets] must be a table of tables, one for each secret",
+            ),
+            (
+                "[secrets]\nTOKEN = 'canary'",
+                "DIR/penstock.toml: [secrets.TOKEN] must be a table with hosts, handlers",
+            ),
             (
                 "[secrets.TOKEN]\nhost = ['a']",
                 "DIR/penstock.toml: [secrets.TOKEN]: there is no setting 'host'; did you",
             ),
-            ("[secrets.TOKEN]\nhosts = [7]", "DIR/penstock.toml: [secrets.TOKEN]: hosts must be a list of texts"),
+            (
+                "[secrets.TOKEN]\nhosts = [7]",
+                "DIR/penstock.toml: [secrets.TOKEN]: hosts must be a list of texts",
+            ),
         ],
     )
     def test_refuse_what_is_no_rule_and_quote_no_value(self, tmp_path, text, message):

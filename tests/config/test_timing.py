@@ -48,10 +48,16 @@ def test_parts_that_are_given_no_times_have_the_defaults() -> None:
 
 def test_each_of_them_is_a_setting_that_is_shown(tmp_path: Path) -> None:
     chosen = {
-        "heartbeat_seconds": 0.5, "worker_dead_seconds": 3.0, "reaper_seconds": 0.25, "lease_seconds": 2.0,
-        "reconcile_seconds": 4.0, "stale_seconds": 3.5, "checkpoint_seconds": 6.0, "archive_seconds": 0.5,
+        "heartbeat_seconds": 0.5,
+        "worker_dead_seconds": 3.0,
+        "reaper_seconds": 0.25,
+        "lease_seconds": 2.0,
+        "reconcile_seconds": 4.0,
+        "stale_seconds": 3.5,
+        "checkpoint_seconds": 6.0,
+        "archive_seconds": 0.5,
         "retention_check_seconds": 60.0,
-    }  # fmt: skip
+    }
     settings = load(tmp_path, **chosen)
     assert asdict(settings.timing) == chosen
     assert settings.describe().items() >= chosen.items()
@@ -69,7 +75,9 @@ def test_each_of_them_is_documented_with_its_default(page: str) -> None:
 def test_what_is_no_time_is_refused(tmp_path: Path, name: str, text: str) -> None:
     with pytest.raises(SettingsError) as raised:
         load(tmp_path, **{name: text})
-    expected = f"PENSTOCK_{name.upper()} is '{text}'; allowed: a number of seconds from 0.05 to 86400"
+    expected = (
+        f"PENSTOCK_{name.upper()} is '{text}'; allowed: a number of seconds from 0.05 to 86400"
+    )
     assert str(raised.value) == expected
 
 
@@ -80,8 +88,14 @@ REFUSED = [
     ({"lease_seconds": 0.9}, "lease_seconds is 0.9, and must be at least 1"),
     ({"stale_seconds": 11.0}, "stale_seconds is 11, and may be at most reconcile_seconds (10)"),
     ({"reconcile_seconds": 9.0}, "stale_seconds is 10, and may be at most reconcile_seconds (9)"),
-    ({"archive_seconds": 11.0}, "archive_seconds is 11, and may be at most checkpoint_seconds (10)"),
-    ({"checkpoint_seconds": 0.5}, "archive_seconds is 1, and may be at most checkpoint_seconds (0.5)"),
+    (
+        {"archive_seconds": 11.0},
+        "archive_seconds is 11, and may be at most checkpoint_seconds (10)",
+    ),
+    (
+        {"checkpoint_seconds": 0.5},
+        "archive_seconds is 1, and may be at most checkpoint_seconds (0.5)",
+    ),
 ]
 
 

@@ -25,7 +25,9 @@ STORES: dict[str, NewStores] = {
 
 OBJECT_STORES: dict[str, NewStores] = {
     "memory with s3": lambda _: open_stores("memory://", Settings(blobs=bucket_url())),
-    "sqlite with s3": lambda folder: open_stores(f"sqlite:///{folder}/store.db", Settings(blobs=bucket_url())),
+    "sqlite with s3": lambda folder: open_stores(
+        f"sqlite:///{folder}/store.db", Settings(blobs=bucket_url())
+    ),
     "redis and postgresql with s3": lambda _: ScaledStores(
         redis_url(), Settings(database=database_url(), blobs=bucket_url())
     ),

@@ -32,7 +32,9 @@ asyncio.run(main())
 
 
 def test_what_was_fetched_is_known_after_a_kill_and_what_was_not_is_not(tmp_path: Path) -> None:
-    died = subprocess.run([sys.executable, "-c", DIES, str(tmp_path / "store.db")], check=False, timeout=60)
+    died = subprocess.run(
+        [sys.executable, "-c", DIES, str(tmp_path / "store.db")], check=False, timeout=60
+    )
     assert died.returncode == -signal.SIGKILL
 
     async def look() -> None:
@@ -46,7 +48,9 @@ def test_what_was_fetched_is_known_after_a_kill_and_what_was_not_is_not(tmp_path
 def test_an_outcome_is_struck_off_when_it_is_committed_and_not_before(tmp_path: Path) -> None:
     async def report(stores: SqliteStores) -> None:
         owner = await begin(stores, "e1")
-        tasks = [task("e1", node) for node in ("committed", "reported", "stopped", "held", "returned")]
+        tasks = [
+            task("e1", node) for node in ("committed", "reported", "stopped", "held", "returned")
+        ]
         await owner.commit(queued(*tasks))
         for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
             stores.queue.begin(key_of(given))
@@ -57,7 +61,9 @@ def test_an_outcome_is_struck_off_when_it_is_committed_and_not_before(tmp_path: 
         await stores.queue.report("worker-1", [success(tasks[1], "worker-1")])
         await stores.queue.leave("worker-1", [tasks[4]])
 
-    assert _orphans_after(tmp_path, report) == {key_of(task("e1", node)) for node in ("reported", "held")}
+    assert _orphans_after(tmp_path, report) == {
+        key_of(task("e1", node)) for node in ("reported", "held")
+    }
 
 
 def test_a_task_that_was_taken_back_stays_noted_until_its_loss_is_committed(tmp_path: Path) -> None:
@@ -87,7 +93,9 @@ def test_what_was_disowned_is_forgotten(tmp_path: Path) -> None:
 
 def test_the_file_grows_with_what_is_held_and_keeps_all_of_it(tmp_path: Path) -> None:
     claims = Claims(tmp_path / "claims")
-    keys: list[Key] = [(f"execution-{number}", "é" * 256, 1, number) for number in range(3 * GROW_SLOTS)]
+    keys: list[Key] = [
+        (f"execution-{number}", "é" * 256, 1, number) for number in range(3 * GROW_SLOTS)
+    ]
     for key in keys:
         claims.add(key)
     for key in keys[::2]:
@@ -107,7 +115,9 @@ def test_the_longest_key_fits_its_slot(tmp_path: Path) -> None:
     for attempt in range(3):
         claims.add((*longest[:3], attempt))
     claims.close()
-    assert _reopened(tmp_path / "claims").left_over == {(*longest[:3], attempt) for attempt in range(3)}
+    assert _reopened(tmp_path / "claims").left_over == {
+        (*longest[:3], attempt) for attempt in range(3)
+    }
 
 
 def test_a_note_that_was_half_written_does_not_exist(tmp_path: Path) -> None:

@@ -22,8 +22,18 @@ DOCUMENT = {
     "name": "report",
     "on_failure": "continue",
     "nodes": [
-        {"id": "fetch", "handler": "fail", "config": {"times": 1}, "retry": {"max_attempts": 2, "delay_seconds": 0}},
-        {"id": "a.b", "handler": "fail", "config": {"message": "no luck"}, "retry": {"max_attempts": 1}},
+        {
+            "id": "fetch",
+            "handler": "fail",
+            "config": {"times": 1},
+            "retry": {"max_attempts": 2, "delay_seconds": 0},
+        },
+        {
+            "id": "a.b",
+            "handler": "fail",
+            "config": {"message": "no luck"},
+            "retry": {"max_attempts": 1},
+        },
         {"id": "after", "handler": "noop", "depends_on": ["a.b"]},
     ],
 }
@@ -48,8 +58,16 @@ def test_the_views_of_a_sqlite_file_show_executions_and_nodes(tmp_path: Path) ->
 
     execution_id = asyncio.run(scenario())
     (execution,) = rows_of(path, "SELECT * FROM penstock_executions")
-    assert (execution["execution_id"], execution["workflow"], execution["version"]) == (execution_id, "report", 1)
-    assert (execution["state"], execution["error_node"], execution["error_message"]) == ("FAILED", "a.b", "no luck")
+    assert (execution["execution_id"], execution["workflow"], execution["version"]) == (
+        execution_id,
+        "report",
+        1,
+    )
+    assert (execution["state"], execution["error_node"], execution["error_message"]) == (
+        "FAILED",
+        "a.b",
+        "no luck",
+    )
     assert json.loads(execution["input"]) == {"order": 17}
     assert json.loads(execution["labels"]) == {"team": "x"}
     assert execution["created_at"] <= execution["started_at"] <= execution["finished_at"]
@@ -61,7 +79,10 @@ def test_the_views_of_a_sqlite_file_show_executions_and_nodes(tmp_path: Path) ->
     }
     assert (nodes["a.b"]["error_category"], nodes["a.b"]["error_message"]) == ("handler", "no luck")
     assert nodes["fetch"]["seconds"] >= 0
-    ran = rows_of(path, "SELECT execution_id FROM penstock_executions WHERE json_extract(input, '$.order') = 17")
+    ran = rows_of(
+        path,
+        "SELECT execution_id FROM penstock_executions WHERE json_extract(input, '$.order') = 17",
+    )
     assert ran == [{"execution_id": execution_id}]
 
 
@@ -91,15 +112,28 @@ def test_the_views_of_postgresql_show_executions_and_nodes() -> None:
     async def scenario() -> str:
         settings = Settings(store=redis_url(), database=database)
         async with penstock.Engine(settings=settings) as engine:
-            started = await engine.start(DOCUMENT, input={"order": 17, "nul": "\\u0000"}, labels={"team": "x"})
+            started = await engine.start(
+                DOCUMENT, input={"order": 17, "nul": "\\u0000"}, labels={"team": "x"}
+            )
             await started.result()
-            await until(lambda: rows_in(database, "SELECT * FROM penstock_nodes"), "the execution is archived")
+            await until(
+                lambda: rows_in(database, "SELECT * FROM penstock_nodes"),
+                "the execution is archived",
+            )
             return started.execution_id
 
     execution_id = asyncio.run(scenario())
     (execution,) = rows_in(database, "SELECT * FROM penstock_executions")
-    assert (execution["execution_id"], execution["workflow"], execution["version"]) == (execution_id, "report", 1)
-    assert (execution["state"], execution["error_node"], execution["error_message"]) == ("FAILED", "a.b", "no luck")
+    assert (execution["execution_id"], execution["workflow"], execution["version"]) == (
+        execution_id,
+        "report",
+        1,
+    )
+    assert (execution["state"], execution["error_node"], execution["error_message"]) == (
+        "FAILED",
+        "a.b",
+        "no luck",
+    )
     assert (execution["input"]["order"], execution["labels"]) == (17, {"team": "x"})
     assert execution["created_at"] <= execution["started_at"] <= execution["finished_at"]
     nodes = {row["node_id"]: row for row in rows_in(database, "SELECT * FROM penstock_nodes")}
@@ -109,7 +143,9 @@ def test_the_views_of_postgresql_show_executions_and_nodes() -> None:
         "after": ("SKIPPED", 0),
     }
     assert (nodes["a.b"]["error_category"], nodes["a.b"]["error_message"]) == ("handler", "no luck")
-    assert rows_in(database, "SELECT 1 AS one FROM penstock_executions WHERE input ->> 'order' = '17'") == [{"one": 1}]
+    assert rows_in(
+        database, "SELECT 1 AS one FROM penstock_executions WHERE input ->> 'order' = '17'"
+    ) == [{"one": 1}]
 
 
 def rows_in(database: str, query: LiteralString) -> list[dict[str, Any]]:

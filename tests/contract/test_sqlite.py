@@ -12,14 +12,31 @@ from pathlib import Path
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, letter, new, queued, started, submitted, task
+from penstock.contract.facts import (
+    Owner,
+    begin,
+    ended,
+    letter,
+    new,
+    queued,
+    started,
+    submitted,
+    task,
+)
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import Blob
 from penstock.engine.states import NodeState
 from penstock.errors import SchemaMismatch, StoreError, StoreLocked
 from penstock.stores.base import Kept, NewExecution, Stored
-from penstock.stores.records import ApiKey, AuditLine, AuditSearch, LetterSearch, Search, WorkflowRow
+from penstock.stores.records import (
+    ApiKey,
+    AuditLine,
+    AuditSearch,
+    LetterSearch,
+    Search,
+    WorkflowRow,
+)
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores, preparing
 from penstock.stores.sqlite.lock import LockFile
 from penstock.stores.sqlite.purging import purge
@@ -38,13 +55,21 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
     run = NodeRun("a", NodeState.QUEUED, 2, 1.0)
     line = Transition(2, 1.0, "a", "PENDING", "QUEUED", 2, "why")
     active = Commands(
-        "active", nodes={"a": run}, history=[line], outputs={"b": b"1", "c": Blob("k", 9)}, logs=[("a", 1, "line")],
-        wake_at=77.0, timer_changed=True, dead_letters=[letter("active")],
-    )  # fmt: skip
+        "active",
+        nodes={"a": run},
+        history=[line],
+        outputs={"b": b"1", "c": Blob("k", 9)},
+        logs=[("a", 1, "line")],
+        wake_at=77.0,
+        timer_changed=True,
+        dead_letters=[letter("active")],
+    )
 
     async def write(stores: SqliteStores) -> None:
         owner = await begin(stores, "active", "over")
-        await stores.cold.create([new("waiting", labels={"a": 1}, idempotency_key="key", request_hash="hash")])
+        await stores.cold.create(
+            [new("waiting", labels={"a": 1}, idempotency_key="key", request_hash="hash")]
+        )
         await owner.commit(active, ended("over"))
         await stores.cold.put_workflow("report", "hash", b"text", 5.0)
         await stores.cold.remember_handlers({"resize": HandlerDefaults(queue="gpu")})
@@ -57,10 +82,18 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
         assert (await stores.hot.load(["active", "waiting"])) == {"active": expected}
         assert await stores.cold.execution("active") == expected
         assert await stores.cold.started(0) == ["active", "waiting"]
-        assert [each.execution_id for each in await stores.cold.search(Search())] == ["waiting", "over", "active"]
+        assert [each.execution_id for each in await stores.cold.search(Search())] == [
+            "waiting",
+            "over",
+            "active",
+        ]
         assert await stores.hot.due(0, 77.0, 10) == ["active"]
-        assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [letter("active")]
-        assert await stores.cold.create([new("x", idempotency_key="key", request_hash="hash")]) == ["waiting"]
+        assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [
+            letter("active")
+        ]
+        assert await stores.cold.create([new("x", idempotency_key="key", request_hash="hash")]) == [
+            "waiting"
+        ]
         version = await stores.cold.get_workflow("report")
         assert version is not None
         assert (version.version, version.document, version.created_at) == (1, b"text", 5.0)
@@ -72,7 +105,9 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
 def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> None:
     key = ApiKey("k1", "first", ("read",), b"hash", 1.0)
     line = AuditLine(1.0, "k1", "first", "start", "executions/1", "::1", 201, {"a": 1}, 1)
-    waiting = NewExecution(submitted("waiting", labels={"a": 1}).record, "k", "h", "old", [Kept("a", b"1")], waits=True)
+    waiting = NewExecution(
+        submitted("waiting", labels={"a": 1}).record, "k", "h", "old", [Kept("a", b"1")], waits=True
+    )
 
     async def write(stores: SqliteStores) -> None:
         owner = await begin(stores, "over")
@@ -90,17 +125,27 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
     async def read(stores: SqliteStores) -> None:
         assert await stores.cold.keys() == [key]
         assert await stores.cold.audit(AuditSearch()) == [line]
-        assert await stores.cold.workflows() == [WorkflowRow("kept", 2, 2, 1.0, 1.0, {"stable": {1: 90, 2: 10}})]
+        assert await stores.cold.workflows() == [
+            WorkflowRow("kept", 2, 2, 1.0, 1.0, {"stable": {1: 90, 2: 10}})
+        ]
         rows = await stores.cold.letters(LetterSearch(closed=True))
         assert [(row.letter.node, row.closed, row.retried_as) for row in rows] == [
-            ("b", None, None), ("a", "retried", "again"),
-        ]  # fmt: skip
+            ("b", None, None),
+            ("a", "retried", "again"),
+        ]
         assert await stores.cold.intent("waiting") == waiting
         assert await stores.cold.started(0) == ["late"]
-        for wanted in (Search(labels={"a": "1"}), Search(retry_of="old"), Search(states=("PENDING",), since=11.0)):
+        for wanted in (
+            Search(labels={"a": "1"}),
+            Search(retry_of="old"),
+            Search(states=("PENDING",), since=11.0),
+        ):
             assert [row.execution_id for row in await stores.cold.search(wanted)] == ["waiting"]
-        # created long before the one that it was stored after: how far that is has to be known again
-        assert [row.execution_id for row in await stores.cold.search(Search(until=11.0))] == ["late"]
+        # created long before the one that it was stored after: how far that is has to be known
+        # again
+        assert [row.execution_id for row in await stores.cold.search(Search(until=11.0))] == [
+            "late"
+        ]
         assert [part.execution_id for part in await stores.cold.feed((0,))] == ["over", "over"]
 
     async def go_on(stores: SqliteStores) -> None:
@@ -114,7 +159,9 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
     _in_turn(tmp_path, write, read, read, go_on)
 
 
-def test_an_execution_that_was_triggered_begins_after_the_file_is_opened_again(tmp_path: Path) -> None:
+def test_an_execution_that_was_triggered_begins_after_the_file_is_opened_again(
+    tmp_path: Path,
+) -> None:
     async def write(stores: SqliteStores) -> None:
         await stores.cold.create([new("one", waits=True), new("two", waits=True), new("three")])
         await stores.cold.trigger("one", b"[1]", {})
@@ -163,10 +210,15 @@ def test_a_closed_store_is_one_complete_file(tmp_path: Path) -> None:
     _in_turn(tmp_path / "copy" / "store.db", read)
 
 
-def test_a_file_that_another_process_has_open_is_refused_with_that_process_id(tmp_path: Path) -> None:
+def test_a_file_that_another_process_has_open_is_refused_with_that_process_id(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "store.db"
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
@@ -202,18 +254,24 @@ def test_a_store_keeps_its_id_for_ever(tmp_path: Path) -> None:
     for _ in range(2):
         asyncio.run(SqliteStores(path).close())
         with closing(sqlite3.connect(path)) as connection:
-            found.update(connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall())
+            found.update(
+                connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall()
+            )
     assert len(found) == 1
 
 
 def test_a_store_of_another_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+        connection.execute(
+            "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+        )
         connection.execute("INSERT INTO meta VALUES ('schema', '99')")
     connection.close()
     for _ in range(2):
-        with pytest.raises(SchemaMismatch, match=rf"{path} has schema 99; this version of Penstock uses \d+"):
+        with pytest.raises(
+            SchemaMismatch, match=rf"{path} has schema 99; this version of Penstock uses \d+"
+        ):
             SqliteStores(path)
     connection = sqlite3.connect(path)
     tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
@@ -242,7 +300,9 @@ def test_a_file_of_the_schema_before_is_brought_up_to_date_once(tmp_path: Path) 
     assert purge(path, 0.0).executions == 0
     _in_turn(path, read, read)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [(SCHEMA_VERSION,)]
+        assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [
+            (SCHEMA_VERSION,)
+        ]
 
 
 def test_a_file_that_an_earlier_version_left_half_opened_opens_again(tmp_path: Path) -> None:
@@ -259,10 +319,15 @@ def test_a_file_that_an_earlier_version_left_half_opened_opens_again(tmp_path: P
         connection.execute("CREATE TABLE stretch (data BLOB)")
     _in_turn(path, read, read)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'stretch'").fetchall() == []
+        assert (
+            connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'stretch'").fetchall()
+            == []
+        )
 
 
-def test_a_file_that_cant_be_upgraded_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cant_be_upgraded_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "store.db"
     _in_turn(path, _look)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -275,7 +340,9 @@ def test_a_file_that_cant_be_upgraded_is_left_as_it_is(tmp_path: Path, monkeypat
             SqliteStores(path)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT name FROM sqlite_schema").fetchall() == before
-        assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [("2",)]
+        assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [
+            ("2",)
+        ]
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
@@ -288,7 +355,9 @@ def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path)
 
 
 def test_a_folder_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=rf"the folder {tmp_path / 'nowhere'} doesn't exist; create it"):
+    with pytest.raises(
+        StoreError, match=rf"the folder {tmp_path / 'nowhere'} doesn't exist; create it"
+    ):
         SqliteStores(tmp_path / "nowhere" / "store.db")
     assert list(tmp_path.iterdir()) == []
 
@@ -304,8 +373,14 @@ def test_only_its_account_may_read_the_files_of_a_store(tmp_path: Path) -> None:
         await stores.cold.create([new("e1")])
         await stores.blobs.put(b"x" * 1000)
         files = await asyncio.to_thread(lambda: list(tmp_path.rglob("*")))
-        assert {each.name for each in files} >= {f"store.db{end}" for end in ("", "-wal", "-shm", ".lock", ".claims")}
-        assert {each.name: oct(each.stat().st_mode & 0o077) for each in files if each.stat().st_mode & 0o077} == {}
+        assert {each.name for each in files} >= {
+            f"store.db{end}" for end in ("", "-wal", "-shm", ".lock", ".claims")
+        }
+        assert {
+            each.name: oct(each.stat().st_mode & 0o077)
+            for each in files
+            if each.stat().st_mode & 0o077
+        } == {}
 
     before = os.umask(0o022)
     try:
@@ -314,7 +389,9 @@ def test_only_its_account_may_read_the_files_of_a_store(tmp_path: Path) -> None:
         os.umask(before)
 
 
-def test_a_blob_is_on_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blob_is_on_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A record that points to it may be committed next, and must not survive a power cut alone."""
     steps: list[str] = []
     fsync, rename = os.fsync, Path.rename

@@ -43,8 +43,13 @@ def on_engine(path: Path, work: Callable[[Engine], Coroutine[Any, Any, Any]]) ->
 def rows_in(path: Path) -> dict[str, int]:
     tables = ("executions", "labels", "idempotency", "timers")
     with closing(sqlite3.connect(path)) as connection:
-        counts = {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in tables}  # noqa: S608
-        counts["changes"] = connection.execute("SELECT count(*) FROM changes WHERE n > 0").fetchone()[0]
+        counts = {
+            name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0]  # noqa: S608
+            for name in tables
+        }
+        counts["changes"] = connection.execute(
+            "SELECT count(*) FROM changes WHERE n > 0"
+        ).fetchone()[0]
         return counts
 
 
@@ -67,7 +72,13 @@ def test_old_executions_go_with_all_that_is_theirs(tmp_path):
     on_engine(path, lambda engine: finished(engine, labels={"a": 1}, idempotency_key="k"))
     assert blobs_in(path)
     assert purge(path, later()) == Purged(1, 1, 2000 + len('{"text":""}'))
-    assert rows_in(path) == {"executions": 0, "labels": 0, "idempotency": 0, "timers": 0, "changes": 0}
+    assert rows_in(path) == {
+        "executions": 0,
+        "labels": 0,
+        "idempotency": 0,
+        "timers": 0,
+        "changes": 0,
+    }
     assert blobs_in(path) == []
 
 
@@ -76,7 +87,9 @@ def test_younger_and_unfinished_ones_stay(tmp_path):
 
     async def work(engine: Engine) -> None:
         await finished(engine)
-        await engine.start({"nodes": [{"id": "a", "handler": "sleep", "config": {"seconds": 1000}}]})
+        await engine.start(
+            {"nodes": [{"id": "a", "handler": "sleep", "config": {"seconds": 1000}}]}
+        )
 
     on_engine(path, work)
     before = rows_in(path)
@@ -94,7 +107,9 @@ async def retried(engine: Engine, execution_id: str) -> str:
 
 def make_old(path: Path, *execution_ids: str) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executemany("UPDATE executions SET ended_at = 1 WHERE id = ?", [(each,) for each in execution_ids])
+        connection.executemany(
+            "UPDATE executions SET ended_at = 1 WHERE id = ?", [(each,) for each in execution_ids]
+        )
     for blob in blobs_in(path):
         os.utime(blob, (1, 1))
 
@@ -114,7 +129,10 @@ def test_a_retry_keeps_what_it_took_over(tmp_path):
 
     async def look(engine: Engine) -> None:
         assert (await engine.status(third)).outputs["a"] == {"text": LARGE}
-        assert {row.execution_id for row in await engine.service.executions.search(Search())} == {second, third}
+        assert {row.execution_id for row in await engine.service.executions.search(Search())} == {
+            second,
+            third,
+        }
         letters = await engine.stores.cold.letters(LetterSearch(closed=True))
         assert {row.letter.execution_id for row in letters} == {second, third}
 

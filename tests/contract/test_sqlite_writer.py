@@ -45,14 +45,18 @@ async def test_writes_that_arrive_together_share_a_commit(stores: SqliteStores) 
 async def test_what_waits_for_the_writer_becomes_one_commit(stores: SqliteStores) -> None:
     async with _writer_kept_busy(stores):
         before = stores._writer.commits
-        creating = asyncio.gather(*(stores.cold.create([new(f"e{number}")]) for number in range(50)))
+        creating = asyncio.gather(
+            *(stores.cold.create([new(f"e{number}")]) for number in range(50))
+        )
         await until(lambda: stores._writer._jobs.qsize() == 50)
     await creating
     assert stores._writer.commits - before == 2  # the busy one, and one for all of these
 
 
 @on_file
-async def test_executions_that_only_wait_do_not_send_another_ones_commits_to_the_thread(stores: SqliteStores) -> None:
+async def test_executions_that_only_wait_do_not_send_another_ones_commits_to_the_thread(
+    stores: SqliteStores,
+) -> None:
     owner = await begin(stores, *(f"e{number}" for number in range(RECENT_COMMITS * 2)))
     asked: list[bool] = []
 
@@ -72,12 +76,16 @@ async def test_executions_that_only_wait_do_not_send_another_ones_commits_to_the
 
 @on_file
 async def test_the_log_is_written_ahead_and_synced_at_every_commit(stores: SqliteStores) -> None:
-    assert await stores._writer.submit(lambda connection: _pragma(connection, "journal_mode")) == "wal"
+    assert (
+        await stores._writer.submit(lambda connection: _pragma(connection, "journal_mode")) == "wal"
+    )
     assert await stores._writer.submit(lambda connection: _pragma(connection, "synchronous")) == 2
 
 
 @on_file
-async def test_a_commit_that_the_file_refuses_leaves_nothing_and_can_be_made_later(stores: SqliteStores) -> None:
+async def test_a_commit_that_the_file_refuses_leaves_nothing_and_can_be_made_later(
+    stores: SqliteStores,
+) -> None:
     owner = await begin(stores, "e1", "e2")
     before = await stores.hot.load(["e1", "e2"])
     trigger = (
@@ -89,7 +97,9 @@ async def test_a_commit_that_the_file_refuses_leaves_nothing_and_can_be_made_lat
         await owner.commit(queued(task("e1")), queued(task("e2")))
     assert await stores.hot.load(["e1", "e2"]) == before
     assert stores.queue.depth() == 0
-    await stores._writer.submit(lambda connection: connection.execute("DROP TRIGGER refuse").fetchall())
+    await stores._writer.submit(
+        lambda connection: connection.execute("DROP TRIGGER refuse").fetchall()
+    )
     following = await Owner.of(stores)
     assert await stores.hot.load(["e1", "e2"]) == before
     await following.commit(queued(task("e1")), queued(task("e2")))
@@ -97,7 +107,9 @@ async def test_a_commit_that_the_file_refuses_leaves_nothing_and_can_be_made_lat
 
 
 @on_file
-async def test_a_full_disk_is_said_so_and_nothing_is_lost_when_there_is_room_again(stores: SqliteStores) -> None:
+async def test_a_full_disk_is_said_so_and_nothing_is_lost_when_there_is_room_again(
+    stores: SqliteStores,
+) -> None:
     owner = await begin(stores, "e1")
     before = await stores.hot.load(["e1"])
     pages = await stores._writer.submit(lambda connection: _pragma(connection, "page_count"))
@@ -119,17 +131,25 @@ async def test_a_full_disk_is_said_so_and_nothing_is_lost_when_there_is_room_aga
 @on_file
 async def test_one_bad_job_does_not_fail_the_others_of_its_commit(stores: SqliteStores) -> None:
     async with _writer_kept_busy(stores):
-        bad = stores._writer.submit(lambda connection: connection.execute("INSERT INTO nowhere VALUES (1)"))
-        good = [asyncio.ensure_future(stores.cold.create([new(f"e{number}")])) for number in range(10)]
+        bad = stores._writer.submit(
+            lambda connection: connection.execute("INSERT INTO nowhere VALUES (1)")
+        )
+        good = [
+            asyncio.ensure_future(stores.cold.create([new(f"e{number}")])) for number in range(10)
+        ]
         await until(lambda: stores._writer._jobs.qsize() == 11)
     with pytest.raises(StoreError, match="nowhere"):
         await bad
-    assert [answer for (answer,) in await asyncio.gather(*good)] == [f"e{number}" for number in range(10)]
+    assert [answer for (answer,) in await asyncio.gather(*good)] == [
+        f"e{number}" for number in range(10)
+    ]
     assert len(await stores.cold.started(0)) == 10
 
 
 @on_file
-async def test_a_job_that_raises_anything_is_answered_and_the_writer_goes_on(stores: SqliteStores) -> None:
+async def test_a_job_that_raises_anything_is_answered_and_the_writer_goes_on(
+    stores: SqliteStores,
+) -> None:
     def broken(_: sqlite3.Connection) -> None:
         raise RuntimeError("a bug")
 

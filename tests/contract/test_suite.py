@@ -17,14 +17,24 @@ TEST = re.compile(r"^async def (test_\w+)", re.MULTILINE)
 
 
 def test_every_test_of_the_package_is_in_the_suite():
-    written = [name for path in PACKAGE.glob("*.py") for name in TEST.findall(path.read_text(encoding="utf-8"))]
-    assert len(written) == len(set(written)), "in one file of tests the later of one name would hide the earlier"
+    written = [
+        name
+        for path in PACKAGE.glob("*.py")
+        for name in TEST.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert len(written) == len(set(written)), (
+        "in one file of tests the later of one name would hide the earlier"
+    )
     assert set(written) == contract_tests({}).keys()
 
 
 def test_every_topic_runs_on_our_stores():
     files = [path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py")]
-    run = {topic for text in files for topic in re.findall(r'contract_tests\(.*STORES.*, "(\w+)"\)', text)}
+    run = {
+        topic
+        for text in files
+        for topic in re.findall(r'contract_tests\(.*STORES.*, "(\w+)"\)', text)
+    }
     assert run == set(TOPICS)
 
 

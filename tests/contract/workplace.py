@@ -34,14 +34,21 @@ class Workplace:
         clock: Callable[[], float] = time.time,
         **settings: Any,
     ) -> None:
-        made = [each if isinstance(each, Handler) else Handler(each.__name__, each) for each in handlers]
+        made = [
+            each if isinstance(each, Handler) else Handler(each.__name__, each) for each in handlers
+        ]
         self.registry = Registry(made)
         self.stores = stores or MemoryStores(time.time)
         self.settings = Settings(**{"shutdown_grace_seconds": 5.0, **settings})
         self.worker = Worker(
-            queue or self.stores.queue, self.stores.blobs, self.registry, self.settings, worker_id="worker-1",
-            clock=clock, queues=["echo"],
-        )  # fmt: skip
+            queue or self.stores.queue,
+            self.stores.blobs,
+            self.registry,
+            self.settings,
+            worker_id="worker-1",
+            clock=clock,
+            queues=["echo"],
+        )
         self._numbers = count(1)
         self._stopped = False
 
@@ -65,7 +72,10 @@ class Workplace:
     async def give_all(self, handlers: list[str], config: Any = None, **fields: Any) -> list[Task]:
         """In one commit, so that they are fetched together."""
         fields["config"] = config if isinstance(config, Blob) else msgspec.json.encode(config or {})
-        tasks = [task(EXECUTION, f"n{next(self._numbers)}", handler=handler, **fields) for handler in handlers]
+        tasks = [
+            task(EXECUTION, f"n{next(self._numbers)}", handler=handler, **fields)
+            for handler in handlers
+        ]
         await self.owner.commit(queued(*tasks))
         return tasks
 
@@ -77,13 +87,18 @@ class Workplace:
 
         async def look() -> Any:
             kinds = (TaskSucceeded, TaskFailed)
-            return next((event for event in await self.events(given) if isinstance(event, kinds)), None)
+            return next(
+                (event for event in await self.events(given) if isinstance(event, kinds)), None
+            )
 
         return await until(look, f"an outcome of {given.handler}", seconds=seconds)
 
     async def started(self, given: Task) -> TaskStarted:
         async def look() -> Any:
-            return next((event for event in await self.events(given) if isinstance(event, TaskStarted)), None)
+            return next(
+                (event for event in await self.events(given) if isinstance(event, TaskStarted)),
+                None,
+            )
 
         found: TaskStarted = await until(look, f"a word that {given.handler} has started")
         return found

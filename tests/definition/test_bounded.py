@@ -62,19 +62,30 @@ class TestWhatIsLookedAt:
 
     def test_is_all_that_is_converted(self):
         given = {"a": {"b": 1, "rest": ["x"] * 1000}, "rest": 2}
-        condition = compile_condition("input.a.b == 1 && user.data.name != '' && !has(user.data.none)", KNOWN)
+        condition = compile_condition(
+            "input.a.b == 1 && user.data.name != '' && !has(user.data.none)", KNOWN
+        )
         scope = Outputs({"user": {"data": {"name": "Ann", "rest": 1}, "rest": 1}}, given=given)
         values = condition.bind(scope)
-        assert (values["input"], values["nodes"]) == ({"a": {"b": 1}}, {"user": {"data": {"name": "Ann"}}})
+        assert (values["input"], values["nodes"]) == (
+            {"a": {"b": 1}},
+            {"user": {"data": {"name": "Ann"}}},
+        )
         assert condition.decide(values, scope)
 
 
 class TestWhatIsCheap:
     @pytest.mark.parametrize(
         "program",
-        ["vip.result", "input.a == 'x' && size(input.b) > 3", "has(input.a) || input.b in [1, 2]", "int(input.a) > 3",
-         "input.a.contains('x')", "input.a + 1 > 3"],
-    )  # fmt: skip
+        [
+            "vip.result",
+            "input.a == 'x' && size(input.b) > 3",
+            "has(input.a) || input.b in [1, 2]",
+            "int(input.a) > 3",
+            "input.a.contains('x')",
+            "input.a + 1 > 3",
+        ],
+    )
     def test_is_what_looks_at_its_values_a_few_times(self, program: str):
         assert inline_bytes(program) == INLINE_BYTES
 
@@ -84,13 +95,22 @@ class TestWhatIsCheap:
 
     @pytest.mark.parametrize(
         "program",
-        ["input.a.matches('x')", "matches(input.a, 'x')", "input.a . matches ( 'x' )",
-         "input.l.map(x, [" + "x," * 40 + "x])[0]", "input.l.exists(x, input.l.exists(y, x == y))",
-         "input.l.exists(x, x + 'a' == '')",
-         "bytes(input.a) == b''",
-         "+".join(["input.a"] * 6) + " == ''", "&&".join(["input.a.contains(input.b)"] * 17), "!" * 250 + "true",
-         "input.a./* */matches('x')", "input.l.//\nmap(x, x.map(y, y)) == []", "unknown(input.a)"],
-    )  # fmt: skip
+        [
+            "input.a.matches('x')",
+            "matches(input.a, 'x')",
+            "input.a . matches ( 'x' )",
+            "input.l.map(x, [" + "x," * 40 + "x])[0]",
+            "input.l.exists(x, input.l.exists(y, x == y))",
+            "input.l.exists(x, x + 'a' == '')",
+            "bytes(input.a) == b''",
+            "+".join(["input.a"] * 6) + " == ''",
+            "&&".join(["input.a.contains(input.b)"] * 17),
+            "!" * 250 + "true",
+            "input.a./* */matches('x')",
+            "input.l.//\nmap(x, x.map(y, y)) == []",
+            "unknown(input.a)",
+        ],
+    )
     def test_is_nothing_that_may_take_long(self, program: str):
         assert inline_bytes(program) == 0
 
@@ -124,32 +144,46 @@ class TestReferencesInAnExpression:
         ],
     )
     def test_become_variables(self, expression: str, rewritten: str, rendered: list[Any]):
-        found = plan_of(node("user"), node("t", "user", handler="transform", config={"expression": expression})).nodes[
-            1
-        ]
+        found = plan_of(
+            node("user"), node("t", "user", handler="transform", config={"expression": expression})
+        ).nodes[1]
         config, _ = found.config.resolve(Outputs({"user": {"n": 3, "name": "Ann"}}))
-        assert config == {"expression": rewritten, "variables": {f"__{i}": it for i, it in enumerate(rendered)}}
+        assert config == {
+            "expression": rewritten,
+            "variables": {f"__{i}": it for i, it in enumerate(rendered)},
+        }
         assert found.needs == {"user"}
 
     def test_leave_given_variables_alone(self):
         config = {"expression": "{{ user.n }} + __0", "variables": {"__0": 1, "x": "{{ user.n }}"}}
-        found = plan_of(node("user"), node("t", "user", handler="transform", config=config)).nodes[1]
+        found = plan_of(node("user"), node("t", "user", handler="transform", config=config)).nodes[
+            1
+        ]
         resolved, _ = found.config.resolve(Outputs({"user": {"n": 3}}))
         assert resolved == {"expression": "__1 + __0", "variables": {"__0": 1, "__1": 3, "x": 3}}
 
-    @pytest.mark.parametrize("expression", [r"'\n{{ vip.x }}'", "b'{{ vip.x }}'", "'a' + '{{ vip.x }}\0'", "{{ vip.x"])
+    @pytest.mark.parametrize(
+        "expression", [r"'\n{{ vip.x }}'", "b'{{ vip.x }}'", "'a' + '{{ vip.x }}\0'", "{{ vip.x"]
+    )
     def test_that_cannot_be_bound_are_refused(self, expression: str):
         with pytest.raises(TemplateError):
             bind_references(expression, KNOWN, {})
 
     def test_are_reported_where_they_are_written(self):
-        problem = problem_of(node("user"), node("t", "user", handler="transform", config={"expression": "{{ usr.n }}"}))
+        problem = problem_of(
+            node("user"),
+            node("t", "user", handler="transform", config={"expression": "{{ usr.n }}"}),
+        )
         assert (problem.code, problem.path) == ("unknown_reference", "nodes[1].config.expression")
-        problem = problem_of(node("user"), node("t", handler="transform", config={"expression": "{{ user.n }}"}))
+        problem = problem_of(
+            node("user"), node("t", handler="transform", config={"expression": "{{ user.n }}"})
+        )
         assert (problem.code, problem.path) == ("not_an_ancestor", "nodes[1].config.expression")
 
     def test_of_another_handler_are_templates_as_ever(self):
-        found = plan_of(node("user"), node("t", "user", config={"expression": "{{ user.n }} + 1"})).nodes[1]
+        found = plan_of(
+            node("user"), node("t", "user", config={"expression": "{{ user.n }} + 1"})
+        ).nodes[1]
         assert found.config.resolve(Outputs({"user": {"n": 3}}))[0] == {"expression": "3 + 1"}
 
 
@@ -167,7 +201,9 @@ GIVEN_AWAY = [
 
 
 @pytest.mark.parametrize(("handler", "config"), GIVEN_AWAY)
-def test_a_secret_where_something_is_computed_or_kept_is_refused(handler: str, config: dict[str, Any]):
+def test_a_secret_where_something_is_computed_or_kept_is_refused(
+    handler: str, config: dict[str, Any]
+):
     problem = problem_of(node("a", handler=handler, config=config))
     assert problem.code == "secret_not_allowed"
     assert problem.path.startswith("nodes[0].config.")

@@ -34,7 +34,10 @@ def test_the_example_of_the_contract_is_the_document_that_json_would_be():
     assert json.loads(json.dumps(flow.document())) == flow.document()
     plan = compile_document(flow.document(), strict=True).plan
     assert plan.nodes[1].dependencies == (0,)
-    assert resolved(flow, "letter", {"user": {"data": {"name": "Ann"}}}) == {"model": "m", "prompt": "Dear Ann"}
+    assert resolved(flow, "letter", {"user": {"data": {"name": "Ann"}}}) == {
+        "model": "m",
+        "prompt": "Dear Ann",
+    }
 
 
 def test_a_reference_makes_the_dependency_wherever_it_stands_and_once():
@@ -68,11 +71,29 @@ def test_a_set_of_nodes_to_wait_for_is_always_the_same_document():
     refs = {flow.node(name, "noop") for name in names}
     flow.node("by name", "noop", after=set(names))
     flow.node("by reference", "noop", after=frozenset(refs))
-    assert [found["dependencies"] for found in flow.document()["dag"]["nodes"][30:]] == [sorted(names)] * 2
+    assert [found["dependencies"] for found in flow.document()["dag"]["nodes"][30:]] == [
+        sorted(names)
+    ] * 2
 
 
 @pytest.mark.parametrize(
-    "name", ["a.b", "a b", "é", "__class__", '"', "\\", "}}", "{{ x }}", "??", "nodes", "secrets", "input", "[0]", " "]
+    "name",
+    [
+        "a.b",
+        "a b",
+        "é",
+        "__class__",
+        '"',
+        "\\",
+        "}}",
+        "{{ x }}",
+        "??",
+        "nodes",
+        "secrets",
+        "input",
+        "[0]",
+        " ",
+    ],
 )
 def test_any_id_can_be_referred_to(name: str):
     flow = Workflow("w")
@@ -83,16 +104,25 @@ def test_any_id_can_be_referred_to(name: str):
     assert resolved(flow, "end", {name: {"k": 1}}) == {"x": 1, "y": '<{"k":1}>'}
 
 
-@pytest.mark.parametrize("key", ["a.b", "a[0]", "", " ", "0", "}}", "{{", "??", '"', "\\", "\n", "é", "output"])
+@pytest.mark.parametrize(
+    "key", ["a.b", "a[0]", "", " ", "0", "}}", "{{", "??", '"', "\\", "\n", "é", "output"]
+)
 def test_any_key_can_be_followed(key: str):
     flow = Workflow("w")
     user = flow.node("user", "noop")
     flow.node("end", "noop", x=user["deep"][key], y=user["list"][1])
-    assert resolved(flow, "end", {"user": {"deep": {key: "found"}, "list": [0, 1]}}) == {"x": "found", "y": 1}
+    assert resolved(flow, "end", {"user": {"deep": {key: "found"}, "list": [0, 1]}}) == {
+        "x": "found",
+        "y": 1,
+    }
 
 
 def test_a_reference_is_the_text_of_a_template():
-    assert str(Ref("user")["items"][0]) == repr(Ref("user")["items"][0]) == '{{ nodes["user"]["items"][0] }}'
+    assert (
+        str(Ref("user")["items"][0])
+        == repr(Ref("user")["items"][0])
+        == '{{ nodes["user"]["items"][0] }}'
+    )
 
 
 def test_a_reference_cannot_be_looped_over():
@@ -104,7 +134,11 @@ def test_text_may_have_any_number_of_places_and_keeps_what_is_written_around_the
     flow = Workflow("w")
     user = flow.node("user", "noop")
     flow.node(
-        "end", "noop", none=text("plain"), two=text("{}{}", user["a"], user["b"]), mixed=text("{{ input.x }} {}", user)
+        "end",
+        "noop",
+        none=text("plain"),
+        two=text("{}{}", user["a"], user["b"]),
+        mixed=text("{{ input.x }} {}", user),
     )
     config = flow.document()["dag"]["nodes"][1]["config"]
     assert config["none"] == "plain"
@@ -120,7 +154,9 @@ def test_text_may_have_any_number_of_places_and_keeps_what_is_written_around_the
         ("{} {}", 3, "'{} {}' has 2 places {} for 3 references"),
     ],
 )
-def test_text_with_the_wrong_number_of_references_is_refused_at_once(template: str, count: int, message: str):
+def test_text_with_the_wrong_number_of_references_is_refused_at_once(
+    template: str, count: int, message: str
+):
     with pytest.raises(ValueError, match="places") as error:
         text(template, *[Ref("a")] * count)
     assert str(error.value) == message
@@ -134,7 +170,9 @@ def test_a_second_node_of_the_same_id_is_refused_at_once():
 
 
 @pytest.mark.parametrize("fields", [{"dependencies": ["b"]}, {"depends_on": ["b"]}])
-def test_dependencies_by_another_name_are_refused_instead_of_becoming_config(fields: dict[str, Any]):
+def test_dependencies_by_another_name_are_refused_instead_of_becoming_config(
+    fields: dict[str, Any],
+):
     with pytest.raises(TypeError, match=r"name the nodes to wait for in after=\[…\]"):
         Workflow("w").node("a", "noop", **fields)
 
@@ -143,9 +181,18 @@ def test_every_field_of_a_node_goes_where_json_has_it():
     flow = Workflow("w", timeout_seconds=5, labels={"team": "x"}, input={"lang": "en"})
     flow.node("a", "noop", config={"condition": "of the config", "after": 1})
     flow.node(
-        "b", "noop", after="a", condition="a.ok", trigger_rule="all_done", retry=Retry(max_attempts=2),
-        timeout_seconds=3, queue="q", queue_timeout_seconds=4, optional=True, on_dependency_failure="fail",
-    )  # fmt: skip
+        "b",
+        "noop",
+        after="a",
+        condition="a.ok",
+        trigger_rule="all_done",
+        retry=Retry(max_attempts=2),
+        timeout_seconds=3,
+        queue="q",
+        queue_timeout_seconds=4,
+        optional=True,
+        on_dependency_failure="fail",
+    )
     flow.node("c", "noop", retry={"max_retries": 2})
     document = flow.document()
     assert document["timeout_seconds"] == 5
@@ -201,7 +248,10 @@ def test_what_json_does_not_have_is_refused_with_its_place():
 def test_a_forgotten_node_is_found_when_the_document_is_compiled():
     flow = Workflow("w")
     flow.node("a", "noop", x=Workflow("other").node("elsewhere", "noop"))
-    assert {problem.code for problem in problems_of(flow.document())} == {"unknown_dependency", "unknown_reference"}
+    assert {problem.code for problem in problems_of(flow.document())} == {
+        "unknown_dependency",
+        "unknown_reference",
+    }
 
 
 @settings(deadline=None)

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from penstock.definition.condition import Condition, compile_condition, evaluate_cel
 from penstock.definition.template import Missing, TemplateError
-from tests.definition.documents import Outputs, assert_linear, node, plan_of, problem_of, problems_of, workflow
+from tests.definition.documents import (
+    Outputs,
+    assert_linear,
+    node,
+    plan_of,
+    problem_of,
+    problems_of,
+    workflow,
+)
 from tests.sizes import explored, size
 
 KNOWN = ("vip", "user", "a b", "é", "a.b", "it's", 'say "hi"', "input_2")
@@ -110,7 +118,8 @@ def test_a_node_whose_id_is_no_identifier_is_named_in_brackets(source: str, resu
 
 
 @pytest.mark.parametrize(
-    "name", ["int", "list", "map", "type", "string", "import", "loop", "size", "has", "all", "__class__"]
+    "name",
+    ["int", "list", "map", "type", "string", "import", "loop", "size", "has", "all", "__class__"],
 )
 def test_a_node_may_have_the_name_of_something_in_cel(name: str):
     assert holds(f"{name}.x == 1 && size([1]) == 1", Outputs({name: {"x": 1}}), (name,))
@@ -118,7 +127,9 @@ def test_a_node_may_have_the_name_of_something_in_cel(name: str):
 
 @pytest.mark.parametrize("name", ["input", "params", "execution"])
 def test_a_node_of_that_name_wins(name: str):
-    assert holds(f'{name}.x == "node"', Outputs({name: {"x": "node"}}, given={"x": "input"}), (name,))
+    assert holds(
+        f'{name}.x == "node"', Outputs({name: {"x": "node"}}, given={"x": "input"}), (name,)
+    )
 
 
 @pytest.mark.parametrize("name", ["nodes", "secrets", "true", "in"])
@@ -164,7 +175,10 @@ def test_data_inside_the_older_spelling_is_never_read_as_cel():
         ("null", "the condition 'null' gives null; it must give true or false"),
         ("[true]", "the condition '[true]' gives a list; it must give true or false"),
         ("{'a': 1}", "the condition \"{'a': 1}\" gives an object; it must give true or false"),
-        ("size(user.data)", "the condition 'size(user.data)' gives a number; it must give true or false"),
+        (
+            "size(user.data)",
+            "the condition 'size(user.data)' gives a number; it must give true or false",
+        ),
         ('timestamp("2020-01-01T00:00:00Z")', None),
         ('b"x"', None),
         ("type(1)", None),
@@ -194,7 +208,9 @@ def test_what_turns_out_not_to_be_a_boolean_fails(value: Any, shown: str):
     assert message.endswith("; it must give true or false")
 
 
-@pytest.mark.parametrize("result", ["timestamp(user.x)", "duration(user.y)", "bytes(user.x)", "type(user.x)"])
+@pytest.mark.parametrize(
+    "result", ["timestamp(user.x)", "duration(user.y)", "bytes(user.x)", "type(user.x)"]
+)
 def test_a_result_that_json_does_not_have_fails_with_words(result: str):
     scope = Outputs({"user": {"x": "2020-01-01T00:00:00Z", "y": "1s"}})
     message = failure(f"dyn({result})", scope)
@@ -216,11 +232,20 @@ def test_an_unknown_name_is_refused(source: str, message: str):
 
 @pytest.mark.parametrize(
     ("source", "meant"),
-    [("vipp.result", "vip"), ("inputs.lang == 1", "input"), ('nodes["usr"].x', "user"), ("{{ usre.n }} == 1", "user")],
+    [
+        ("vipp.result", "vip"),
+        ("inputs.lang == 1", "input"),
+        ('nodes["usr"].x', "user"),
+        ("{{ usre.n }} == 1", "user"),
+    ],
 )
 def test_the_nearest_name_is_suggested(source: str, meant: str):
     problem = problem_of(node("vip"), node("user"), node("b", "vip", "user", condition=source))
-    assert (problem.code, problem.path, problem.node_id) == ("unknown_reference", "nodes[2].condition", "b")
+    assert (problem.code, problem.path, problem.node_id) == (
+        "unknown_reference",
+        "nodes[2].condition",
+        "b",
+    )
     assert problem.message.endswith(f"; did you mean {meant!r}?")
 
 
@@ -250,10 +275,15 @@ MALFORMED = {
 
 @pytest.mark.parametrize(("source", "reason"), UNREADABLE.items())
 def test_what_is_not_cel_is_refused_with_words_that_help(source: str, reason: str):
-    assert refused(source) == ("malformed_condition", f"the condition {source!r} can't be read: {reason}")
+    assert refused(source) == (
+        "malformed_condition",
+        f"the condition {source!r} can't be read: {reason}",
+    )
 
 
-@pytest.mark.parametrize(("source", "message"), MALFORMED.items(), ids=[key[:40] for key in MALFORMED])
+@pytest.mark.parametrize(
+    ("source", "message"), MALFORMED.items(), ids=[key[:40] for key in MALFORMED]
+)
 def test_what_a_condition_may_not_hold_is_refused(source: str, message: str):
     assert refused(source) == ("malformed_condition", message)
 
@@ -261,14 +291,19 @@ def test_what_a_condition_may_not_hold_is_refused(source: str, message: str):
 def test_only_the_beginning_of_a_long_condition_is_shown():
     code, message = refused("vip.result && " * 100)
     shown = ("vip.result && " * 100)[:79] + "…"
-    assert (code, message.partition(" can't")[0]) == ("malformed_condition", f"the condition {shown!r}")
+    assert (code, message.partition(" can't")[0]) == (
+        "malformed_condition",
+        f"the condition {shown!r}",
+    )
 
 
 def test_a_malformed_reference_in_a_condition_is_a_malformed_template():
     assert refused("{{ vip.result") == ("malformed_template", "'{{ vip.result' has no closing }}")
 
 
-@pytest.mark.parametrize("source", ["len(user.data.orders) > 3", "user.data.name.lower() == 'ann'", "len (user) > 1"])
+@pytest.mark.parametrize(
+    "source", ["len(user.data.orders) > 3", "user.data.name.lower() == 'ann'", "len (user) > 1"]
+)
 def test_a_function_that_cel_does_not_have_is_refused_with_some_that_it_has(source: str):
     code, message = refused(source)
     name = "lower" if "lower" in source else "len"
@@ -302,7 +337,11 @@ def test_a_comprehension_inside_another_is_refused_however_it_is_hidden(source: 
 
 @pytest.mark.parametrize(
     "source",
-    ["[1].all(x, x > 0) && [1].all(y, y > 0)", "[1].filter(x, x > 0).exists(y, y > 0)", '"[1].all(x, [1].all(y" == ""'],
+    [
+        "[1].all(x, x > 0) && [1].all(y, y > 0)",
+        "[1].filter(x, x > 0).exists(y, y > 0)",
+        '"[1].all(x, [1].all(y" == ""',
+    ],
 )
 def test_one_comprehension_after_another_is_fine(source: str):
     compile_condition(source, KNOWN)
@@ -310,7 +349,10 @@ def test_one_comprehension_after_another_is_fine(source: str):
 
 def test_doubling_the_data_again_and_again_is_refused():
     message = "a condition can't use map twice; put a transform before it"
-    assert refused('["a"]' + ".map(x, x + x)" * 26 + '[0] == "b"') == ("malformed_condition", message)
+    assert refused('["a"]' + ".map(x, x + x)" * 26 + '[0] == "b"') == (
+        "malformed_condition",
+        message,
+    )
 
 
 def test_more_items_than_the_budget_allows_fail():
@@ -324,8 +366,14 @@ def test_more_items_than_the_budget_allows_fail():
     ("source", "reason"),
     [
         ("user.nope", 'there is no key "nope"; user has: data, n, text'),
-        ("user.n > 1 && user.data.nope == 1", 'there is no key "nope"; user.data has: orders, name, tier'),
-        ("has(user.zzz) || user.data.nope", 'there is no key "nope"; user.data has: orders, name, tier'),
+        (
+            "user.n > 1 && user.data.nope == 1",
+            'there is no key "nope"; user.data has: orders, name, tier',
+        ),
+        (
+            "has(user.zzz) || user.data.nope",
+            'there is no key "nope"; user.data has: orders, name, tier',
+        ),
         ("input.nope == 1", 'there is no key "nope"; input has: lang, limit'),
         ('nodes["a b"].nope == 1', 'there is no key "nope"'),
         ("user.data.orders[9] == 1", "there is no item 9 in a list of 4"),
@@ -338,7 +386,10 @@ def test_what_cannot_be_evaluated_fails_with_the_reason(source: str, reason: str
 
 
 def test_a_missing_key_of_the_older_spelling_names_the_reference_and_the_keys():
-    assert failure("{{ user.nope }} == 1") == "{{ user.nope }}: user has no key 'nope'; it has: data, n, text"
+    assert (
+        failure("{{ user.nope }} == 1")
+        == "{{ user.nope }}: user has no key 'nope'; it has: data, n, text"
+    )
 
 
 @pytest.mark.parametrize("value", [10**30, 2**63, -(2**63), -(10**30)])
@@ -355,11 +406,17 @@ def test_integers_of_64_bits_stay_exact():
 def test_other_names_of_outputs_work_as_in_templates():
     plan = plan_of(
         node("page", handler="http_request"),
-        node("b", "page", condition="page.body.ok && nodes['page'].result.ok && {{ page.response.ok }}"),
+        node(
+            "b",
+            "page",
+            condition="page.body.ok && nodes['page'].result.ok && {{ page.response.ok }}",
+        ),
     )
     condition = plan.nodes[1].condition
     assert condition is not None
-    assert condition.evaluate(Outputs({"page": {"data": {"ok": True}}}, aliases={"page": plan.nodes[0].aliases}))
+    assert condition.evaluate(
+        Outputs({"page": {"data": {"ok": True}}}, aliases={"page": plan.nodes[0].aliases})
+    )
 
 
 @pytest.mark.parametrize("condition", ["far.x", 'nodes["far"].x', "{{ far.x }} == 1"])
@@ -367,11 +424,17 @@ def test_a_condition_may_look_only_at_ancestors(condition: str):
     plan = plan_of(node("far"), node("near", "far"), node("b", "near", condition=condition))
     assert plan.nodes[2].needs == {"far"}
     problem = problem_of(node("far"), node("near"), node("b", "near", condition=condition))
-    assert (problem.code, problem.path, problem.node_id) == ("not_an_ancestor", "nodes[2].condition", "b")
+    assert (problem.code, problem.path, problem.node_id) == (
+        "not_an_ancestor",
+        "nodes[2].condition",
+        "b",
+    )
 
 
 def test_conditions_of_several_nodes_are_all_checked():
-    problems = problems_of(workflow(node("a", condition="x"), node("b", condition="1"), node("c", condition="a ==")))
+    problems = problems_of(
+        workflow(node("a", condition="x"), node("b", condition="1"), node("c", condition="a =="))
+    )
     assert [(problem.code, problem.node_id) for problem in problems] == [
         ("unknown_reference", "a"),
         ("malformed_condition", "b"),
@@ -381,7 +444,9 @@ def test_conditions_of_several_nodes_are_all_checked():
 
 def test_an_expression_gives_any_plain_value():
     assert evaluate_cel("[a.x, {'b': a.y}]", {"a": {"x": 1, "y": None}}) == [1, {"b": None}]
-    with pytest.raises(Missing, match=r"the expression 'a\.z' can't be evaluated: there is no key \"z\"; a has: x"):
+    with pytest.raises(
+        Missing, match=r"the expression 'a\.z' can't be evaluated: there is no key \"z\"; a has: x"
+    ):
         evaluate_cel("a.z", {"a": {"x": 1}})
 
 
@@ -391,7 +456,11 @@ def test_a_condition_can_be_compared_and_kept():
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
@@ -399,7 +468,9 @@ JSON = st.recursive(
 
 @explored
 @settings(deadline=None, max_examples=size(short=100, full=1000))
-@given(st.text(max_size=30) | st.text(alphabet="vip.result()[]{}\"'\\&|!<>=/ 01xnodes,\n", max_size=40))
+@given(
+    st.text(max_size=30) | st.text(alphabet="vip.result()[]{}\"'\\&|!<>=/ 01xnodes,\n", max_size=40)
+)
 def test_any_text_is_compiled_or_refused_with_a_template_error(source: str):
     refusal, names = None, frozenset[str]()
     try:
@@ -414,7 +485,10 @@ def test_any_text_is_compiled_or_refused_with_a_template_error(source: str):
 
 @settings(deadline=None)
 @given(
-    JSON, st.sampled_from(["vip.result", "vip == vip", "vip.x > 1", "size(vip) > 1", "{{ vip }} == 'x'", "'a' in vip"])
+    JSON,
+    st.sampled_from(
+        ["vip.result", "vip == vip", "vip.x > 1", "size(vip) > 1", "{{ vip }} == 'x'", "'a' in vip"]
+    ),
 )
 def test_whatever_an_output_holds_there_is_a_boolean_or_a_reason(value: Any, source: str):
     result: object = None

@@ -20,7 +20,9 @@ def dags(draw: st.DrawFn, most: int = 12) -> Edges:
     order = draw(st.permutations(range(size)))
     dependencies: Edges = [[] for _ in range(size)]
     for place, number in enumerate(order):
-        dependencies[number] = draw(st.lists(st.sampled_from(order[:place]), unique=True)) if place else []
+        dependencies[number] = (
+            draw(st.lists(st.sampled_from(order[:place]), unique=True)) if place else []
+        )
     return dependencies
 
 
@@ -28,7 +30,9 @@ def dags(draw: st.DrawFn, most: int = 12) -> Edges:
 def graphs(draw: st.DrawFn, most: int = 9) -> Edges:
     size = draw(st.integers(1, most))
     drawn = [draw(st.lists(st.integers(0, size - 1), unique=True, max_size=3)) for _ in range(size)]
-    return [[parent for parent in parents if parent != number] for number, parents in enumerate(drawn)]
+    return [
+        [parent for parent in parents if parent != number] for number, parents in enumerate(drawn)
+    ]
 
 
 def order_of(dependencies: Edges) -> list[int]:
@@ -47,7 +51,11 @@ def ancestors_of(number: int, dependencies: Edges) -> set[int]:
 
 
 def on_a_cycle(dependencies: Edges) -> set[int]:
-    return {number for number in range(len(dependencies)) if number in ancestors_of(number, dependencies)}
+    return {
+        number
+        for number in range(len(dependencies))
+        if number in ancestors_of(number, dependencies)
+    }
 
 
 @settings(deadline=None)
@@ -65,7 +73,11 @@ def test_the_order_has_every_node_once_and_after_its_dependencies(dependencies: 
     order = order_of(dependencies)
     assert sorted(order) == list(range(len(dependencies)))
     place = {number: i for i, number in enumerate(order)}
-    assert all(place[parent] < place[child] for child, parents in enumerate(dependencies) for parent in parents)
+    assert all(
+        place[parent] < place[child]
+        for child, parents in enumerate(dependencies)
+        for parent in parents
+    )
     assert graph.find_cycles(dependencies, order) == []
 
 
@@ -73,7 +85,9 @@ def test_the_order_has_every_node_once_and_after_its_dependencies(dependencies: 
 @given(graphs())
 def test_the_order_leaves_out_exactly_what_is_on_a_cycle_or_behind_one(dependencies: Edges):
     cyclic = on_a_cycle(dependencies)
-    behind = {number for number in range(len(dependencies)) if ancestors_of(number, dependencies) & cyclic}
+    behind = {
+        number for number in range(len(dependencies)) if ancestors_of(number, dependencies) & cyclic
+    }
     assert set(order_of(dependencies)) == set(range(len(dependencies))) - cyclic - behind
 
 
@@ -84,11 +98,15 @@ def test_the_cycles_are_real_and_apart_and_nothing_cyclic_is_left_without_them(d
     for cycle in cycles:
         assert len(set(cycle)) == len(cycle) >= 2
         assert cycle[0] == min(cycle)
-        assert all(parent in dependencies[child] for parent, child in zip(cycle, cycle[1:] + cycle[:1], strict=True))
+        assert all(
+            parent in dependencies[child]
+            for parent, child in zip(cycle, cycle[1:] + cycle[:1], strict=True)
+        )
     reported = [number for cycle in cycles for number in cycle]
     assert len(set(reported)) == len(reported)
     broken = [
-        [] if i in reported else [p for p in parents if p not in reported] for i, parents in enumerate(dependencies)
+        [] if i in reported else [p for p in parents if p not in reported]
+        for i, parents in enumerate(dependencies)
     ]
     assert on_a_cycle(broken) == set()
 
@@ -103,11 +121,17 @@ def test_no_more_cycles_are_reported_than_asked_for(dependencies: Edges, most: i
 
 @settings(deadline=None)
 @given(dags(), st.data())
-def test_missing_ancestors_are_those_that_cannot_be_reached(dependencies: Edges, data: st.DataObject):
+def test_missing_ancestors_are_those_that_cannot_be_reached(
+    dependencies: Edges, data: st.DataObject
+):
     numbers = st.integers(0, len(dependencies) - 1)
     queries = data.draw(st.lists(st.tuples(numbers, numbers))) if dependencies else []
-    expected = [(node, other) for node, other in queries if other not in ancestors_of(node, dependencies)]
-    assert sorted(graph.missing_ancestors(queries, dependencies, order_of(dependencies))) == sorted(expected)
+    expected = [
+        (node, other) for node, other in queries if other not in ancestors_of(node, dependencies)
+    ]
+    assert sorted(graph.missing_ancestors(queries, dependencies, order_of(dependencies))) == sorted(
+        expected
+    )
 
 
 @pytest.mark.parametrize("size", [1023, 1024, 1025, 2049])
@@ -120,7 +144,10 @@ def test_ancestors_are_right_where_the_bit_sets_are_split(size: int):
     queries = [(top, other) for other in range(1, 2 * size, 2)]
     queries += [(top + 1, other) for other in range(0, 2 * size, 2)]
     missing = graph.missing_ancestors(queries, dependencies, order_of(dependencies))
-    assert sorted(missing) == [(top, top + 1), *((top + 1, other) for other in range(0, 2 * size, 2))]
+    assert sorted(missing) == [
+        (top, top + 1),
+        *((top + 1, other) for other in range(0, 2 * size, 2)),
+    ]
 
 
 def chain(size: int) -> Edges:
@@ -143,7 +170,11 @@ def pairs(size: int) -> Edges:
 def test_order_and_ancestors_take_linear_work(shape: Any):
     def check(size: int) -> Any:
         dependencies = shape(size)
-        queries = [(size, 0), (size - 1, 0), (0, size)] * size if shape is fan else [(size - 1, i) for i in range(size)]
+        queries = (
+            [(size, 0), (size - 1, 0), (0, size)] * size
+            if shape is fan
+            else [(size - 1, i) for i in range(size)]
+        )
         return lambda: graph.missing_ancestors(queries, dependencies, order_of(dependencies))
 
     assert_linear(check, 100)
@@ -163,5 +194,7 @@ def test_a_long_chain_and_a_long_ring_do_not_recurse():
     count = size(short=10_000, full=100_000)
     last = count - 1
     assert order_of(chain(count)) == list(range(count))
-    assert graph.missing_ancestors([(last, 0), (0, last)], chain(count), range(count)) == [(0, last)]
+    assert graph.missing_ancestors([(last, 0), (0, last)], chain(count), range(count)) == [
+        (0, last)
+    ]
     assert graph.find_cycles(ring(count), []) == [list(range(count))]

@@ -22,7 +22,9 @@ def refused(text: str | bytes, form: str = "json", limits: Limits | None = None)
     return error.value.problems
 
 
-def refusal(text: str | bytes, form: str = "json", limits: Limits | None = None) -> tuple[str, str, str]:
+def refusal(
+    text: str | bytes, form: str = "json", limits: Limits | None = None
+) -> tuple[str, str, str]:
     problems = refused(text, form, limits)
     assert len(problems) == 1, problems
     return problems[0].code, problems[0].path, problems[0].message
@@ -50,11 +52,17 @@ def test_comment_lines_are_left_out_and_slashes_inside_text_survive():
             "a // comment must have a line of its own, in a file"
         ),
     )
-    assert parse(text.replace(" // not here", ""), form="jsonc") == {"url": "https://example.com//x", "b": "// 2"}
+    assert parse(text.replace(" // not here", ""), form="jsonc") == {
+        "url": "https://example.com//x",
+        "b": "// 2",
+    }
 
 
 def test_comments_do_not_move_the_lines_that_errors_name():
-    assert refusal('// one\n// two\n{"a": }', "jsonc")[2] == "not JSON: Expecting value (line 3, column 7)"
+    assert (
+        refusal('// one\n// two\n{"a": }', "jsonc")[2]
+        == "not JSON: Expecting value (line 3, column 7)"
+    )
 
 
 def test_comments_are_for_files_only():
@@ -64,7 +72,8 @@ def test_comments_are_for_files_only():
 
 
 @pytest.mark.parametrize(
-    ("file_name", "form"), [("a.yaml", "yaml"), ("A.YML", "yaml"), ("a.json", "jsonc"), ("a", "jsonc")]
+    ("file_name", "form"),
+    [("a.yaml", "yaml"), ("A.YML", "yaml"), ("a.json", "jsonc"), ("a", "jsonc")],
 )
 def test_the_file_name_decides_the_form(file_name: str, form: str):
     assert form_of(file_name) == form
@@ -110,7 +119,10 @@ def test_a_document_that_is_too_large_is_refused_before_it_is_read(form: str):
         ('{"a": 1', "not JSON: Expecting ',' delimiter (line 1, column 8)"),
         ('{"a": "x\ny"}', "not JSON: Invalid control character at (line 1, column 9)"),
         ('{"a": "\0"}', "not JSON: Invalid control character at (line 1, column 8)"),
-        ("{'a': 1}", "not JSON: Expecting property name enclosed in double quotes (line 1, column 2)"),
+        (
+            "{'a': 1}",
+            "not JSON: Expecting property name enclosed in double quotes (line 1, column 2)",
+        ),
         ("{} {}", "not JSON: Extra data (line 1, column 4)"),
     ],
 )
@@ -145,10 +157,16 @@ def test_the_same_key_in_two_objects_is_fine():
 
 @pytest.mark.parametrize("text", ['{"a": ["x\\u0000"]}', '{"a": [{"x\\u0000": 1}]}'])
 def test_a_null_character_is_refused_with_its_place(text: str):
-    assert refusal(text) == ("null_character", "a[0]", "the character U+0000 isn't allowed; remove it")
+    assert refusal(text) == (
+        "null_character",
+        "a[0]",
+        "the character U+0000 isn't allowed; remove it",
+    )
 
 
-@pytest.mark.parametrize("text", ['{"a": ["\\ud800"]}', '{"a": ["x\udfff"]}', '{"a": [{"\\ud83d": 1}]}'])
+@pytest.mark.parametrize(
+    "text", ['{"a": ["\\ud800"]}', '{"a": ["x\udfff"]}', '{"a": [{"\\ud83d": 1}]}']
+)
 def test_a_lone_surrogate_is_refused_with_its_place(text: str):
     message = "half of a surrogate pair isn't text; write the whole character"
     assert refusal(text) == ("lone_surrogate", "a[0]", message)
@@ -163,14 +181,18 @@ def test_what_is_said_about_half_a_character_can_be_sent():
         f"{problem.path} {problem.message}".encode()
 
 
-@pytest.mark.parametrize("number", [str(2**63), str(-(2**63) - 1), "9" * 100, "9" * 5000, "-" + "9" * 100_000])
+@pytest.mark.parametrize(
+    "number", [str(2**63), str(-(2**63) - 1), "9" * 100, "9" * 5000, "-" + "9" * 100_000]
+)
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_an_integer_of_more_than_64_bits_is_refused_with_its_place(number: str, form: str):
     message = "an integer must fit in 64 bits; write larger ones as text, in quotes"
     assert refusal(f'{{"a": [0, {number}]}}', form) == ("number_too_large", "a[1]", message)
 
 
-@pytest.mark.parametrize(("rest", "code"), [(", }", "malformed_json"), (", " + "[" * 100_000, "too_deep")])
+@pytest.mark.parametrize(
+    ("rest", "code"), [(", }", "malformed_json"), (", " + "[" * 100_000, "too_deep")]
+)
 def test_what_comes_after_a_very_long_integer_is_looked_at_too(rest: str, code: str):
     assert refusal(f"[{'9' * 5000}{rest}")[0] == code
 
@@ -188,10 +210,16 @@ def nested(depth: int, inner: str = "") -> str:
 def test_sixty_four_levels_are_read_and_one_more_is_refused(form: str):
     parse(nested(64, "1"), form=form)
     parse(nested(65), form=form)
-    assert refusal(nested(65, "1"), form) == ("too_deep", "[0]" * 64, "nested deeper than 64 levels")
+    assert refusal(nested(65, "1"), form) == (
+        "too_deep",
+        "[0]" * 64,
+        "nested deeper than 64 levels",
+    )
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, nested(100_000), '{"a":' * 100_000, "\n" + '[{"a[":' * 100_000])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, nested(100_000), '{"a":' * 100_000, "\n" + '[{"a[":' * 100_000]
+)
 def test_json_that_is_100_000_deep_is_refused_and_says_where_it_becomes_too_deep(text: str):
     code, _, message = refusal(text)
     assert code == "too_deep"
@@ -203,10 +231,16 @@ def test_json_that_is_100_000_deep_is_refused_and_says_where_it_becomes_too_deep
 
 
 def test_yaml_that_is_too_deep_is_refused_before_anything_is_built():
-    assert refusal("\n" + nested(66), "yaml") == ("too_deep", "", "nested deeper than 64 levels (line 2)")
+    assert refusal("\n" + nested(66), "yaml") == (
+        "too_deep",
+        "",
+        "nested deeper than 64 levels (line 2)",
+    )
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "- " * 100_000, '{"a": ' * 100_000, "? " * 100_000])
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "- " * 100_000, '{"a": ' * 100_000, "? " * 100_000]
+)
 def test_yaml_that_is_100_000_deep_is_refused(text: str):
     assert refusal(text, "yaml") == ("too_deep", "", "nested deeper than 64 levels (line 1)")
 
@@ -220,12 +254,18 @@ def test_yaml_that_becomes_deep_through_aliases_is_refused():
 def test_billion_laughs_are_refused_before_they_unfold(width: int):
     text = f"a0: &a0 [{', '.join('x' * width)}]\n"
     text += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * width)}]\n" for i in range(1, 30))
-    assert refusal(text, "yaml", SMALL) == ("too_large", "", "the document has more than 10,000 values")
+    assert refusal(text, "yaml", SMALL) == (
+        "too_large",
+        "",
+        "the document has more than 10,000 values",
+    )
 
 
 def test_merges_of_merges_do_not_grow():
     text = "a0: &a0 {k: 1}\n"
-    text += "".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}\n" for i in range(1, 60))
+    text += "".join(
+        f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}\n" for i in range(1, 60)
+    )
     assert parse(text, form="yaml")["a59"] == {"k": 1}
 
 
@@ -234,7 +274,9 @@ MERGES = {
     "in many mappings": BASE + "b:\n" + "  - {<<: *a}\n" * 40,
     "in one list": BASE + f"b: {{<<: [{', '.join(['*a'] * 40)}]}}\n",
     "again and again": BASE + "b:\n" + "  <<: *a\n" * 40,
-    "of merges": BASE + "b0: &b0 {<<: *a}\n" + "".join(f"b{i}: &b{i} {{<<: *b{i - 1}}}\n" for i in range(1, 40)),
+    "of merges": BASE
+    + "b0: &b0 {<<: *a}\n"
+    + "".join(f"b{i}: &b{i} {{<<: *b{i - 1}}}\n" for i in range(1, 40)),
 }
 
 
@@ -246,7 +288,9 @@ def test_merges_that_copy_too_much_are_refused_before_they_are_made(text: str):
 
 
 def test_keys_that_aliases_repeat_are_counted_before_they_are_looked_at():
-    text = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i} {{<<: *a{i - 1}, y{i}: *a{i - 1}}}\n" for i in range(1, 120))
+    text = "a0: &a0 {x: 1}\n" + "".join(
+        f"a{i}: &a{i} {{<<: *a{i - 1}, y{i}: *a{i - 1}}}\n" for i in range(1, 120)
+    )
     assert work(lambda: refusal(text, "yaml", SMALL)) < 600_000
 
 
@@ -336,7 +380,10 @@ MALFORMED_YAML = {
         "while parsing a block mapping, did not find expected key (line 1, column 20); text with {{ must be in quotes",
     ),
     "an undefined alias": ("a: *b", "found undefined alias (line 1, column 4)"),
-    "an alias inside itself": ("a: &a [*a]", "found unconstructable recursive node (line 1, column 4)"),
+    "an alias inside itself": (
+        "a: &a [*a]",
+        "found unconstructable recursive node (line 1, column 4)",
+    ),
     "a list that isn't closed": (
         "- [a\n- b",
         "while parsing a flow sequence, did not find expected ',' or ']' (line 3, column 1)",
@@ -354,7 +401,17 @@ def test_malformed_yaml_is_refused_with_its_line(text: str, message: str):
 
 @pytest.mark.parametrize(
     "tag",
-    ["!!int", "!!float", "!!bool", "!!null", "!!binary", "!!timestamp", "!!set", "!!python/object:os.system", "!x"],
+    [
+        "!!int",
+        "!!float",
+        "!!bool",
+        "!!null",
+        "!!binary",
+        "!!timestamp",
+        "!!set",
+        "!!python/object:os.system",
+        "!x",
+    ],
 )
 @pytest.mark.parametrize("value", ["x", "{a: 1}", "[1]", "''"])
 def test_tags_are_refused(tag: str, value: str):
@@ -373,7 +430,8 @@ def test_a_repeated_key_in_yaml_is_refused_with_its_place():
 
 
 @pytest.mark.parametrize(
-    ("key", "shown"), [("1", "1"), ("1.5", "1.5"), ("true", "True"), ("~", "None"), ("[a]", "['a']")]
+    ("key", "shown"),
+    [("1", "1"), ("1.5", "1.5"), ("true", "True"), ("~", "None"), ("[a]", "['a']")],
 )
 def test_a_yaml_key_that_is_not_text_is_refused(key: str, shown: str):
     message = f"the key {shown} must be text; put it in quotes (line 2)"
@@ -389,7 +447,9 @@ def test_a_yaml_key_that_is_not_text_is_refused(key: str, shown: str):
         ('a: ["x\\0"]', "null_character", "a[0]"),
     ],
 )
-def test_what_yaml_can_say_and_json_cannot_is_refused_with_its_place(text: str, code: str, path: str):
+def test_what_yaml_can_say_and_json_cannot_is_refused_with_its_place(
+    text: str, code: str, path: str
+):
     assert refusal(text, "yaml")[:2] == (code, path)
 
 
@@ -412,7 +472,9 @@ def test_half_a_character_in_yaml_is_refused():
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_what_is_not_an_object_is_json_but_no_workflow(text: str, kind: str, form: str):
     problems = problems_of(parse(text, form=form))
-    assert problems == [Problem("not_an_object", "", f"a workflow is an object with nodes, not {kind}")]
+    assert problems == [
+        Problem("not_an_object", "", f"a workflow is an object with nodes, not {kind}")
+    ]
 
 
 def endless() -> list[Any]:
@@ -425,13 +487,27 @@ ALLOWED = "only objects, lists, text, numbers, true, false and null are allowed"
 NOT_PLAIN: dict[str, tuple[Any, str, str, str]] = {
     "a set": ({"a": {1}}, "not_json", "a", f"{ALLOWED}, not a Python set"),
     "a tuple": ([(1,)], "not_json", "[0]", f"{ALLOWED}, not a Python tuple"),
-    "a number key": ({"a": {1: 2}}, "key_not_text", "a", "keys must be text, not a Python int; put the key in quotes"),
-    "no number": ([math.nan], "not_finite", "[0]", "NaN and infinity aren't JSON; use null or a number"),
+    "a number key": (
+        {"a": {1: 2}},
+        "key_not_text",
+        "a",
+        "keys must be text, not a Python int; put the key in quotes",
+    ),
+    "no number": (
+        [math.nan],
+        "not_finite",
+        "[0]",
+        "NaN and infinity aren't JSON; use null or a number",
+    ),
 }
 
 
-@pytest.mark.parametrize(("value", "code", "path", "message"), NOT_PLAIN.values(), ids=NOT_PLAIN.keys())
-def test_python_values_that_json_does_not_have_are_refused(value: Any, code: str, path: str, message: str):
+@pytest.mark.parametrize(
+    ("value", "code", "path", "message"), NOT_PLAIN.values(), ids=NOT_PLAIN.keys()
+)
+def test_python_values_that_json_does_not_have_are_refused(
+    value: Any, code: str, path: str, message: str
+):
     assert problems_of(value) == [Problem(code, path, message)]
 
 
@@ -501,4 +577,6 @@ def test_any_text_that_looks_like_yaml_is_either_read_or_refused(text: str):
 
 
 def test_the_look_at_plain_values_takes_linear_work():
-    assert_linear(lambda size: lambda: check_values([{"a": [i, "x", None]} for i in range(size)]), 200)
+    assert_linear(
+        lambda size: lambda: check_values([{"a": [i, "x", None]} for i in range(size)]), 200
+    )

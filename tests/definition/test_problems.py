@@ -138,12 +138,18 @@ REFERENCES: dict[str, tuple[list[Any], str, str, str | None, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("nodes", "code", "path", "node_id", "message"), GRAPH.values(), ids=GRAPH.keys())
-def test_a_graph_that_cannot_run_is_refused(nodes: list[Any], code: str, path: str, node_id: str | None, message: str):
+@pytest.mark.parametrize(
+    ("nodes", "code", "path", "node_id", "message"), GRAPH.values(), ids=GRAPH.keys()
+)
+def test_a_graph_that_cannot_run_is_refused(
+    nodes: list[Any], code: str, path: str, node_id: str | None, message: str
+):
     assert problem_of(*nodes) == Problem(code, path, message, node_id)
 
 
-@pytest.mark.parametrize(("nodes", "code", "path", "node_id", "message"), REFERENCES.values(), ids=REFERENCES.keys())
+@pytest.mark.parametrize(
+    ("nodes", "code", "path", "node_id", "message"), REFERENCES.values(), ids=REFERENCES.keys()
+)
 def test_a_reference_that_cannot_be_kept_is_refused(
     nodes: list[Any], code: str, path: str, node_id: str | None, message: str
 ):
@@ -173,12 +179,20 @@ def test_nodes_in_another_shape_are_refused(document: dict[str, Any], path: str,
     ("fields", "path", "message"),
     [
         ({"name": 7}, "name", '"name" must be text, not a number'),
-        ({"name": "a\nb"}, "name", '"name" must not contain control characters, such as line breaks'),
+        (
+            {"name": "a\nb"},
+            "name",
+            '"name" must not contain control characters, such as line breaks',
+        ),
         ({"name": "x" * 257}, "name", '"name" has 257 characters; the limit is 256'),
         ({"description": []}, "description", '"description" must be text, not a list'),
         ({"input": [1]}, "input", '"input" must be an object, not a list'),
         ({"labels": "x"}, "labels", '"labels" must be an object, not text'),
-        ({"input_schema": "x"}, "input_schema", '"input_schema" must be an object or true or false, not text'),
+        (
+            {"input_schema": "x"},
+            "input_schema",
+            '"input_schema" must be an object or true or false, not text',
+        ),
         (
             {"on_failure": "fail-fast"},
             "on_failure",
@@ -194,7 +208,11 @@ def test_a_bad_field_of_the_workflow_is_refused(fields: dict[str, Any], path: st
     ("fields", "field", "message"),
     [
         ({"handler": 7}, "handler", '"handler" must be text, not a number'),
-        ({"dependencies": [1]}, "dependencies", '"dependencies" must be a list of node ids, as in ["first", "second"]'),
+        (
+            {"dependencies": [1]},
+            "dependencies",
+            '"dependencies" must be a list of node ids, as in ["first", "second"]',
+        ),
         ({"config": "x"}, "config", '"config" must be an object, not text'),
         ({"optional": "yes"}, "optional", '"optional" must be true or false, not text'),
         ({"queue": ["q"]}, "queue", '"queue" must be text, not a list'),
@@ -215,7 +233,9 @@ def test_a_bad_field_of_the_workflow_is_refused(fields: dict[str, Any], path: st
     ],
 )
 def test_a_bad_field_of_a_node_is_refused(fields: dict[str, Any], field: str, message: str):
-    assert problem_of(node("a", **fields)) == Problem("bad_value", f"nodes[0].{field}", message, "a")
+    assert problem_of(node("a", **fields)) == Problem(
+        "bad_value", f"nodes[0].{field}", message, "a"
+    )
 
 
 BAD_SECONDS = [
@@ -253,13 +273,19 @@ def test_a_bad_timeout_of_the_workflow_or_the_defaults_is_refused(value: Any, me
         ({"max_retries": "3"}, "max_retries", 'must be a whole number from 0 to 999, not "3"'),
         ({"initial_delay": -0.5}, "initial_delay", "must be at least 0, not -0.5"),
         ({"delay_seconds": "1"}, "delay_seconds", 'must be a number, not "1"'),
-        ({"max_delay_seconds": 10**12}, "max_delay_seconds", "must be at most 315,360,000, not 1000000000000"),
+        (
+            {"max_delay_seconds": 10**12},
+            "max_delay_seconds",
+            "must be at most 315,360,000, not 1000000000000",
+        ),
         ({"multiplier": 0.5}, "multiplier", "must be at least 1, not 0.5"),
         ({"exponential_base": 1e6}, "exponential_base", "must be at most 1,000, not 1000000.0"),
         ({"jitter": "yes"}, "jitter", 'must be a number, not "yes"'),
     ],
 )
-def test_bad_retry_values_are_refused_wherever_they_stand(retry: dict[str, Any], field: str, message: str):
+def test_bad_retry_values_are_refused_wherever_they_stand(
+    retry: dict[str, Any], field: str, message: str
+):
     for name in ("retry", "retry_policy", "retry_config"):
         expected = Problem("bad_retry", f"nodes[0].{name}.{field}", f'"{field}" {message}', "a")
         assert problem_of(node("a", **{name: retry})) == expected
@@ -270,14 +296,21 @@ def test_bad_retry_values_are_refused_wherever_they_stand(retry: dict[str, Any],
 @pytest.mark.parametrize("value", [3, [], "always", True])
 def test_a_retry_that_is_not_an_object_is_refused(value: Any):
     problem = problem_of(node("a", retry_policy=value))
-    assert (problem.code, problem.path, problem.node_id) == ("bad_retry", "nodes[0].retry_policy", "a")
+    assert (problem.code, problem.path, problem.node_id) == (
+        "bad_retry",
+        "nodes[0].retry_policy",
+        "a",
+    )
     assert problem.message.startswith('"retry_policy" must be an object, not ')
 
 
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        ({"type": "text"}, "\"text\" is not valid under any of the schemas listed in the 'anyOf' keyword"),
+        (
+            {"type": "text"},
+            "\"text\" is not valid under any of the schemas listed in the 'anyOf' keyword",
+        ),
         ({"pattern": "("}, '"(" is not a "regex"'),
         (
             {"$ref": "https://example.com/schema"},
@@ -294,7 +327,10 @@ class TestInputs:
     SCHEMA: dict[str, Any] = {  # noqa: RUF012 -- never changed
         "type": "object",
         "required": ["user_id"],
-        "properties": {"user_id": {"$ref": "#/$defs/id"}, "more": {"items": {"$ref": "#/$defs/id"}}},
+        "properties": {
+            "user_id": {"$ref": "#/$defs/id"},
+            "more": {"items": {"$ref": "#/$defs/id"}},
+        },
         "$defs": {"id": {"type": "integer"}},
     }
 
@@ -305,7 +341,10 @@ class TestInputs:
     def test_that_do_not_fit_are_described_with_the_place(self):
         assert schema_errors(self.SCHEMA, {}) == ['"user_id" is a required property']
         found = schema_errors(self.SCHEMA, {"user_id": "x", "more": [1, "y"]})
-        assert sorted(found) == ['more.1: "y" is not of type "integer"', 'user_id: "x" is not of type "integer"']
+        assert sorted(found) == [
+            'more.1: "y" is not of type "integer"',
+            'user_id: "x" is not of type "integer"',
+        ]
 
     def test_with_very_many_mistakes_are_described_by_some_of_them(self):
         assert len(schema_errors(self.SCHEMA, {"user_id": 1, "more": ["x"] * 100})) == 20
@@ -386,7 +425,14 @@ def test_every_problem_is_reported_at_once():
 
 def test_every_cycle_is_reported_also_one_behind_another():
     problems = problems_of(
-        workflow(node("a", "b"), node("b", "a"), node("c", "b", "d"), node("d", "c"), node("x", "y"), node("y", "x"))
+        workflow(
+            node("a", "b"),
+            node("b", "a"),
+            node("c", "b", "d"),
+            node("d", "c"),
+            node("x", "y"),
+            node("y", "x"),
+        )
     )
     assert [problem.message.partition(": ")[2].partition(";")[0] for problem in problems] == [
         "a → b → a",
@@ -397,7 +443,11 @@ def test_every_cycle_is_reported_also_one_behind_another():
 
 def test_references_to_several_nodes_that_are_not_ancestors_are_all_reported():
     problems = problems_of(
-        workflow(A, node("b"), node("c", config={"x": "{{ a }} {{ b }}", "y": "{{ a.z }}"}, condition="b.ok"))
+        workflow(
+            A,
+            node("b"),
+            node("c", config={"x": "{{ a }} {{ b }}", "y": "{{ a.z }}"}, condition="b.ok"),
+        )
     )
     assert [(problem.path, problem.message.partition(",")[0]) for problem in problems] == [
         ("nodes[2].config.x", "'c' refers to 'a'"),
@@ -418,7 +468,10 @@ def test_the_text_of_the_error_has_a_line_for_each_problem():
 def test_a_cycle_of_very_many_nodes_is_found_without_recursion():
     count = size(short=10_000, full=100_000)
     document = {
-        "nodes": [{"id": f"n{i}", "handler": "noop", "depends_on": [f"n{(i - 1) % count}"]} for i in range(count)]
+        "nodes": [
+            {"id": f"n{i}", "handler": "noop", "depends_on": [f"n{(i - 1) % count}"]}
+            for i in range(count)
+        ]
     }
     (problem,) = problems_of(document)
     assert (problem.code, problem.node_id, problem.path) == ("cycle", "n0", "nodes[0].depends_on")
@@ -429,19 +482,26 @@ def test_a_document_with_nothing_but_mistakes_is_refused_in_linear_work():
     """A hint looks at every name, so only the first mistakes get one."""
 
     def refuse(size: int) -> Any:
-        nodes = [node(f"n{i}", f"m{i}", handler=f"noop{i}", config={"x": f"{{{{ o{i} }}}}"}) for i in range(size)]
+        nodes = [
+            node(f"n{i}", f"m{i}", handler=f"noop{i}", config={"x": f"{{{{ o{i} }}}}"})
+            for i in range(size)
+        ]
         return lambda: problems_of(workflow(*nodes))
 
     problems = refuse(1000)()
     assert len(problems) == PROBLEMS_MAX + 1
-    assert problems[-1] == Problem("more_problems", "", "and 2,900 more, which aren't listed; correct these first")
+    assert problems[-1] == Problem(
+        "more_problems", "", "and 2,900 more, which aren't listed; correct these first"
+    )
     assert_linear(refuse, 100)
 
 
 @pytest.mark.parametrize(("length", "count"), [(60, 50), (64, 50), (65, 50), (250, 50), (60, 1500)])
 def test_hints_for_names_that_are_all_alike_take_a_bounded_amount_of_work(length: int, count: int):
     """26 KB of such names took 21 s."""
-    alike = [node("a" * (length - 4) + f"{i:04}", "a" * (length - 5) + f"x{i:04}") for i in range(count)]
+    alike = [
+        node("a" * (length - 4) + f"{i:04}", "a" * (length - 5) + f"x{i:04}") for i in range(count)
+    ]
     assert work(lambda: problems_of(workflow(*alike))) < 2_000_000
 
 
@@ -455,11 +515,21 @@ def test_the_warnings_of_a_document_are_bounded_too():
 def test_messages_quote_only_the_start_of_long_names():
     endless = "y" * 100_000
     document = workflow(
-        node("x" * 256, endless, handler=endless, config={endless: f"{{{{ {'z' * 1500} }}}}"}, trigger_rule=endless),
+        node(
+            "x" * 256,
+            endless,
+            handler=endless,
+            config={endless: f"{{{{ {'z' * 1500} }}}}"},
+            trigger_rule=endless,
+        ),
         **{endless: 1},
     )
     problems = problems_of(document, strict=True)
-    assert {problem.code for problem in problems} >= {"unknown_handler", "unknown_dependency", "unknown_reference"}
+    assert {problem.code for problem in problems} >= {
+        "unknown_handler",
+        "unknown_dependency",
+        "unknown_reference",
+    }
     assert max(len(problem.message) for problem in problems) <= MESSAGE_MAX + 1
     assert max(len(problem.path) for problem in problems) <= PATH_MAX + 1
 
@@ -473,28 +543,63 @@ def test_problems_can_always_be_sent():
             assert len(problem.path) < 200
 
 
-FIELDS = st.sampled_from([
-    "name", "dag", "nodes", "id", "handler", "type", "dependencies", "depends_on", "config", "condition", "retry",
-    "retry_policy", "max_attempts", "max_retries", "jitter", "timeout", "queue", "optional", "trigger_rule", "defaults",
-    "input", "input_schema", "labels", "other",
-])  # fmt: skip
-WORDS = st.sampled_from(["a", "b", "noop", "output", "", "{{ a }}", "{{ b.x ?? 1 }}", "{{", "a.x", "all_done"])
+FIELDS = st.sampled_from(
+    [
+        "name",
+        "dag",
+        "nodes",
+        "id",
+        "handler",
+        "type",
+        "dependencies",
+        "depends_on",
+        "config",
+        "condition",
+        "retry",
+        "retry_policy",
+        "max_attempts",
+        "max_retries",
+        "jitter",
+        "timeout",
+        "queue",
+        "optional",
+        "trigger_rule",
+        "defaults",
+        "input",
+        "input_schema",
+        "labels",
+        "other",
+    ]
+)
+WORDS = st.sampled_from(
+    ["a", "b", "noop", "output", "", "{{ a }}", "{{ b.x ?? 1 }}", "{{", "a.x", "all_done"]
+)
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=6),
     max_leaves=20,
 )
-LIKE_A_NODE = st.dictionaries(FIELDS, ANYTHING, max_size=4).map(lambda fields: {"id": "a", "handler": "noop"} | fields)
+LIKE_A_NODE = st.dictionaries(FIELDS, ANYTHING, max_size=4).map(
+    lambda fields: {"id": "a", "handler": "noop"} | fields
+)
 
 
 @explored
 @settings(deadline=None, max_examples=size(short=100, full=1000))
-@given(st.lists(LIKE_A_NODE, max_size=3), st.dictionaries(FIELDS, ANYTHING, max_size=3), st.booleans())
-def test_whatever_a_document_holds_it_is_compiled_or_refused(nodes: list[Any], fields: dict[str, Any], strict: bool):  # noqa: FBT001 -- drawn
+@given(
+    st.lists(LIKE_A_NODE, max_size=3), st.dictionaries(FIELDS, ANYTHING, max_size=3), st.booleans()
+)
+def test_whatever_a_document_holds_it_is_compiled_or_refused(
+    nodes: list[Any],
+    fields: dict[str, Any],
+    strict: bool,  # noqa: FBT001 -- drawn
+):
     problems: list[Problem] | None = None
     try:
         compile_document({"nodes": nodes} | fields, strict=strict)
     except InvalidWorkflow as error:
         problems = error.problems
-    assert problems is None or all(problem.code and problem.message.encode() for problem in problems)
+    assert problems is None or all(
+        problem.code and problem.message.encode() for problem in problems
+    )
     assert problems != []

@@ -27,9 +27,14 @@ def doubling(levels: int, keyword: str = "anyOf", child: str | None = None) -> d
     return {"$ref": "#/$defs/l0", "$defs": defs}
 
 
-RECURSIVE_TWICE = {"allOf": [{"properties": {"x": {"$ref": "#"}}}, {"additionalProperties": {"$ref": "#"}}]}
+RECURSIVE_TWICE = {
+    "allOf": [{"properties": {"x": {"$ref": "#"}}}, {"additionalProperties": {"$ref": "#"}}]
+}
 OVERLAPPING = {"properties": {"x": {"$ref": "#"}}, "patternProperties": {"x": {"$ref": "#"}}}
-ANCHORED = {"$defs": {"a": {"$anchor": "a", "items": {"anyOf": [{"$ref": "#a"}, {"$ref": "#a"}]}}}, "$ref": "#a"}
+ANCHORED = {
+    "$defs": {"a": {"$anchor": "a", "items": {"anyOf": [{"$ref": "#a"}, {"$ref": "#a"}]}}},
+    "$ref": "#a",
+}
 DEPENDENT = {"dependentSchemas": {"x": {"$ref": "#/$defs/l0"}}, "$defs": doubling(20)["$defs"]}
 UNEVALUATED: dict[str, Any] = {"type": "object"}
 for _ in range(20):
@@ -70,7 +75,9 @@ def test_a_schema_that_can_make_too_much_work_is_refused_with_its_document(schem
 
 
 ORDINARY: dict[str, Any] = {
-    "a tree": {"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "name": {"type": "string"}}},
+    "a tree": {
+        "properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "name": {"type": "string"}}
+    },
     "a list of trees": {
         "type": ["object", "null"],
         "properties": {"children": {"type": "array", "items": {"$ref": "#"}}},
@@ -80,7 +87,9 @@ ORDINARY: dict[str, Any] = {
         "$defs": {"id": {"type": "string", "pattern": "^[a-z0-9-]{1,64}$"}},
     },
     "a hundred alternatives": {
-        "oneOf": [{"properties": {"kind": {"const": i}, "x": {"type": "string"}}} for i in range(100)]
+        "oneOf": [
+            {"properties": {"kind": {"const": i}, "x": {"type": "string"}}} for i in range(100)
+        ]
     },
     "names of people": {"pattern": r"^[\p{L} .'-]{1,50}$"},
     "a large enum": {"enum": [f"option {i}" for i in range(5000)]},
@@ -140,7 +149,10 @@ def test_patterns_that_never_have_a_choice_cost_little(pattern, is_steady):
 def test_a_large_input_with_ordinary_patterns_is_checked():
     schema = {
         "items": {
-            "properties": {"id": {"pattern": "^[0-9a-f]{8}-[0-9a-f]{4}$"}, "day": {"pattern": r"^\d{4}-\d{2}-\d{2}$"}}
+            "properties": {
+                "id": {"pattern": "^[0-9a-f]{8}-[0-9a-f]{4}$"},
+                "day": {"pattern": r"^\d{4}-\d{2}-\d{2}$"},
+            }
         }
     }
     value = [{"id": f"{i:08x}-0000", "day": "2026-01-01"} for i in range(30_000)]
@@ -158,7 +170,9 @@ def test_a_value_that_would_take_too_long_to_check_is_refused_and_not_checked():
 
 def test_a_value_that_does_not_fit_is_described_without_being_copied_for_every_alternative():
     schema = {"anyOf": [{"properties": {"x": {"type": "integer"}}} for _ in range(300)]}
-    assert schema_errors(schema, {"x": "a" * 1_000_000}) == ["it doesn't fit its schema, and is too large to say where"]
+    assert schema_errors(schema, {"x": "a" * 1_000_000}) == [
+        "it doesn't fit its schema, and is too large to say where"
+    ]
 
 
 def test_a_message_quotes_only_a_part_of_the_value():

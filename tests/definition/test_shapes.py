@@ -54,15 +54,28 @@ class TestTheExample:
         result = compile_document(parse(EXAMPLE), strict=True)
         assert result.warnings == []
         plan = result.plan
-        assert (plan.name, plan.timeout_seconds, plan.on_failure) == ("customer-report", 600.0, "fail_fast")
+        assert (plan.name, plan.timeout_seconds, plan.on_failure) == (
+            "customer-report",
+            600.0,
+            "fail_fast",
+        )
         assert plan.input == {"lang": "en"}
-        assert [plan.nodes[i].address for i in plan.order] == ["input", "user", "vip", "letter", "output"]
+        assert [plan.nodes[i].address for i in plan.order] == [
+            "input",
+            "user",
+            "vip",
+            "letter",
+            "output",
+        ]
         assert (plan.result_nodes, plan.single_result) == (("output",), True)
 
     def test_gives_nodes_their_own_values_over_the_defaults(self):
         nodes = {found.address: found for found in compile_document(parse(EXAMPLE)).plan.nodes}
         assert (nodes["user"].retry, nodes["user"].timeout_seconds) == (Retry(max_attempts=5), 10.0)
-        assert (nodes["letter"].retry, nodes["letter"].timeout_seconds) == (Retry(max_attempts=4), 60.0)
+        assert (nodes["letter"].retry, nodes["letter"].timeout_seconds) == (
+            Retry(max_attempts=4),
+            60.0,
+        )
         assert nodes["letter"].needs == {"user", "input", "vip"}
         assert [found.is_data for found in nodes.values()] == [True, False, True, False, True]
 
@@ -79,16 +92,27 @@ class TestTheExample:
 class TestTheTopLevel:
     def test_nodes_may_stand_at_the_top_or_in_a_dag(self):
         nodes = [node("a"), node("b", "a")]
-        for document in ({"nodes": nodes}, {"dag": {"nodes": nodes}}, {"dag": None, "nodes": nodes}):
+        for document in (
+            {"nodes": nodes},
+            {"dag": {"nodes": nodes}},
+            {"dag": None, "nodes": nodes},
+        ):
             assert [found.address for found in compile_document(document).plan.nodes] == ["a", "b"]
 
     def test_nodes_may_be_a_mapping_of_id_to_node(self):
-        document = {"nodes": {"a": {"handler": "noop"}, "b": {"handler": "noop", "depends_on": ["a"]}}}
+        document = {
+            "nodes": {"a": {"handler": "noop"}, "b": {"handler": "noop", "depends_on": ["a"]}}
+        }
         plan = compile_document(document).plan
-        assert [(found.address, found.dependencies) for found in plan.nodes] == [("a", ()), ("b", (0,))]
+        assert [(found.address, found.dependencies) for found in plan.nodes] == [
+            ("a", ()),
+            ("b", (0,)),
+        ]
 
     def test_problems_in_a_mapping_of_nodes_point_at_the_key(self):
-        problems = problems_of({"nodes": {"retry_me": {"handler": "noop", "optional": "yes"}, "b": None}})
+        problems = problems_of(
+            {"nodes": {"retry_me": {"handler": "noop", "optional": "yes"}, "b": None}}
+        )
         assert [(problem.code, problem.path) for problem in problems] == [
             ("bad_value", "nodes.retry_me.optional"),
             ("bad_value", "nodes.b"),
@@ -96,11 +120,15 @@ class TestTheTopLevel:
 
     def test_both_places_for_nodes_at_once_give_a_warning(self):
         message = '"nodes" has no effect, because "dag" is there too; remove one of them'
-        assert warnings_of(node("a"), dag={"nodes": [node("b")]}) == [("ignored_field", "nodes", message)]
+        assert warnings_of(node("a"), dag={"nodes": [node("b")]}) == [
+            ("ignored_field", "nodes", message)
+        ]
 
     def test_unknown_fields_of_the_dag_give_a_warning(self):
         result = compile_document({"dag": {"nodes": [node("a")], "edges": [], "metadata": 1}})
-        assert [(problem.code, problem.path) for problem in result.warnings] == [("unknown_field", "dag.edges")]
+        assert [(problem.code, problem.path) for problem in result.warnings] == [
+            ("unknown_field", "dag.edges")
+        ]
 
     @pytest.mark.parametrize("name", [None, ""])
     def test_a_missing_name_is_made_from_the_content(self, name: str | None):
@@ -112,7 +140,12 @@ class TestTheTopLevel:
 
     def test_defaults_of_the_workflow(self):
         plan = plan_of(node("a"))
-        assert (plan.on_failure, plan.timeout_seconds, plan.input, plan.input_schema) == ("fail_fast", None, {}, None)
+        assert (plan.on_failure, plan.timeout_seconds, plan.input, plan.input_schema) == (
+            "fail_fast",
+            None,
+            {},
+            None,
+        )
 
     def test_timeout_is_another_name(self):
         assert plan_of(node("a"), timeout=5).timeout_seconds == 5.0
@@ -137,22 +170,36 @@ class TestNodes:
         plan = plan_of(node("a"), node("b", depends_on="a", dependencies=None), node("c", "a", "a"))
         assert [found.dependencies for found in plan.nodes] == [(), (0,), (0,)]
 
-    @pytest.mark.parametrize("fields", [{}, {"dependencies": None, "config": None}, {"depends_on": None}])
+    @pytest.mark.parametrize(
+        "fields", [{}, {"dependencies": None, "config": None}, {"depends_on": None}]
+    )
     def test_null_or_missing_dependencies_and_config_are_empty(self, fields: dict[str, Any]):
         found = only(**fields)
         assert (found.dependencies, found.config.value, found.fixed_config) == ((), {}, b"{}")
 
     def test_defaults_of_a_node(self):
         found = only()
-        assert (found.rule, found.optional, found.fails_with_dependency) == ("all_success", False, False)
-        assert (found.timeout_seconds, found.queue_timeout_seconds) == (DEFAULT_TIMEOUT_SECONDS, None)
+        assert (found.rule, found.optional, found.fails_with_dependency) == (
+            "all_success",
+            False,
+            False,
+        )
+        assert (found.timeout_seconds, found.queue_timeout_seconds) == (
+            DEFAULT_TIMEOUT_SECONDS,
+            None,
+        )
         assert (found.queue, found.condition, found.retry) == ("noop", None, Retry())
 
     def test_every_field_arrives(self):
         found = only(
-            trigger_rule="all_done", optional=True, on_dependency_failure="fail", queue="q", queue_timeout_seconds=3,
-            timeout=7, condition=True,
-        )  # fmt: skip
+            trigger_rule="all_done",
+            optional=True,
+            on_dependency_failure="fail",
+            queue="q",
+            queue_timeout_seconds=3,
+            timeout=7,
+            condition=True,
+        )
         assert (found.rule, found.optional, found.fails_with_dependency) == ("all_done", True, True)
         assert (found.queue, found.queue_timeout_seconds, found.timeout_seconds) == ("q", 3.0, 7.0)
         assert found.condition is not None
@@ -184,7 +231,9 @@ class TestNodes:
         ],
     )
     def test_any_text_can_be_an_id(self, name: str):
-        plan = plan_of(node(name), node("after", name, config={"x": f"{{{{ nodes[{json.dumps(name)}].y }}}}"}))
+        plan = plan_of(
+            node(name), node("after", name, config={"x": f"{{{{ nodes[{json.dumps(name)}].y }}}}"})
+        )
         assert plan.nodes[0].address == name
         assert plan.nodes[1].needs == {name}
 
@@ -202,14 +251,19 @@ class TestNodes:
         ],
     )
     def test_other_ids_are_refused(self, name: Any, message: str):
-        assert problem_of({"id": name, "handler": "noop"}) == Problem("bad_id", "nodes[0].id", message)
+        assert problem_of({"id": name, "handler": "noop"}) == Problem(
+            "bad_id", "nodes[0].id", message
+        )
 
 
 class TestHandlerDefaults:
     def test_stand_in_for_what_the_document_leaves_out(self):
-        handlers = {"mine": HandlerDefaults(retry=Retry(max_attempts=9), timeout_seconds=8, queue="q")}
+        handlers = {
+            "mine": HandlerDefaults(retry=Retry(max_attempts=9), timeout_seconds=8, queue="q")
+        }
         document = workflow(
-            node("a", handler="mine"), node("b", handler="mine", queue="r", timeout=1, retry={"max_attempts": 2})
+            node("a", handler="mine"),
+            node("b", handler="mine", queue="r", timeout=1, retry={"max_attempts": 2}),
         )
         first, second = compile_document(document, handlers=handlers).plan.nodes
         assert (first.retry.max_attempts, first.timeout_seconds, first.queue) == (9, 8.0, "q")
@@ -217,17 +271,27 @@ class TestHandlerDefaults:
 
     def test_unknown_handlers_are_accepted_for_workers_that_come_later(self):
         document = workflow(node("a", handler="later"))
-        assert compile_document(document, allow_unknown_handlers=True).plan.nodes[0].queue == "later"
+        assert (
+            compile_document(document, allow_unknown_handlers=True).plan.nodes[0].queue == "later"
+        )
 
 
 class TestDefaults:
     def test_apply_to_every_node_that_says_nothing(self):
-        defaults = {"retry": {"max_attempts": 7}, "timeout": 5, "queue": "q", "queue_timeout_seconds": 6}
+        defaults = {
+            "retry": {"max_attempts": 7},
+            "timeout": 5,
+            "queue": "q",
+            "queue_timeout_seconds": 6,
+        }
         own = {"retry": {"max_delay": 3}, "timeout": 1, "queue": "r", "queue_timeout_seconds": 2}
         first, second = plan_of(node("a"), node("b", **own), defaults=defaults).nodes
         assert (first.retry.max_attempts, first.timeout_seconds) == (7, 5.0)
         assert (first.queue, first.queue_timeout_seconds) == ("q", 6.0)
-        assert (second.retry, second.timeout_seconds) == (Retry(max_attempts=7, max_delay_seconds=3), 1.0)
+        assert (second.retry, second.timeout_seconds) == (
+            Retry(max_attempts=7, max_delay_seconds=3),
+            1.0,
+        )
         assert (second.queue, second.queue_timeout_seconds) == ("r", 2.0)
 
     def test_a_retry_of_the_workflow_is_a_default_too(self):
@@ -261,32 +325,53 @@ class TestRetry:
         ),
         (
             "retry_policy",
-            {"max_attempts": 3, "initial_backoff_seconds": 2, "backoff_multiplier": 3, "max_backoff_seconds": 60},
+            {
+                "max_attempts": 3,
+                "initial_backoff_seconds": 2,
+                "backoff_multiplier": 3,
+                "max_backoff_seconds": 60,
+            },
             Retry(3, 2, 3, 60),
         ),
         (
             "retry_config",
-            {"max_retries": 3, "initial_delay": 2, "max_delay": 60, "exponential_base": 3, "jitter": True},
+            {
+                "max_retries": 3,
+                "initial_delay": 2,
+                "max_delay": 60,
+                "exponential_base": 3,
+                "jitter": True,
+            },
             Retry(4, 2, 3, 60, 0.5),
         ),
     )
 
     @pytest.mark.parametrize(("field", "value", "retry"), DIALECTS)
-    def test_each_dialect_is_read_without_a_warning(self, field: str, value: dict[str, Any], retry: Retry):
+    def test_each_dialect_is_read_without_a_warning(
+        self, field: str, value: dict[str, Any], retry: Retry
+    ):
         assert only(strict=True, **{field: value}).retry == retry
 
     @pytest.mark.parametrize("field", ["retry", "retry_policy", "retry_config"])
     def test_the_fields_of_every_dialect_go_with_every_name(self, field: str):
-        assert only(strict=True, **{field: {"max_retries": 0, "delay_seconds": 0}}).retry == Retry(1, 0, 1)
+        assert only(strict=True, **{field: {"max_retries": 0, "delay_seconds": 0}}).retry == Retry(
+            1, 0, 1
+        )
 
     @pytest.mark.parametrize("field", ["retry", "retry_policy", "retry_config"])
     def test_delay_seconds_is_the_delay_before_every_attempt(self, field: str):
-        retry = only(strict=True, **{field: {"max_attempts": 5, "delay_seconds": 60, "jitter": False}}).retry
+        retry = only(
+            strict=True, **{field: {"max_attempts": 5, "delay_seconds": 60, "jitter": False}}
+        ).retry
         assert [delay_seconds(retry, attempt, "seed") for attempt in range(1, 5)] == [60.0] * 4
 
-    @pytest.mark.parametrize("spelling", ["initial_delay_seconds", "initial_backoff_seconds", "initial_delay"])
+    @pytest.mark.parametrize(
+        "spelling", ["initial_delay_seconds", "initial_backoff_seconds", "initial_delay"]
+    )
     @pytest.mark.parametrize("field", ["retry", "retry_policy", "retry_config"])
-    def test_the_first_delay_is_never_shortened_by_the_default_maximum(self, field: str, spelling: str):
+    def test_the_first_delay_is_never_shortened_by_the_default_maximum(
+        self, field: str, spelling: str
+    ):
         retry = only(strict=True, **{field: {spelling: 60, "jitter_seconds": 0}}).retry
         assert retry.max_delay_seconds == 60
         assert [delay_seconds(retry, attempt, "seed") for attempt in range(1, 4)] == [60.0] * 3
@@ -296,15 +381,21 @@ class TestRetry:
 
     def test_a_maximum_below_the_first_delay_gives_a_warning_and_has_no_effect(self):
         retry = {"initial_delay": 60, "max_delay": 10}
-        message = '"max_delay" (10) is below "initial_delay" (60) and has no effect: every delay is 60 s'
-        assert warnings_of(node("a", retry=retry)) == [("ignored_field", "nodes[0].retry.max_delay", message)]
+        message = (
+            '"max_delay" (10) is below "initial_delay" (60) and has no effect: every delay is 60 s'
+        )
+        assert warnings_of(node("a", retry=retry)) == [
+            ("ignored_field", "nodes[0].retry.max_delay", message)
+        ]
         assert only(retry=retry).retry.max_delay_seconds == 60
 
     def test_a_node_with_a_delay_of_its_own_has_no_maximum_or_growth_that_nobody_asked_for(self):
         def own(defaults: dict[str, Any], retry: dict[str, Any]) -> Retry:
             return plan_of(node("a", retry=retry), defaults={"retry": defaults}).nodes[0].retry
 
-        assert own({"initial_delay_seconds": 60}, {"initial_delay_seconds": 1}).max_delay_seconds == 30
+        assert (
+            own({"initial_delay_seconds": 60}, {"initial_delay_seconds": 1}).max_delay_seconds == 30
+        )
         assert own({"delay_seconds": 5}, {"initial_delay_seconds": 1}).multiplier == 2
         assert own({"delay_seconds": 5}, {"max_attempts": 2}) == Retry(2, 5, 1)
         assert own({"multiplier": 3}, {"delay_seconds": 5}).multiplier == 1
@@ -315,16 +406,25 @@ class TestRetry:
         assert Retry(initial_delay_seconds=60, max_delay_seconds=10).max_delay_seconds == 60
 
     def test_retries_count_one_less_than_attempts(self):
-        assert only(retry={"max_retries": 3}).retry == only(retry={"max_attempts": 4}).retry == Retry()
+        assert (
+            only(retry={"max_retries": 3}).retry == only(retry={"max_attempts": 4}).retry == Retry()
+        )
         assert only(retry={"max_retries": 0}).retry.max_attempts == 1
         assert only(retry={"max_retries": 999}).retry == only(retry={"max_attempts": 1000}).retry
 
-    @pytest.mark.parametrize(("jitter", "seconds"), [(True, 0.5), (False, 0.0), (2, 2.0), (0.1, 0.1), (None, 0.5)])
+    @pytest.mark.parametrize(
+        ("jitter", "seconds"), [(True, 0.5), (False, 0.0), (2, 2.0), (0.1, 0.1), (None, 0.5)]
+    )
     def test_jitter_is_on_or_off_or_a_number_of_seconds(self, jitter: Any, seconds: float):
         assert only(retry={"jitter": jitter}).retry.jitter_seconds == seconds
 
     def test_an_empty_or_null_retry_is_the_default(self):
-        assert only(retry={}).retry == only(retry=None).retry == only(retry={"max_attempts": None}).retry == Retry()
+        assert (
+            only(retry={}).retry
+            == only(retry=None).retry
+            == only(retry={"max_attempts": None}).retry
+            == Retry()
+        )
 
 
 class TestTwoSpellingsOfOneThing:
@@ -334,27 +434,46 @@ class TestTwoSpellingsOfOneThing:
             ({"handler": "noop", "type": "echo"}, "type", "handler"),
             ({"dependencies": [], "depends_on": ["a"]}, "depends_on", "dependencies"),
             ({"timeout_seconds": 5, "timeout": 6}, "timeout", "timeout_seconds"),
-            ({"retry": {"max_attempts": 1}, "retry_config": {"max_retries": 1}}, "retry_config", "retry"),
+            (
+                {"retry": {"max_attempts": 1}, "retry_config": {"max_retries": 1}},
+                "retry_config",
+                "retry",
+            ),
         ],
     )
-    def test_the_first_wins_and_the_other_gives_a_warning(self, fields: dict[str, Any], ignored: str, kept: str):
+    def test_the_first_wins_and_the_other_gives_a_warning(
+        self, fields: dict[str, Any], ignored: str, kept: str
+    ):
         message = f'"{ignored}" has no effect, because "{kept}" is there too; remove one of them'
-        assert warnings_of(node("a", **fields)) == [("ignored_field", f"nodes[0].{ignored}", message)]
+        assert warnings_of(node("a", **fields)) == [
+            ("ignored_field", f"nodes[0].{ignored}", message)
+        ]
         assert problem_of_strict(node("a", **fields)).code == "ignored_field"
 
     @pytest.mark.parametrize(
         ("retry", "ignored", "kept"),
         [
             ({"max_attempts": 2, "max_retries": 2}, "max_retries", "max_attempts"),
-            ({"initial_delay_seconds": 5, "delay_seconds": 6}, "delay_seconds", "initial_delay_seconds"),
+            (
+                {"initial_delay_seconds": 5, "delay_seconds": 6},
+                "delay_seconds",
+                "initial_delay_seconds",
+            ),
         ],
     )
     def test_the_same_inside_retry(self, retry: dict[str, Any], ignored: str, kept: str):
         message = f'"{ignored}" has no effect, because "{kept}" is there too; remove one of them'
-        assert warnings_of(node("a", retry=retry)) == [("ignored_field", f"nodes[0].retry.{ignored}", message)]
+        assert warnings_of(node("a", retry=retry)) == [
+            ("ignored_field", f"nodes[0].retry.{ignored}", message)
+        ]
 
     def test_saying_the_same_twice_is_fine(self):
-        same = {"type": "noop", "timeout": 5, "timeout_seconds": 5, "retry": {"max_attempts": 2, "max_retries": 1}}
+        same = {
+            "type": "noop",
+            "timeout": 5,
+            "timeout_seconds": 5,
+            "retry": {"max_attempts": 2, "max_retries": 1},
+        }
         assert only(strict=True, **same).retry.max_attempts == 2
 
 
@@ -377,7 +496,11 @@ class TestFieldsWithoutEffect:
         assert result.warnings == []
         definition = result.definition
         assert (definition.description, definition.labels) == ("two\nlines", {"team": "x"})
-        assert definition.document["metadata"] == definition.document["nodes"][0]["metadata"] == {"any": ["thing"]}
+        assert (
+            definition.document["metadata"]
+            == definition.document["nodes"][0]["metadata"]
+            == {"any": ["thing"]}
+        )
 
     def test_unknown_ones_are_kept_with_a_warning_that_names_the_nearest(self):
         result = compiled(node("a", dependancies=["b"], condtion="x"), time_out=5, zzz=1)
@@ -415,7 +538,9 @@ class TestGraphs:
         assert (plan.roots, plan.result_nodes, plan.single_result) == ((0,), ("b", "c"), False)
 
     def test_several_roots_sinks_and_components_are_fine(self):
-        plan = plan_of(node("a"), node("b"), node("c", "a", "b"), node("x"), node("y", "x"), node("alone"))
+        plan = plan_of(
+            node("a"), node("b"), node("c", "a", "b"), node("x"), node("y", "x"), node("alone")
+        )
         assert plan.roots == (0, 1, 3, 5)
         assert plan.result_nodes == ("c", "y", "alone")
         assert plan.dependency_counts == [0, 0, 2, 0, 1, 0]

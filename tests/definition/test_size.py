@@ -22,7 +22,10 @@ NODES_AND_EDGES = {
 
 
 def made_like(nodes: int, edges: int) -> dict[str, Any]:
-    """A graph of that size with dots in its ids, for where the real one isn't at hand. Always the same."""
+    """A graph of that size with dots in its ids, for where the real one isn't at hand.
+
+    Always the same.
+    """
     chance = random.Random(nodes)
     dependencies: list[set[int]] = [set() for _ in range(nodes)]
     made = 0
@@ -32,13 +35,15 @@ def made_like(nodes: int, edges: int) -> dict[str, Any]:
         made += parent not in dependencies[child]
         dependencies[child].add(parent)
     return document_of(
-        [[f"GROUP.{i % 7}.TASK_{i}" for i in sorted(found)] for found in dependencies], "GROUP.{0}.TASK_{1}"
+        [[f"GROUP.{i % 7}.TASK_{i}" for i in sorted(found)] for found in dependencies],
+        "GROUP.{0}.TASK_{1}",
     )
 
 
 def document_of(dependencies: list[list[str]], name: str = "n{1}") -> dict[str, Any]:
     nodes = [
-        {"id": name.format(i % 7, i), "handler": "noop", "dependencies": found} for i, found in enumerate(dependencies)
+        {"id": name.format(i % 7, i), "handler": "noop", "dependencies": found}
+        for i, found in enumerate(dependencies)
     ]
     return {"name": "large", "dag": {"nodes": nodes}}
 
@@ -51,12 +56,16 @@ def text_of(file_name: str) -> str:
     path = DAGS / file_name
     if not path.exists():
         return json.dumps(made_like(*NODES_AND_EDGES[file_name]))
-    return (gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()).decode()
+    return (
+        gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    ).decode()
 
 
 def compiled(document: dict[str, Any], limits: Limits | None = None) -> Plan:
     """Through text and back, as a submission goes, and with a look at what came out."""
-    plan = compile_document(parse(json.dumps(document), limits=limits), limits=limits, checked=True).plan
+    plan = compile_document(
+        parse(json.dumps(document), limits=limits), limits=limits, checked=True
+    ).plan
     assert_whole(plan, document)
     return plan
 
@@ -70,7 +79,11 @@ def assert_whole(plan: Plan, document: dict[str, Any]) -> None:
     assert plan.dependency_counts == [len(raw["dependencies"]) for raw in nodes]
     place = {number: i for i, number in enumerate(plan.order)}
     assert len(place) == len(plan.order) == len(nodes)
-    assert all(place[parent] < place[i] for i, node in enumerate(plan.nodes) for parent in node.dependencies)
+    assert all(
+        place[parent] < place[i]
+        for i, node in enumerate(plan.nodes)
+        for parent in node.dependencies
+    )
     assert sum(len(node.children) for node in plan.nodes) == sum(plan.dependency_counts)
 
 
@@ -108,7 +121,9 @@ def test_100_layers_of_100_nodes_each_with_each():
 
 def test_100_000_nodes():
     nodes: list[dict[str, Any]] = [{"id": "n0", "handler": "noop"}]
-    nodes += [{"id": f"n{i}", "handler": "noop", "depends_on": [f"n{i // 2}"]} for i in range(1, 100_000)]
+    nodes += [
+        {"id": f"n{i}", "handler": "noop", "depends_on": [f"n{i // 2}"]} for i in range(1, 100_000)
+    ]
     for node in nodes[1::100]:
         node |= {"config": {"x": "{{ n0.x }}"}, "condition": "n0.x > 0"}
     plan = compile_document({"nodes": nodes}).plan
@@ -127,7 +142,9 @@ def test_compiling_takes_linear_work(far: int):
     """With references to what is near and what is far up, in a graph where every node has two parents."""
 
     def compile_ladder(size: int) -> Any:
-        document = numbered([[parent for parent in (i - 2, i - 1) if parent >= 0] for i in range(size)])
+        document = numbered(
+            [[parent for parent in (i - 2, i - 1) if parent >= 0] for i in range(size)]
+        )
         for i, node in enumerate(document["dag"]["nodes"][far:]):
             node["config"] = {"x": f"{{{{ n{i}.x }}}}"}
         return lambda: compile_document(document)

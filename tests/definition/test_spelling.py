@@ -4,21 +4,50 @@ import pytest
 
 from penstock.spelling import CANDIDATES_MAX, nearest_name
 
-FIELDS = ["id", "handler", "dependencies", "config", "condition", "trigger_rule", "retry", "timeout_seconds", "queue"]
-HANDLERS = ["noop", "echo", "sleep", "fail", "transform", "http_request", "call_external_service", "llm_service", "llm"]
+FIELDS = [
+    "id",
+    "handler",
+    "dependencies",
+    "config",
+    "condition",
+    "trigger_rule",
+    "retry",
+    "timeout_seconds",
+    "queue",
+]
+HANDLERS = [
+    "noop",
+    "echo",
+    "sleep",
+    "fail",
+    "transform",
+    "http_request",
+    "call_external_service",
+    "llm_service",
+    "llm",
+]
 
 
 @pytest.mark.parametrize(
     ("word", "known", "meant"),
     [
-        ("hanlder", FIELDS, "handler"), ("dependancies", FIELDS, "dependencies"), ("depends", FIELDS, "dependencies"),
-        ("Config", FIELDS, "config"), ("timeout", FIELDS, "timeout_seconds"), ("triger_rule", FIELDS, "trigger_rule"),
-        ("retrys", FIELDS, "retry"), ("nop", HANDLERS, "noop"), ("http_requst", HANDLERS, "http_request"),
-        ("transfrom", HANDLERS, "transform"), ("slep", HANDLERS, "sleep"),
+        ("hanlder", FIELDS, "handler"),
+        ("dependancies", FIELDS, "dependencies"),
+        ("depends", FIELDS, "dependencies"),
+        ("Config", FIELDS, "config"),
+        ("timeout", FIELDS, "timeout_seconds"),
+        ("triger_rule", FIELDS, "trigger_rule"),
+        ("retrys", FIELDS, "retry"),
+        ("nop", HANDLERS, "noop"),
+        ("http_requst", HANDLERS, "http_request"),
+        ("transfrom", HANDLERS, "transform"),
+        ("slep", HANDLERS, "sleep"),
         ("call_external_servise", HANDLERS, "call_external_service"),
-        ("xyz", FIELDS, None), ("", FIELDS, None), ("a" * 1000, ["a" * 1000], None),
+        ("xyz", FIELDS, None),
+        ("", FIELDS, None),
+        ("a" * 1000, ["a" * 1000], None),
     ],
-)  # fmt: skip
+)
 def test_the_name_that_was_meant_is_found(word, known, meant):
     assert nearest_name(word, known) == meant
 

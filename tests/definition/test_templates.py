@@ -37,10 +37,14 @@ USER = {
     "x y": "blank",
     "é": "accent",
 }
-SCOPE = Outputs({"user": USER, "list": [1, [2]], "text": "plain"}, given={"lang": "en", "deep": {"er": [1]}})
+SCOPE = Outputs(
+    {"user": USER, "list": [1, [2]], "text": "plain"}, given={"lang": "en", "deep": {"er": [1]}}
+)
 
 
-def rendered(text: str, scope: Scope = SCOPE, known: tuple[str, ...] = ("user", "list", "text")) -> Any:
+def rendered(
+    text: str, scope: Scope = SCOPE, known: tuple[str, ...] = ("user", "list", "text")
+) -> Any:
     return render(parse_text(text, known), scope)
 
 
@@ -50,7 +54,9 @@ def malformed(text: str, known: tuple[str, ...] = ("user", "list", "text")) -> t
     return error.value.code, str(error.value)
 
 
-def missing(text: str, scope: Scope = SCOPE, known: tuple[str, ...] = ("user", "list", "text")) -> str:
+def missing(
+    text: str, scope: Scope = SCOPE, known: tuple[str, ...] = ("user", "list", "text")
+) -> str:
     with pytest.raises(Missing) as error:
         rendered(text, scope, known)
     return str(error.value)
@@ -85,13 +91,22 @@ def test_a_reference_is_a_look_up(text: str, value: Any):
 
 
 @pytest.mark.parametrize(
-    "text", ["{{user.name}}", "{{  user.name}}", "{{user . name }}", "{{\n\tuser\n.\nname\n}}", "{{ user.name\u00a0}}"]
+    "text",
+    [
+        "{{user.name}}",
+        "{{  user.name}}",
+        "{{user . name }}",
+        "{{\n\tuser\n.\nname\n}}",
+        "{{ user.name\u00a0}}",
+    ],
 )
 def test_blanks_inside_the_braces_do_not_matter(text: str):
     assert rendered(text) == "Ann"
 
 
-@pytest.mark.parametrize("value", [42, 1.5, True, False, None, "text", "", [1, [2]], {"a": {}}, [], {}])
+@pytest.mark.parametrize(
+    "value", [42, 1.5, True, False, None, "text", "", [1, [2]], {"a": {}}, [], {}]
+)
 def test_a_string_that_is_one_reference_keeps_the_type(value: Any):
     found = rendered("{{ a }}", Outputs({"a": value}), ("a",))
     assert found == value
@@ -136,7 +151,8 @@ def test_output_is_the_output_itself_when_there_is_no_such_key(output: Any, text
 
 def test_output_has_that_meaning_only_directly_after_a_node():
     assert (
-        missing("{{ input.output.lang }}") == "{{ input.output.lang }}: input has no key 'output'; it has: lang, deep"
+        missing("{{ input.output.lang }}")
+        == "{{ input.output.lang }}: input has no key 'output'; it has: lang, deep"
     )
     assert "has no key 'output'" in missing("{{ user.items.0.output }}")
 
@@ -178,13 +194,16 @@ def test_the_longest_known_id_wins():
 
 
 @pytest.mark.parametrize(
-    "name", ["NFCORE.RNASEQ.FASTQC_1", "a b", "é", "__class__", "a-b", "x:y/z", "5", 'say "hi"', "a[0]"]
+    "name",
+    ["NFCORE.RNASEQ.FASTQC_1", "a b", "é", "__class__", "a-b", "x:y/z", "5", 'say "hi"', "a[0]"],
 )
 def test_odd_ids_can_be_written_as_they_are(name: str):
     assert rendered(f"{{{{ {name}.x }}}}", Outputs({name: {"x": 1}}), (name,)) == 1
 
 
-@pytest.mark.parametrize("name", ["}}", "{{ a }}", "??", "a ?? b", 'q"\\', " ", "\t", "secrets", "nodes", "]", '"]'])
+@pytest.mark.parametrize(
+    "name", ["}}", "{{ a }}", "??", "a ?? b", 'q"\\', " ", "\t", "secrets", "nodes", "]", '"]']
+)
 def test_every_id_can_be_written_in_brackets(name: str):
     text = f"{{{{ nodes[{json.dumps(name)}].x }}}}"
     assert rendered(text, Outputs({name: {"x": 1}}), (name,)) == 1
@@ -203,7 +222,9 @@ def test_what_came_from_an_output_is_never_read_as_a_template_again():
 @pytest.mark.fault("security", "references to attributes and methods")
 def test_references_are_look_ups_and_never_attributes():
     assert "has no key '__class__'" in missing("{{ user.__class__ }}")
-    assert missing("{{ text.upper }}") == "{{ text.upper }}: text is \"plain\", so it has no 'upper'"
+    assert (
+        missing("{{ text.upper }}") == "{{ text.upper }}: text is \"plain\", so it has no 'upper'"
+    )
     assert rendered("{{ a.__class__ }}", Outputs({"a": {"__class__": 1}}), ("a",)) == 1
 
 
@@ -213,7 +234,10 @@ class TestMissingKeys:
         assert missing("{{ user.data.nmae }}", scope) == (
             "{{ user.data.nmae }}: user.data has no key 'nmae'; it has: name, mail"
         )
-        assert missing("Dear {{ user.nope }}", scope) == "{{ user.nope }}: user has no key 'nope'; it has: data"
+        assert (
+            missing("Dear {{ user.nope }}", scope)
+            == "{{ user.nope }}: user has no key 'nope'; it has: data"
+        )
 
     @pytest.mark.parametrize(
         ("text", "message"),
@@ -224,7 +248,10 @@ class TestMissingKeys:
             ("{{ user.age.x }}", "{{ user.age.x }}: user.age is 42, so it has no 'x'"),
             ("{{ user.none.x }}", "{{ user.none.x }}: user.none is null, so it has no 'x'"),
             ("{{ input.nope }}", "{{ input.nope }}: input has no key 'nope'; it has: lang, deep"),
-            ('{{ user.items[0]["b"] }}', "{{ user.items[0][\"b\"] }}: user.items.0 has no key 'b'; it has: id"),
+            (
+                '{{ user.items[0]["b"] }}',
+                "{{ user.items[0][\"b\"] }}: user.items.0 has no key 'b'; it has: id",
+            ),
         ],
     )
     def test_every_way_to_miss(self, text: str, message: str):
@@ -242,10 +269,23 @@ class TestFallbacks:
     @pytest.mark.parametrize(
         "literal",
         [
-            '"text"', '""', '"}}"', '"a ?? b"', r'"\"\u00e9"', "0", "-1.5e3", "true", "false", "null", "[]", "{}",
-            '{"a":{"b":{}}}', '[{"a":[1,{"b":"}}"}]}]', '{ "a" : [ 1 ] }',
+            '"text"',
+            '""',
+            '"}}"',
+            '"a ?? b"',
+            r'"\"\u00e9"',
+            "0",
+            "-1.5e3",
+            "true",
+            "false",
+            "null",
+            "[]",
+            "{}",
+            '{"a":{"b":{}}}',
+            '[{"a":[1,{"b":"}}"}]}]',
+            '{ "a" : [ 1 ] }',
         ],
-    )  # fmt: skip
+    )
     @pytest.mark.parametrize("space", ["", " ", "\n"])
     def test_any_json_literal_can_stand_in(self, literal: str, space: str):
         text = f"{{{{{space}user.nope{space}??{space}{literal}{space}}}}}"
@@ -256,7 +296,9 @@ class TestFallbacks:
         assert rendered('{{ user.name ?? "nobody" }}') == "Ann"
         assert rendered("{{ user.none ?? 1 }}") is None
 
-    @pytest.mark.parametrize("text", ["{{ list.9 ?? 1 }}", "{{ user.age.x ?? 1 }}", "{{ input.nope ?? 1 }}"])
+    @pytest.mark.parametrize(
+        "text", ["{{ list.9 ?? 1 }}", "{{ user.age.x ?? 1 }}", "{{ input.nope ?? 1 }}"]
+    )
     def test_every_miss_has_one(self, text: str):
         assert rendered(text) == 1
 
@@ -274,15 +316,33 @@ class TestFallbacks:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("{{ user ?? }}", "after ?? comes a JSON literal such as \"text\", 0 or null, not '}}'"),
+            (
+                "{{ user ?? }}",
+                "after ?? comes a JSON literal such as \"text\", 0 or null, not '}}'",
+            ),
             ("{{ user ??", "after ?? comes a JSON literal such as \"text\", 0 or null, not ''"),
-            ("{{ user ?? 'x' }}", 'after ?? comes a JSON literal such as "text", 0 or null, not "\'x\' }}"'),
-            ("{{ user ?? list }}", "after ?? comes a JSON literal such as \"text\", 0 or null, not 'list }}'"),
+            (
+                "{{ user ?? 'x' }}",
+                'after ?? comes a JSON literal such as "text", 0 or null, not "\'x\' }}"',
+            ),
+            (
+                "{{ user ?? list }}",
+                "after ?? comes a JSON literal such as \"text\", 0 or null, not 'list }}'",
+            ),
             ("{{ user ?? 1 2 }}", "expected }} after the fallback, not '2 }}'"),
             ("{{ user ?? 1 ?? 2 }}", "expected }} after the fallback, not '?? 2 }}'"),
-            ("{{ user ?? NaN }}", "the fallback after ??: NaN and infinity aren't JSON; use null or a number"),
-            ("{{ user ?? 1e999 }}", "the fallback after ??: NaN and infinity aren't JSON; use null or a number"),
-            (r'{{ user ?? "\u0000" }}', "the fallback after ??: the character U+0000 isn't allowed; remove it"),
+            (
+                "{{ user ?? NaN }}",
+                "the fallback after ??: NaN and infinity aren't JSON; use null or a number",
+            ),
+            (
+                "{{ user ?? 1e999 }}",
+                "the fallback after ??: NaN and infinity aren't JSON; use null or a number",
+            ),
+            (
+                r'{{ user ?? "\u0000" }}',
+                "the fallback after ??: the character U+0000 isn't allowed; remove it",
+            ),
             (
                 r'{{ user ?? "\ud800" }}',
                 "the fallback after ??: half of a surrogate pair isn't text; write the whole character",
@@ -291,7 +351,10 @@ class TestFallbacks:
                 '{{ user ?? {"a": 1, "a": 2} }}',
                 "the fallback after ??: the key 'a' stands twice in one object; remove one of them",
             ),
-            ("{{ user ?? " + "[" * 70 + "1" + "]" * 70 + " }}", "the fallback after ??: nested deeper than 64 levels"),
+            (
+                "{{ user ?? " + "[" * 70 + "1" + "]" * 70 + " }}",
+                "the fallback after ??: nested deeper than 64 levels",
+            ),
         ],
     )
     def test_what_is_no_literal_is_refused(self, text: str, message: str):
@@ -365,7 +428,9 @@ MALFORMED = {
     '{{ secrets.A ?? "x" }}': "{{ secrets.A }}: a secret can't have a fallback; remove the ??",
     "{{ execution.name }}": "{{ execution.name }} isn't known; an execution has id, workflow, version",
     "{{ execution }}": "{{ execution }} isn't known; an execution has id, workflow, version",
-    "{{ " + "x" * 3000 + " }}": f"a reference of 3,000 characters is too long; the limit is {MAX_REFERENCE_LENGTH:,}",
+    "{{ "
+    + "x" * 3000
+    + " }}": f"a reference of 3,000 characters is too long; the limit is {MAX_REFERENCE_LENGTH:,}",
 }
 UNKNOWN = {
     "{{ usr.name }}": "{{ usr.name }} refers to 'usr', which isn't a node",
@@ -390,7 +455,12 @@ def test_what_names_nothing_is_unknown(text: str, message: str):
 
 class TestConfigs:
     def test_strings_at_any_depth_are_resolved_and_keys_are_not(self):
-        config = {"a": ["{{ user.age }}", {"b": [["x{{ user.age }}"]]}], "{{ user }}": 1, "c": 2.5, "d": None}
+        config = {
+            "a": ["{{ user.age }}", {"b": [["x{{ user.age }}"]]}],
+            "{{ user }}": 1,
+            "c": 2.5,
+            "d": None,
+        }
         found = self.node(config)
         resolved, secrets = found.config.resolve(SCOPE)
         assert resolved == {"a": [42, {"b": [["x42"]]}], "{{ user }}": 1, "c": 2.5, "d": None}
@@ -415,9 +485,15 @@ class TestConfigs:
             self.node({"a": "{{ user.name }}", "b": "{{ user.nope }}"}).config.resolve(SCOPE)
 
     def test_secrets_stay_names(self):
-        config = {"headers": {"Authorization": "Bearer {{ secrets.TOKEN }}"}, "key": "{{secrets.KEY}}"}
+        config = {
+            "headers": {"Authorization": "Bearer {{ secrets.TOKEN }}"},
+            "key": "{{secrets.KEY}}",
+        }
         resolved, secrets = self.node(config).config.resolve(SCOPE)
-        assert resolved == {"headers": {"Authorization": "Bearer {{ secrets.TOKEN }}"}, "key": "{{ secrets.KEY }}"}
+        assert resolved == {
+            "headers": {"Authorization": "Bearer {{ secrets.TOKEN }}"},
+            "key": "{{ secrets.KEY }}",
+        }
         assert secrets == (
             SecretText(("headers", "Authorization"), ("Bearer ", "TOKEN", "")),
             SecretText(("key",), ("", "KEY", "")),
@@ -425,17 +501,24 @@ class TestConfigs:
 
     def test_data_beside_a_secret_is_never_taken_for_one(self):
         scope = Outputs({"user": {"name": "{{ secrets.OTHER }}"}})
-        resolved, secrets = self.node({"x": "{{ user.name }}:{{ secrets.KEY }}"}).config.resolve(scope)
+        resolved, secrets = self.node({"x": "{{ user.name }}:{{ secrets.KEY }}"}).config.resolve(
+            scope
+        )
         assert secrets == (SecretText(("x",), ("{{ secrets.OTHER }}:", "KEY", "")),)
         assert resolved == {"x": "{{ secrets.OTHER }}:{{ secrets.KEY }}"}
 
     def test_a_node_called_secrets_does_not_hide_them(self):
-        found = plan_of(node("secrets"), node("b", "secrets", config={"x": "{{ secrets.KEY }}"})).nodes[1]
+        found = plan_of(
+            node("secrets"), node("b", "secrets", config={"x": "{{ secrets.KEY }}"})
+        ).nodes[1]
         assert found.needs == frozenset()
 
     @pytest.mark.parametrize("handler", ["input", "output", "decision"])
     def test_secrets_are_refused_where_they_would_be_shown(self, handler: str):
-        assert problem_of(node("a", handler=handler, config={"x": "{{ secrets.K }}"})).code == "secret_in_data_node"
+        assert (
+            problem_of(node("a", handler=handler, config={"x": "{{ secrets.K }}"})).code
+            == "secret_in_data_node"
+        )
 
     @staticmethod
     def node(config: dict[str, Any]) -> PlanNode:
@@ -457,7 +540,9 @@ JSON = st.recursive(
 @given(JSON)
 def test_every_json_value_comes_through_a_single_reference_as_it_was(value: Any):
     plan = plan_of(node("a"), node("b", "a", config={"whole": "{{ a }}", "part": "{{ a.output }}"}))
-    scope = Outputs({"a": value if not (isinstance(value, dict) and "output" in value) else [value]})
+    scope = Outputs(
+        {"a": value if not (isinstance(value, dict) and "output" in value) else [value]}
+    )
     resolved, _ = plan.nodes[1].config.resolve(scope)
     assert repr(resolved["whole"]) == repr(resolved["part"]) == repr(scope.output("a"))
 
@@ -489,7 +574,9 @@ def test_any_text_is_parsed_or_refused_with_a_template_error(text: str):
     refusal, names = None, set[str]()
     try:
         pieces = parse_text(text, known)
-        names = {piece.name for piece in pieces if isinstance(piece, Reference) and piece.kind == "node"}
+        names = {
+            piece.name for piece in pieces if isinstance(piece, Reference) and piece.kind == "node"
+        }
     except TemplateError as error:
         refusal = error
     assert names <= set(known)
@@ -497,7 +584,11 @@ def test_any_text_is_parsed_or_refused_with_a_template_error(text: str):
 
 
 @settings(deadline=None)
-@given(st.lists(st.text(alphabet="a.[ ", min_size=1, max_size=4).filter(str.strip), min_size=1, max_size=6))
+@given(
+    st.lists(
+        st.text(alphabet="a.[ ", min_size=1, max_size=4).filter(str.strip), min_size=1, max_size=6
+    )
+)
 def test_the_id_that_is_found_is_the_longest_that_fits(names: list[str]):
     known = {name.strip() for name in names}
     for name in known:
@@ -514,13 +605,20 @@ def test_100_000_references_are_read_and_filled_in():
 
 
 def test_references_take_linear_work():
-    assert_linear(lambda size: lambda: parse_text("{{ user.items[0].id ?? 1 }} " * size, ("user",)), 50)
+    assert_linear(
+        lambda size: lambda: parse_text("{{ user.items[0].id ?? 1 }} " * size, ("user",)), 50
+    )
     assert_linear(lambda size: lambda: rendered("{{ user.items[0].id ?? 1 }} " * size), 50)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["{{ user.a" + '["x"]' * 50_000, "{{ user" + '["' * 50_000, "{{ user " + '[" \\" ' * 50_000, "{{" + "[" * 100_000],
+    [
+        "{{ user.a" + '["x"]' * 50_000,
+        "{{ user" + '["' * 50_000,
+        "{{ user " + '[" \\" ' * 50_000,
+        "{{" + "[" * 100_000,
+    ],
 )
 def test_a_reference_without_an_end_is_refused_at_once(text: str):
     assert malformed(text)[0] == "malformed_template"
@@ -529,12 +627,17 @@ def test_a_reference_without_an_end_is_refused_at_once(text: str):
 def test_configs_with_many_references_take_linear_work():
     def resolve(size: int) -> Any:
         config = {"list": [{"x": "{{ user.name }}"}] * size}
-        return lambda: plan_of(node("user"), node("b", "user", config=config)).nodes[1].config.resolve(SCOPE)
+        return lambda: (
+            plan_of(node("user"), node("b", "user", config=config)).nodes[1].config.resolve(SCOPE)
+        )
 
     assert_linear(resolve, 50)
 
 
 def test_a_resolved_config_can_be_sent():
-    plan = plan_of(node("user"), node("b", "user", config={"x": "{{ user }}", "y": '{{ user.nope ?? {"a": 1} }}'}))
+    plan = plan_of(
+        node("user"),
+        node("b", "user", config={"x": "{{ user }}", "y": '{{ user.nope ?? {"a": 1} }}'}),
+    )
     resolved, _ = plan.nodes[1].config.resolve(SCOPE)
     assert msgspec.json.decode(msgspec.json.encode(resolved)) == {"x": USER, "y": {"a": 1}}

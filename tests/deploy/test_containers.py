@@ -14,19 +14,34 @@ from penstock.cli.app import COMMANDS, cli
 from penstock.config import _READERS, PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
+COMPOSE: dict[str, Any] = yaml.safe_load(
+    (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
+)
 OURS = {name: it for name, it in COMPOSE["services"].items() if it["image"].startswith("penstock")}
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 
 
 def instructions() -> list[tuple[str, str]]:
-    lines = [line for line in DOCKERFILE.replace("\\\n", "").splitlines() if line and not line.startswith("#")]
+    lines = [
+        line
+        for line in DOCKERFILE.replace("\\\n", "").splitlines()
+        if line and not line.startswith("#")
+    ]
     return [(name, rest) for name, _, rest in (line.partition(" ") for line in lines)]
 
 
 def test_the_services_that_were_promised_are_there():
-    replicas = {name: it.get("deploy", {}).get("replicas", 1) for name, it in COMPOSE["services"].items()}
-    assert replicas == {"redis": 1, "postgres": 1, "migrate": 1, "api": 2, "orchestrator": 2, "worker": 3}
+    replicas = {
+        name: it.get("deploy", {}).get("replicas", 1) for name, it in COMPOSE["services"].items()
+    }
+    assert replicas == {
+        "redis": 1,
+        "postgres": 1,
+        "migrate": 1,
+        "api": 2,
+        "orchestrator": 2,
+        "worker": 3,
+    }
 
 
 @pytest.mark.parametrize("name", sorted(OURS))
@@ -42,7 +57,9 @@ def test_commands_and_their_flags_exist(name):
 def test_settings_exist_and_can_be_read(name):
     for variable, value in OURS[name]["environment"].items():
         if variable.startswith(PREFIX):
-            _READERS[variable.removeprefix(PREFIX).lower()](re.sub(r"\$\{\w+:\?[^}]*\}", "secret", value))
+            _READERS[variable.removeprefix(PREFIX).lower()](
+                re.sub(r"\$\{\w+:\?[^}]*\}", "secret", value)
+            )
 
 
 @pytest.mark.parametrize("name", sorted(OURS))
@@ -112,7 +129,11 @@ def test_the_image_is_built_in_stages_and_runs_without_rights():
 
 
 def test_what_the_image_copies_is_there_and_not_ignored():
-    allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    allowed = {
+        line[1:]
+        for line in (ROOT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
     for name, rest in instructions():
         if name == "COPY" and "--from" not in rest:
             for source in rest.split()[:-1]:

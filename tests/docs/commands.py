@@ -56,7 +56,10 @@ class Step:
 
 
 def steps(block: Block) -> list[Step]:
-    """Each `$ command` with the lines below it. A command that ends in a backslash goes on in the next line."""
+    """Each `$ command` with the lines below it.
+
+    A command that ends in a backslash goes on in the next line.
+    """
     found: list[Step] = []
     for line in block.text.replace("\\\n", "").splitlines():
         if line.startswith("$ "):
@@ -87,7 +90,9 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
         if step.command == EXIT_CODE:
             output, code = f"{code}\n", 0
         else:
-            assert not code, f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+            assert not code, (
+                f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+            )
             command = step.command
             for shown, real in stands_for.items():
                 command = command.replace(shown, real)
@@ -96,7 +101,9 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
             stands_for |= dict(zip(ID.findall(step.shown), ID.findall(output), strict=False))
         if step.shown.strip():
             assert_same(output, step.shown, f"{block.place}: {step.command}")
-    assert not code, f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+    assert not code, (
+        f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+    )
 
 
 def _run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
@@ -108,16 +115,26 @@ def _run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     programs = {
         "penstock": [sys.executable, "-m", "penstock"],
         "python": [sys.executable],
-        "curl": [which("curl") or sys.executable, *([] if which("curl") else [str(ROOT / "tests/docs/curl.py")])],
+        "curl": [
+            which("curl") or sys.executable,
+            *([] if which("curl") else [str(ROOT / "tests/docs/curl.py")]),
+        ],
     }
     assert words[0] in programs, f"only penstock, python and curl are run, not {words[0]!r}"
     return start([*programs[words[0]], *words[1:]], directory, given, stderr=subprocess.STDOUT)
 
 
 def start(
-    command: list[str], directory: Path, given: Mapping[str, str] | None = None, stderr: int = subprocess.PIPE
+    command: list[str],
+    directory: Path,
+    given: Mapping[str, str] | None = None,
+    stderr: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "OPENAI_"))}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PENSTOCK_", "OPENAI_"))
+    }
     return subprocess.run(
         command,
         cwd=directory,
@@ -136,7 +153,9 @@ def assert_same(output: str, shown: str, what: str) -> None:
     """Variable parts are made equal first; a line with nothing but … stands for any number of lines."""
     real, wanted = normal(output), normal(shown)
     pattern = "".join(_pattern(line) for line in wanted.split("\n"))
-    assert re.fullmatch(pattern, real + "\n"), f"{what}\n--- the page shows\n{wanted}\n--- it is\n{real}"
+    assert re.fullmatch(pattern, real + "\n"), (
+        f"{what}\n--- the page shows\n{wanted}\n--- it is\n{real}"
+    )
 
 
 def _pattern(line: str) -> str:

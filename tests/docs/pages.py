@@ -1,18 +1,16 @@
 """The pages for users, and the fenced blocks in them.
 
-A comment before a block (`<!-- refused -->`) says how it is to be judged, without a word on the page. Marks may share a
-comment, separated by commas:
+A comment before a block (`<!-- refused -->`) says how it is to be judged, without a word on the
+page. Marks may share a comment, separated by commas:
 
-| mark | before | means |
-|---|---|---|
-| `fragment` | python | a piece that can't run alone; only its syntax is checked |
-| `prints` | text | what the Python block before it prints |
-| `unknown handlers` | json, yaml | a document with handlers that only the reader has |
-| `refused` | json, yaml | a document that must not compile |
-| `output` | json | the output of the document before it, run with stand-ins for HTTP and LLM calls |
-| `served` | console, python | runs beside `penstock dev`: `localhost:8000` is that one |
-| `up` | text | what `penstock up` prints when everything has started |
-| `file: NAME` | any | is in the working directory of the page's later commands and scripts |
+| mark | before | means | |---|---|---| | `fragment` | python | a piece that can't run alone; only
+its syntax is checked | | `prints` | text | what the Python block before it prints | | `unknown
+handlers` | json, yaml | a document with handlers that only the reader has | | `refused` | json,
+yaml | a document that must not compile | | `output` | json | the output of the document before it,
+run with stand-ins for HTTP and LLM calls | | `served` | console, python | runs beside `penstock
+dev`: `localhost:8000` is that one | | `up` | text | what `penstock up` prints when everything has
+started | | `file: NAME` | any | is in the working directory of the page's later commands and
+scripts |
 """
 
 from __future__ import annotations
@@ -45,7 +43,11 @@ class Block:
 
 def pages() -> list[Path]:
     """README.md and everything under docs/, as far as it is there."""
-    return [path for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if path.is_file()]
+    return [
+        path
+        for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+        if path.is_file()
+    ]
 
 
 def page_name(path: Path) -> str:
@@ -54,7 +56,11 @@ def page_name(path: Path) -> str:
 
 @cache
 def blocks() -> list[Block]:
-    return [block for path in pages() for block in blocks_of(page_name(path), path.read_text(encoding="utf-8"))]
+    return [
+        block
+        for path in pages()
+        for block in blocks_of(page_name(path), path.read_text(encoding="utf-8"))
+    ]
 
 
 def blocks_of(page: str, text: str) -> list[Block]:
@@ -70,9 +76,14 @@ def blocks_of(page: str, text: str) -> list[Block]:
                 inside.append(content)
             else:
                 raise AssertionError(f"{page}:{number}: the block never ends")
-            file = next((mark.removeprefix("file:").strip() for mark in marks if mark.startswith("file:")), None)
+            file = next(
+                (mark.removeprefix("file:").strip() for mark in marks if mark.startswith("file:")),
+                None,
+            )
             plain = frozenset(mark for mark in marks if not mark.startswith("file:"))
-            found.append(Block(page, number, fence["language"], "\n".join(inside) + "\n", plain, file))
+            found.append(
+                Block(page, number, fence["language"], "\n".join(inside) + "\n", plain, file)
+            )
             marks = []
         elif comment := COMMENT.match(line.strip()):
             marks += [mark.strip() for mark in comment[1].split(",")]
@@ -83,13 +94,21 @@ def blocks_of(page: str, text: str) -> list[Block]:
 
 def before(block: Block, *languages: str) -> Block:
     """The last block of the page before this one that is in one of these languages."""
-    earlier = [it for it in blocks() if it.page == block.page and it.line < block.line and it.language in languages]
+    earlier = [
+        it
+        for it in blocks()
+        if it.page == block.page and it.line < block.line and it.language in languages
+    ]
     assert earlier, f"{block.place}: there is no {' or '.join(languages)} block before it"
     return earlier[-1]
 
 
 def files_before(block: Block) -> dict[str, str]:
-    return {it.file: it.text for it in blocks() if it.page == block.page and it.line < block.line and it.file}
+    return {
+        it.file: it.text
+        for it in blocks()
+        if it.page == block.page and it.line < block.line and it.file
+    }
 
 
 def code_spans() -> list[tuple[str, str]]:

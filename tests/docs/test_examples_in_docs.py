@@ -34,7 +34,9 @@ NAMED_BY_USERS = re.compile(rf"{secrets.PREFIX}\w+|{PREFIX}LLM_(\w+_)?API_KEY")
 
 
 def of(*languages: str) -> list[Any]:
-    return [pytest.param(block, id=block.place) for block in blocks() if block.language in languages]
+    return [
+        pytest.param(block, id=block.place) for block in blocks() if block.language in languages
+    ]
 
 
 def value_of(block: Block) -> Any:
@@ -46,11 +48,15 @@ def is_workflow(value: Any) -> bool:
 
 
 def test_the_pages_are_found():
-    assert {"internals.md", "documents.md", "handlers.md", "embedding.md"} <= {path.name for path in pages()}
+    assert {"internals.md", "documents.md", "handlers.md", "embedding.md"} <= {
+        path.name for path in pages()
+    }
     assert {"json", "yaml", "python", "console"} <= {block.language for block in blocks()}
 
 
-@pytest.mark.parametrize("block", [pytest.param(block, id=block.place) for block in blocks() if block.marks])
+@pytest.mark.parametrize(
+    "block", [pytest.param(block, id=block.place) for block in blocks() if block.marks]
+)
 def test_every_mark_is_known(block: Block):
     assert block.marks <= MARKS
 
@@ -106,7 +112,10 @@ def test_commands_print_what_is_shown(block: Block, tmp_path: Path):
 def test_penstock_up_says_what_is_shown(block: Block):
     (step,) = steps(block)
     arguments = [*step.command.split()[1:], "--port", "0"]
-    with open_folder() as folder, started(*arguments, cwd=folder, env={"REDIS_URL": "", "DATABASE_URL": ""}) as up:
+    with (
+        open_folder() as folder,
+        started(*arguments, cwd=folder, env={"REDIS_URL": "", "DATABASE_URL": ""}) as up,
+    ):
         up.says(step.shown.splitlines()[-1])
         assert_same(up.output, step.shown, block.place)
         assert up.terminate() == 0
@@ -119,7 +128,13 @@ def test_a_settings_file_is_accepted(block: Block, tmp_path: Path):
 
 
 def test_every_variable_on_the_pages_exists():
-    known = {*SETTINGS, PREFIX + "LLM_BASE_URL", key_variable("default"), PREFIX + "URL", PREFIX + "API_KEY"}
+    known = {
+        *SETTINGS,
+        PREFIX + "LLM_BASE_URL",
+        key_variable("default"),
+        PREFIX + "URL",
+        PREFIX + "API_KEY",
+    }
     for path in pages():
         named = set(VARIABLE.findall(path.read_text(encoding="utf-8")))
         unknown = {name for name in named - known if not NAMED_BY_USERS.fullmatch(name)}
@@ -153,7 +168,10 @@ def help_of(command: str) -> str:
     assert found is not None
     helps = [found.get_help(click.Context(found, info_name=command))]
     if isinstance(found, click.Group):
-        helps += [each.get_help(click.Context(each, info_name=name)) for name, each in found.commands.items()]
+        helps += [
+            each.get_help(click.Context(each, info_name=name))
+            for name, each in found.commands.items()
+        ]
     return "\n".join(helps)
 
 
@@ -164,10 +182,18 @@ def flags_of(command: str) -> set[str]:
 def test_every_flag_on_the_pages_exists():
     anywhere = {"--version"}.union(*map(flags_of, COMMANDS))
     lines = [
-        (block.place, line) for block in blocks() if block.language == "console" for line in block.text.split("\n")
+        (block.place, line)
+        for block in blocks()
+        if block.language == "console"
+        for line in block.text.split("\n")
     ]
     commands = [(place, line.removeprefix("$ ")) for place, line in lines if line.startswith("$ ")]
-    commands += [(block.place, line) for block in blocks() if block.language == "sh" for line in block.text.split("\n")]
+    commands += [
+        (block.place, line)
+        for block in blocks()
+        if block.language == "sh"
+        for line in block.text.split("\n")
+    ]
     for place, text in [*code_spans(), *commands]:
         called = re.search(r"(?:^|\s)penstock ([a-z]+)", text)
         if called:
@@ -185,7 +211,9 @@ def sections(path: Path) -> set[str]:
 
 def test_every_link_to_a_section_leads_there():
     for path in pages():
-        for target, anchor in re.findall(r"\]\(([\w./-]*)#([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        for target, anchor in re.findall(
+            r"\]\(([\w./-]*)#([^)\s]+)\)", path.read_text(encoding="utf-8")
+        ):
             page = path.parent / target if target else path
             assert anchor in sections(page), f"{path.name}: {target}#{anchor}"
 
@@ -194,7 +222,9 @@ def test_every_test_on_the_pages_exists():
     for place, text in code_spans():
         if named := re.fullmatch(r"tests/[\w/.]+", text):
             path = ROOT / named[0]
-            assert path.is_file() or list(path.glob("test_*.py")), f"{place}: there are no tests in {text}"
+            assert path.is_file() or list(path.glob("test_*.py")), (
+                f"{place}: there are no tests in {text}"
+            )
 
 
 PAGE = """
@@ -212,8 +242,18 @@ x
 
 def test_marks_belong_to_the_next_block_only():
     first, second = blocks_of("a.md", PAGE)
-    assert (first.language, first.marks, first.file, first.line) == ("json", frozenset({"refused"}), "a.json", 4)
-    assert (second.language, second.marks, second.file, second.text) == ("python", frozenset(), None, "x\n")
+    assert (first.language, first.marks, first.file, first.line) == (
+        "json",
+        frozenset({"refused"}),
+        "a.json",
+        4,
+    )
+    assert (second.language, second.marks, second.file, second.text) == (
+        "python",
+        frozenset(),
+        None,
+        "x\n",
+    )
 
 
 @pytest.mark.parametrize("shown", ["a\nb\nc", "a\n…", "…\nc", "a\n…\nc", "…"])

@@ -71,7 +71,13 @@ def test_every_call_says_that_the_engine_is_not_open(kind: str, tmp_path: Path) 
             for call in CALLS.values():
                 with pytest.raises(NotOpen, match="has been closed"):
                     await call(engine)
-            for use in (execution.result, execution.status, execution.cancel, execution.pause, execution.resume):
+            for use in (
+                execution.result,
+                execution.status,
+                execution.cancel,
+                execution.pause,
+                execution.resume,
+            ):
                 with pytest.raises(NotOpen, match="has been closed"):
                     await use()
 
@@ -80,12 +86,18 @@ def test_every_call_says_that_the_engine_is_not_open(kind: str, tmp_path: Path) 
 
 def test_every_call_of_an_engine_is_tried_when_it_is_not_open() -> None:
     others = {"check_open"}
-    public = {name for name in vars(Engine) if not name.startswith("_") and callable(getattr(Engine, name))}
+    public = {
+        name
+        for name in vars(Engine)
+        if not name.startswith("_") and callable(getattr(Engine, name))
+    }
     assert public - others <= {name.partition(" ")[0] for name in CALLS}
 
 
 @pytest.mark.parametrize("kind", STORES)
-def test_a_call_that_is_under_way_when_the_engine_closes_comes_to_an_end(kind: str, tmp_path: Path) -> None:
+def test_a_call_that_is_under_way_when_the_engine_closes_comes_to_an_end(
+    kind: str, tmp_path: Path
+) -> None:
     async def main() -> None:
         answered: list[str] = []
         for round_number in range(6):
@@ -101,7 +113,9 @@ def test_a_call_that_is_under_way_when_the_engine_closes_comes_to_an_end(kind: s
                 with pytest.raises(NotOpen):
                     await waiter
             for each in found:
-                assert not isinstance(each, BaseException) or isinstance(each, PenstockError), repr(each)
+                assert not isinstance(each, BaseException) or isinstance(each, PenstockError), repr(
+                    each
+                )
             answered += [each.id for each in found if not isinstance(each, BaseException)]
         assert answered
         if kind == "sqlite":  # what was answered is there, and ends
@@ -112,7 +126,9 @@ def test_a_call_that_is_under_way_when_the_engine_closes_comes_to_an_end(kind: s
     asyncio.run(main())
 
 
-def test_a_caller_that_is_cancelled_is_cancelled_also_while_the_engine_closes(tmp_path: Path) -> None:
+def test_a_caller_that_is_cancelled_is_cancelled_also_while_the_engine_closes(
+    tmp_path: Path,
+) -> None:
     async def main() -> None:
         engine = engine_on("memory", tmp_path)
         async with engine:
@@ -136,7 +152,9 @@ def test_an_engine_can_be_opened_again(kind: str, tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_store_is_closed_also_when_closing_the_engine_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_is_closed_also_when_closing_the_engine_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def fail() -> None:
         raise RuntimeError("it can't stop")
 

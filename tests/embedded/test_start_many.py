@@ -34,7 +34,9 @@ def in_an_engine(tmp_path: Path, scenario: Callable[[penstock.Engine], Awaitable
 def test_an_execution_is_started_for_each_input_in_its_order(tmp_path: Path) -> None:
     async def scenario(engine: penstock.Engine) -> None:
         count = 2 * submissions.MOST_STARTS + 1
-        started = await engine.start_many(COUNT, ({"n": n} for n in range(count)), labels={"team": "a"})
+        started = await engine.start_many(
+            COUNT, ({"n": n} for n in range(count)), labels={"team": "a"}
+        )
         results = await asyncio.gather(*(execution.result() for execution in started))
         assert [result.output["say"]["n"] for result in results] == list(range(count))
         assert results[-1]["labels"] == {"team": "a"}

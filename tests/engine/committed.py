@@ -12,7 +12,12 @@ from penstock.engine.events import Blob, Value
 from penstock.engine.execution import Execution
 from penstock.engine.keeping import keep
 from penstock.engine.rebuilding import begin_generation
-from penstock.engine.states import EXECUTION_TRANSITIONS, NODE_TRANSITIONS, ExecutionState, NodeState
+from penstock.engine.states import (
+    EXECUTION_TRANSITIONS,
+    NODE_TRANSITIONS,
+    ExecutionState,
+    NodeState,
+)
 
 pack = msgspec.msgpack.encode
 
@@ -47,16 +52,24 @@ class Committed:
         if line.node:
             assert NodeState(line.after) in NODE_TRANSITIONS[NodeState(line.before)], line
         else:
-            assert ExecutionState(line.after) in EXECUTION_TRANSITIONS[ExecutionState(line.before)], line
-        assert self.folded.get("") not in {"COMPLETED", "FAILED", "CANCELLED"}, f"after the end: {line}"
+            assert (
+                ExecutionState(line.after) in EXECUTION_TRANSITIONS[ExecutionState(line.before)]
+            ), line
+        assert self.folded.get("") not in {"COMPLETED", "FAILED", "CANCELLED"}, (
+            f"after the end: {line}"
+        )
         self.history.append(line)
         self.folded[line.node] = line.after
 
     def load(self, plan: Plan) -> Execution:
         """As a new owner does: nothing is shared with the execution that wrote it."""
         runs: list[NodeRun] = [unpack(run, NodeRun) for run in self.nodes.values()]
-        outputs: dict[str, Value] = {address: unpack(value, bytes | Blob) for address, value in self.outputs.items()}
-        execution = Execution(plan, unpack(self.record, ExecutionRecord), runs, outputs, len(self.history))
+        outputs: dict[str, Value] = {
+            address: unpack(value, bytes | Blob) for address, value in self.outputs.items()
+        }
+        execution = Execution(
+            plan, unpack(self.record, ExecutionRecord), runs, outputs, len(self.history)
+        )
         if execution.record.kept or execution.record.state is ExecutionState.PENDING:
             keep(execution, self.kept)
         return execution
@@ -75,10 +88,14 @@ class Committed:
         """What isn't committed is lost with its owner."""
         assert self.record == pack(execution.record)
         assert self.nodes == {address: pack(run) for address, run in execution.runs.items()}
-        assert self.outputs == {address: pack(value) for address, value in execution.outputs.items()}
+        assert self.outputs == {
+            address: pack(value) for address, value in execution.outputs.items()
+        }
         assert self.folded.get("", "PENDING") == execution.record.state
         states = {address: run.state for address, run in execution.runs.items()}
         assert {node: state for node, state in self.folded.items() if node} == states
         assert execution.last_seq == len(self.history)
         unrecorded = bool(execution.record.kept)
-        assert execution.record.state is ExecutionState.PENDING or unrecorded == bool(execution.kept)
+        assert execution.record.state is ExecutionState.PENDING or unrecorded == bool(
+            execution.kept
+        )

@@ -1,6 +1,7 @@
 """One owner, or a row of owners, of an execution, compared with the model after every event.
 
-Lanes get the same events; they differ in how often the owner is lost and in how much one commit takes.
+Lanes get the same events; they differ in how often the owner is lost and in how much one commit
+takes.
 """
 
 from __future__ import annotations
@@ -56,9 +57,16 @@ class Lane:
         self.workflow, self.blobs, self.weight, self.inline = workflow, blobs, weight, inline
         self.preparing: dict[str, Preparation] = {}
         """What is being worked out elsewhere."""
-        self.model = workflow.model(core.BACKSTOP_SECONDS, {name: self._value(kept[name]) for name in kept})
+        self.model = workflow.model(
+            core.BACKSTOP_SECONDS, {name: self._value(kept[name]) for name in kept}
+        )
         record = ExecutionRecord(
-            EXECUTION_ID, "random", 1, ExecutionState.PENDING, msgspec.json.encode(workflow.given), 0.0
+            EXECUTION_ID,
+            "random",
+            1,
+            ExecutionState.PENDING,
+            msgspec.json.encode(workflow.given),
+            0.0,
         )
         self.committed = Committed(record, kept)
         self.execution = self.committed.load(workflow.plan)
@@ -67,7 +75,9 @@ class Lane:
         """Tasks that a worker has, or that lie in a queue."""
         self.more = False
         self.diverged = False
-        """It was told of something before it had finished the commits of the last: another story from here on."""
+        """It was told of something before it had finished the commits of the last: another story
+        from here on.
+        """
 
     @property
     def ended(self) -> bool:
@@ -84,7 +94,9 @@ class Lane:
             self.execution.handle(event, now)
         self.preparing.update(self.execution.take_unprepared())
         commands = self.execution.take_commands()
-        told = [task.node for task in commands.tasks if task.node in self.model.again]  # they come first
+        told = [
+            task.node for task in commands.tasks if task.node in self.model.again
+        ]  # they come first
         told += [line.node for line in commands.history if line.before in {"PENDING", "RETRYING"}]
         self._commit(commands, event)
         tell(self.model, event, now, self.blobs)
@@ -94,7 +106,9 @@ class Lane:
         self._compare_dispatches(commands.tasks)
         self._assert_not_stuck()
         if isinstance(event, ev.TimerFired) and not self.more:
-            assert self.committed.timer is None or self.committed.timer > now, "the timer would fire for ever"
+            assert self.committed.timer is None or self.committed.timer > now, (
+                "the timer would fire for ever"
+            )
 
     def lose_the_owner(self, now: float) -> None:
         waited = bool(self.model.waited)
@@ -129,9 +143,15 @@ class Lane:
         raise AssertionError("it never ends")
 
     def summary(self) -> Any:
-        """What the model doesn't know. Texts and reasons of skips are left out: they tell of the order of starts."""
+        """What the model doesn't know.
+
+        Texts and reasons of skips are left out: they tell of the order of starts.
+        """
         runs, record = self.execution.runs.values(), self.execution.record
-        errors = {run.address: [(failure.attempt, failure.error.category) for failure in run.failures] for run in runs}
+        errors = {
+            run.address: [(failure.attempt, failure.error.category) for failure in run.failures]
+            for run in runs
+        }
         reasons = {run.address: run.reason for run in runs if run.state != "SKIPPED"}
         return reasons, errors, record.failing, record.error is None
 
@@ -155,19 +175,28 @@ class Lane:
         assert str(execution.record.state) == model.execution
         assert execution.record.error_node == model.error_node
         attempts = {name: attempt for name, attempt in model.attempt.items() if attempt}
-        assert {address: run.attempt for address, run in execution.runs.items() if run.attempt} == attempts
+        assert {
+            address: run.attempt for address, run in execution.runs.items() if run.attempt
+        } == attempts
         assert all(attempt <= model.allowed[name] for name, attempt in attempts.items())
-        assert {address: self._value(value) for address, value in execution.outputs.items()} == model.outputs
+        assert {
+            address: self._value(value) for address, value in execution.outputs.items()
+        } == model.outputs
 
     def _compare_dispatches(self, tasks: list[Task]) -> None:
         self.tasks += tasks
-        assert len({(task.node, task.generation, task.attempt) for task in self.tasks}) == len(self.tasks)
+        assert len({(task.node, task.generation, task.attempt) for task in self.tasks}) == len(
+            self.tasks
+        )
         assert {(task.node, task.attempt) for task in self.tasks} == self.model.dispatched.keys()
         assert self.committed.kept.keys().isdisjoint(task.node for task in tasks), "it was kept"
         for task in tasks:
             assert isinstance(task.inputs, list)
             inputs = {name: self._value(value) for name, value in task.inputs}
-            assert Dispatch(self._value(task.config), inputs) == self.model.dispatched[task.node, task.attempt]
+            assert (
+                Dispatch(self._value(task.config), inputs)
+                == self.model.dispatched[task.node, task.attempt]
+            )
 
     def _assert_not_stuck(self) -> None:
         """Something that a store keeps will make it go on: a task, a timer, or the one who paused it."""
@@ -181,7 +210,11 @@ class Lane:
             assert timer <= deadlines[0][0]
         waits = model.execution in {"PENDING", "PAUSED"} or self.execution.wanted
         assert waits or timer is not None or self.handed_out, "stuck"
-        current = {(name, model.attempt[name]) for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}}
+        current = {
+            (name, model.attempt[name])
+            for name, state in model.state.items()
+            if state in {"QUEUED", "RUNNING"}
+        }
         if model.execution == "PAUSED" or self.unfinished:
             current -= {(name, model.attempt[name]) for name in model.again}
         assert current <= self.handed_out, "queued or running, but no worker will ever see it"
@@ -193,7 +226,10 @@ class Lane:
 def prepared(preparations: dict[str, Preparation]) -> dict[str, Prepared]:
     """As a sandbox works them out."""
     answers = preparing.run(preparing.parts_of(list(preparations.values())))
-    return {name: msgspec.msgpack.decode(it, type=Prepared) for name, it in zip(preparations, answers, strict=True)}
+    return {
+        name: msgspec.msgpack.decode(it, type=Prepared)
+        for name, it in zip(preparations, answers, strict=True)
+    }
 
 
 IN_OTHER_WORDS: dict[type, Callable[[Model], None]] = {

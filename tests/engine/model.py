@@ -1,10 +1,12 @@
 """What DESIGN.md §4 says, as naively as it can be written: the judge of the core.
 
-Nothing is counted, remembered or passed on: each question ("may it start?") is answered from scratch by looking at all
-nodes, and after each event every node is asked again until nothing changes. It shares no code with the engine.
+Nothing is counted, remembered or passed on: each question ("may it start?") is answered from
+scratch by looking at all nodes, and after each event every node is asked again until nothing
+changes. It shares no code with the engine.
 
-Where the text leaves the order open (which of two ready nodes starts first), the model follows the order that it is
-told (`hint`), but only through steps that it finds allowed itself, and it takes every step that remains.
+Where the text leaves the order open (which of two ready nodes starts first), the model follows the
+order that it is told (`hint`), but only through steps that it finds allowed itself, and it takes
+every step that remains.
 """
 
 from __future__ import annotations
@@ -21,8 +23,13 @@ Settled = Literal["success", "skip", "failure"]
 ENDED = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 EXECUTION_ENDED = {"COMPLETED", "FAILED", "CANCELLED"}
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
-}  # fmt: skip
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
 
 
 @dataclass(frozen=True)
@@ -78,11 +85,22 @@ class NothingThere(Exception):
 
 class Model:
     def __init__(
-        self, nodes: Iterable[Node], *, fail_fast: bool = True, timeout: float | None = None,
-        given: dict[str, Any] | None = None, backstop: float = 10.0, kept: dict[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        nodes: Iterable[Node],
+        *,
+        fail_fast: bool = True,
+        timeout: float | None = None,
+        given: dict[str, Any] | None = None,
+        backstop: float = 10.0,
+        kept: dict[str, Any] | None = None,
+    ) -> None:
         self.nodes = {node.name: node for node in nodes}
-        self.fail_fast, self.timeout, self.given, self.backstop = fail_fast, timeout, given or {}, backstop
+        self.fail_fast, self.timeout, self.given, self.backstop = (
+            fail_fast,
+            timeout,
+            given or {},
+            backstop,
+        )
         self.execution = "PENDING"
         self.now = 0.0
         self.started_at = 0.0
@@ -109,7 +127,8 @@ class Model:
         self.again: set[str] = set()
         """QUEUED nodes whose task got lost with the store."""
         self.kept = {name: output for name, output in (kept or {}).items() if name in self.nodes}
-        """Outputs that an earlier execution left, of nodes that aren't recorded as completed yet."""
+        """Outputs that an earlier execution left, of nodes that aren't recorded as completed yet.
+        """
 
     def start_execution(self) -> None:
         if self.execution == "PENDING":
@@ -169,7 +188,11 @@ class Model:
 
     def add(self, node: Node) -> None:
         if node.name not in self.nodes:
-            self.nodes[node.name], self.state[node.name], self.attempt[node.name] = node, "PENDING", 0
+            self.nodes[node.name], self.state[node.name], self.attempt[node.name] = (
+                node,
+                "PENDING",
+                0,
+            )
             self.allowed[node.name], self.losses[node.name] = node.max_attempts, 0
 
     def situation(self) -> tuple[object, ...]:
@@ -201,11 +224,15 @@ class Model:
         """In the order in which they strike; the execution's own, named by an empty string, wins a tie."""
         if self.execution not in {"RUNNING", "PAUSED"}:
             return []
-        found = [(due, i, n) for i, n in enumerate(self.nodes) if (due := self.deadline(n)) is not None]
+        found = [
+            (due, i, n) for i, n in enumerate(self.nodes) if (due := self.deadline(n)) is not None
+        ]
         if self.timeout is not None:
             found.append((self.started_at + self.timeout, -1, ""))
         paused = self.execution == "PAUSED"
-        return sorted(item for item in found if not (paused and item[2] and self.state[item[2]] == "RETRYING"))
+        return sorted(
+            item for item in found if not (paused and item[2] and self.state[item[2]] == "RETRYING")
+        )
 
     def fire(self) -> None:
         for due, _, name in self.deadlines():
@@ -240,7 +267,11 @@ class Model:
     def verdict(self, name: str) -> Literal["start", "wait", "skip", "skip because of a failure"]:
         node = self.nodes[name]
         parents = [self.settled(parent) for parent in node.parents]
-        all_settled, success, failure = None not in parents, "success" in parents, "failure" in parents
+        all_settled, success, failure = (
+            None not in parents,
+            "success" in parents,
+            "failure" in parents,
+        )
         starts = {
             "all_success": all_settled and success and not failure,
             "none_failed": all_settled and not failure,
@@ -260,7 +291,10 @@ class Model:
         if self.execution not in {"RUNNING", "PAUSED"}:
             return
         while self._keep_one(told, complete=complete) or (
-            not self.kept and (self._skip_one(told, complete=complete) or self._start_one(told, complete=complete))
+            not self.kept
+            and (
+                self._skip_one(told, complete=complete) or self._start_one(told, complete=complete)
+            )
         ):
             pass
         if all(state in ENDED for state in self.state.values()):
@@ -293,7 +327,10 @@ class Model:
         if self.execution != "RUNNING":
             return False
         possible = [name for name in self.nodes if self._may_start(name)]
-        chosen = next((name for name in told if name in possible), possible[0] if possible and complete else None)
+        chosen = next(
+            (name for name in told if name in possible),
+            possible[0] if possible and complete else None,
+        )
         if chosen is None:
             return False
         if chosen in told:
@@ -310,7 +347,11 @@ class Model:
 
     def _start(self, node: Node) -> None:
         try:
-            if self.state[node.name] == "PENDING" and node.condition and not self._holds(node.condition):
+            if (
+                self.state[node.name] == "PENDING"
+                and node.condition
+                and not self._holds(node.condition)
+            ):
                 self._skip(node.name, because_of_a_failure=False)
                 return
             config = {key: self._resolve(value) for key, value in node.config.items()}
@@ -351,7 +392,9 @@ class Model:
         if node.kind == "input":
             return config | self.given
         if node.kind == "output":
-            return config or {parent: self.outputs[parent] for parent in node.parents if parent in self.outputs}
+            return config or {
+                parent: self.outputs[parent] for parent in node.parents if parent in self.outputs
+            }
         try:
             return {"result": COMPARISONS[config["operator"]](config["value_a"], config["value_b"])}
         except TypeError:

@@ -33,8 +33,12 @@ class Story:
         kept = self.kept() if "kept" in extras else {}
         self.steady = Lane(workflow, self.blobs, kept)
         self.reborn = Lane(workflow, self.blobs, kept)
-        inline = choose.any_of(0, INLINE_BYTES_MAX)  # at 0 nearly everything is worked out elsewhere
-        self.split = Lane(workflow, self.blobs, kept, weight=choose.any_of(1, 2, 3, 4), inline=inline)
+        inline = choose.any_of(
+            0, INLINE_BYTES_MAX
+        )  # at 0 nearly everything is worked out elsewhere
+        self.split = Lane(
+            workflow, self.blobs, kept, weight=choose.any_of(1, 2, 3, 4), inline=inline
+        )
         self.lanes = (self.steady, self.reborn, self.split)
         self.now = 0.0
         self.sent: list[ev.AnyEvent] = []
@@ -58,7 +62,9 @@ class Story:
         for lane in (self.reborn, self.split):
             if self.steady.unfinished or lane.unfinished:
                 continue
-            lane.diverged |= self.steady.diverged or lane.model.situation() != self.steady.model.situation()
+            lane.diverged |= (
+                self.steady.diverged or lane.model.situation() != self.steady.model.situation()
+            )
             assert lane.diverged or lane.summary() == self.steady.summary()
 
     def lose_the_store(self) -> None:
@@ -74,9 +80,19 @@ class Story:
         model = self.steady.model
         out = [name for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}]
         held = [name for name in out if not any(name in lane.model.again for lane in self.lanes)]
-        kinds = ["timer"] * 4 + ["again"] * 2 + ["stale", "start", *(set(self.extras) - {"blobs", "kept", "losses"})]
+        kinds = (
+            ["timer"] * 4
+            + ["again"] * 2
+            + ["stale", "start", *(set(self.extras) - {"blobs", "kept", "losses"})]
+        )
         if held:
-            kinds += ["succeeded"] * 8 + ["failed"] * 6 + ["lost"] * 2 + ["interrupted"] + ["started"] * 4
+            kinds += (
+                ["succeeded"] * 8
+                + ["failed"] * 6
+                + ["lost"] * 2
+                + ["interrupted"]
+                + ["started"] * 4
+            )
         if model.execution == "PAUSED":
             kinds += ["resume"] * 4
         self.now += self.choose.any_of(0.0, 0.0, 0.5, 1.0, 4.0)
@@ -84,19 +100,35 @@ class Story:
             self.lose_the_store()
             return
         kind = self.choose.any_of(*sorted(kinds))
-        self.tell(self.task_event(kind, self.choose.any_of(*held)) if kind in TASK_KINDS else self.other_event(kind))
+        self.tell(
+            self.task_event(kind, self.choose.any_of(*held))
+            if kind in TASK_KINDS
+            else self.other_event(kind)
+        )
 
-    def task_event(self, kind: str, name: str, off: int = 0, generation_off: int = 0) -> ev.AnyEvent:
+    def task_event(
+        self, kind: str, name: str, off: int = 0, generation_off: int = 0
+    ) -> ev.AnyEvent:
         generation = self.steady.model.generation + generation_off
-        about: Any = {"execution_id": EXECUTION_ID, "node": name, "generation": generation, "worker_id": "worker"}
+        about: Any = {
+            "execution_id": EXECUTION_ID,
+            "node": name,
+            "generation": generation,
+            "worker_id": "worker",
+        }
         about["attempt"] = self.steady.model.attempt[name] + off
         if kind == "started":
             return ev.TaskStarted(**about, started_at=self.now - self.choose.any_of(0.0, 1.0, -1.0))
         if kind == "succeeded":
             return ev.TaskSucceeded(**about, started_at=self.now, output=self.output())
         if kind == "failed":
-            about |= {"retryable": not self.choose.one_in(3), "retry_after": self.choose.any_of(None, None, 0.0, 7.0)}
-            return ev.TaskFailed(**about, started_at=self.now, error=TaskError("handler", "no luck"))
+            about |= {
+                "retryable": not self.choose.one_in(3),
+                "retry_after": self.choose.any_of(None, None, 0.0, 7.0),
+            }
+            return ev.TaskFailed(
+                **about, started_at=self.now, error=TaskError("handler", "no luck")
+            )
         return ev.TaskLost(**about, interrupted=kind == "interrupted")
 
     def other_event(self, kind: str) -> ev.AnyEvent:
@@ -105,7 +137,10 @@ class Story:
         if kind == "stale":
             off, generation_off = self.choose.any_of((-1, 0), (1, 0), (0, -1), (0, 1000))
             return self.task_event(
-                self.choose.any_of(*TASK_KINDS), self.choose.any_of(*self.steady.model.nodes), off, generation_off
+                self.choose.any_of(*TASK_KINDS),
+                self.choose.any_of(*self.steady.model.nodes),
+                off,
+                generation_off,
             )
         if kind == "again":
             again: ev.AnyEvent = self.choose.any_of(*self.sent)
@@ -137,7 +172,9 @@ class Story:
         known = list(self.steady.model.nodes)
         parents = self.choose.some_of(known, self.choose.any_of(1, 2))
         like = self.choose.any_of(*(node.name for node in self.workflow.nodes))
-        return ev.NodesAdded(EXECUTION_ID, (AddedNode(f"{like}[{len(self.sent)}]", like, tuple(parents)),))
+        return ev.NodesAdded(
+            EXECUTION_ID, (AddedNode(f"{like}[{len(self.sent)}]", like, tuple(parents)),)
+        )
 
 
 def bring_to_an_end(lane: Lane, now: float) -> None:
@@ -153,7 +190,9 @@ def bring_to_an_end(lane: Lane, now: float) -> None:
         elif lane.handed_out:
             name, attempt = min(lane.handed_out)
             key = (EXECUTION_ID, name, lane.model.generation, attempt)
-            lane.handle(ev.TaskSucceeded(*key, "worker", started_at=now, output=b'{"value":1}'), now)
+            lane.handle(
+                ev.TaskSucceeded(*key, "worker", started_at=now, output=b'{"value":1}'), now
+            )
         else:
             assert lane.committed.timer is not None
             now = max(now, lane.committed.timer)

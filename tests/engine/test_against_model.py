@@ -1,7 +1,8 @@
 """Random workflows × random events, judged by the naive model after every event (G2, G3, G4, G5).
 
-What is compared after each event is in `Lane`: states, attempts, outputs, what was dispatched and with which config,
-the history, the timer; that what was committed is all there is; and that something will make the execution go on.
+What is compared after each event is in `Lane`: states, attempts, outputs, what was dispatched and
+with which config, the history, the timer; that what was committed is all there is; and that
+something will make the execution go on.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from tests.engine.story import Story, bring_to_an_end
 from tests.engine.workflows import random_workflow
 from tests.sizes import explored, size
 
-# A pause stops the clock of a queue in a way that the design leaves open, so stories have one or the other.
+# A pause stops the clock of a queue in a way that the design leaves open, so stories have one or
+# the other.
 KINDS = {
     "plain": (),
     "pausing and cancelling": ("pause", "pause", "cancel"),
@@ -31,7 +33,9 @@ KINDS = {
 }
 stories = pytest.mark.parametrize("extras", KINDS.values(), ids=KINDS.keys())
 thorough = settings(
-    deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 

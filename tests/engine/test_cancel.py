@@ -53,7 +53,11 @@ SITUATIONS = [not_started, queued, running, retrying, paused, fetching_a_large_o
 def test_cancel_ends_everything_at_once_and_nothing_is_dispatched_afterwards(situation):
     trial = situation()
     dispatched = list(trial.dispatches)
-    held = {(task.node, task.attempt) for task in trial.tasks if trial.states[task.node] in {"QUEUED", "RUNNING"}}
+    held = {
+        (task.node, task.attempt)
+        for task in trial.tasks
+        if trial.states[task.node] in {"QUEUED", "RUNNING"}
+    }
     trial.cancel(at=5.0)
     assert trial.state == "CANCELLED"
     assert trial.last.finished
@@ -88,7 +92,9 @@ def test_what_has_ended_before_the_cancel_stays_as_it_was():
 
 
 @pytest.mark.parametrize("on_failure", ["continue", "fail_fast"])
-def test_a_cancel_wins_over_a_failure_that_has_not_ended_the_execution_and_the_failure_stays_its_error(on_failure):
+def test_a_cancel_wins_over_a_failure_that_has_not_ended_the_execution_and_the_failure_stays_its_error(
+    on_failure,
+):
     cleanup = node("clean", "bad", trigger_rule="all_done")
     trial = Trial(once("bad"), node("other"), node("next", "other"), cleanup, on_failure=on_failure)
     trial.fail("bad", at=1.0)
@@ -117,7 +123,10 @@ def test_a_cancel_that_comes_after_the_failure_has_ended_the_execution_changes_n
 def test_the_reason_of_the_cancel_is_in_the_history_of_every_node_that_it_ended():
     trial = Trial(node("a"), node("b", "a"))
     trial.cancel(reason="asked by jo")
-    assert [(line.node, line.reason) for line in trial.last.history[:2]] == [("a", "asked by jo"), ("b", "asked by jo")]
+    assert [(line.node, line.reason) for line in trial.last.history[:2]] == [
+        ("a", "asked by jo"),
+        ("b", "asked by jo"),
+    ]
 
 
 @pytest.mark.parametrize("late", ["succeed", "fail", "lose", "started", "hand_back"])

@@ -13,15 +13,21 @@ from tests.engine.trial import Trial, decision, node, once
 BIG = Blob("key-1", 1_000_000)
 
 
-@pytest.mark.parametrize("value", [1, 1.5, "text", True, None, [1, [2]], {"a": {"b": "c"}}, "{{ a.value }}", ""])
+@pytest.mark.parametrize(
+    "value", [1, 1.5, "text", True, None, [1, [2]], {"a": {"b": "c"}}, "{{ a.value }}", ""]
+)
 def test_a_single_reference_keeps_its_type_and_is_never_read_as_a_template_again(value):
-    trial = Trial(node("a"), node("b", "a", config={"x": "{{ a.value }}", "y": {"z": ["{{ a.value }}"]}}))
+    trial = Trial(
+        node("a"), node("b", "a", config={"x": "{{ a.value }}", "y": {"z": ["{{ a.value }}"]}})
+    )
     trial.succeed("a", {"value": value})
     assert trial.config("b") == {"x": value, "y": {"z": [value]}}
 
 
 def test_references_inside_text_go_in_as_text():
-    trial = Trial(node("a"), node("b", "a", config={"x": "{{ a.n }} of {{a.items[0].id}}: {{ a.o }}"}))
+    trial = Trial(
+        node("a"), node("b", "a", config={"x": "{{ a.n }} of {{a.items[0].id}}: {{ a.o }}"})
+    )
     trial.succeed("a", {"n": 3, "items": [{"id": "first"}], "o": {"k": None}})
     assert trial.config("b") == {"x": '3 of first: {"k":null}'}
 
@@ -31,14 +37,20 @@ MANY = " ".join(["{{ input.text }}"] * 200)
 
 @pytest.mark.parametrize(
     "config",
-    [{"x": MANY}, {f"x{i}": "{{ input.text }}" for i in range(200)}, {f"x{i}": "{{ input }}" for i in range(200)}],
+    [
+        {"x": MANY},
+        {f"x{i}": "{{ input.text }}" for i in range(200)},
+        {f"x{i}": "{{ input }}" for i in range(200)},
+    ],
     ids=["in one text", "in many", "whole objects"],
 )
 def test_references_that_fill_in_too_much_fail_the_node(config):
     trial = Trial(node("a", config=config, optional=True), node("b"), given={"text": "x" * 200_000})
     assert trial.states == {"a": "FAILED", "b": "QUEUED"}
     assert trial.run("a").reason == "config"
-    assert "has more than 16,777,216 bytes; refer to less" in trial.run("a").failures[0].error.message
+    assert (
+        "has more than 16,777,216 bytes; refer to less" in trial.run("a").failures[0].error.message
+    )
     assert trial.dispatches == [("b", 1)]
 
 
@@ -48,11 +60,17 @@ def test_an_output_node_takes_only_so_much_from_its_parents(monkeypatch):
     trial.succeed("a", "x" * 600)
     trial.succeed("b", "x" * 600)
     assert trial.run("output").reason == "config"
-    assert "have 1,204 bytes together; the limit is 1,000" in trial.run("output").failures[0].error.message
+    assert (
+        "have 1,204 bytes together; the limit is 1,000"
+        in trial.run("output").failures[0].error.message
+    )
 
 
 def test_input_and_execution_can_be_referred_to():
-    trial = Trial(node("a", config={"x": "{{ input.name }}", "id": "{{ execution.id }}"}), given={"name": "jo"})
+    trial = Trial(
+        node("a", config={"x": "{{ input.name }}", "id": "{{ execution.id }}"}),
+        given={"name": "jo"},
+    )
     assert trial.config("a") == {"x": "jo", "id": "execution-1"}
 
 
@@ -87,9 +105,15 @@ def test_a_reference_to_a_node_without_an_output_fails_the_node_and_says_why(how
 
 def test_a_fallback_stands_in_for_a_missing_key_and_for_a_node_without_an_output():
     trial = Trial(
-        once("a", optional=True), node("b"),
-        node("c", "a", "b", config={"x": '{{ a.value ?? "none" }}', "y": "{{ b.deep.down ?? [1, 2] }}"}),
-    )  # fmt: skip
+        once("a", optional=True),
+        node("b"),
+        node(
+            "c",
+            "a",
+            "b",
+            config={"x": '{{ a.value ?? "none" }}', "y": "{{ b.deep.down ?? [1, 2] }}"},
+        ),
+    )
     trial.fail("a")
     trial.succeed("b", {"deep": 1})
     assert trial.config("c") == {"x": "none", "y": [1, 2]}
@@ -119,7 +143,10 @@ def test_a_task_carries_the_outputs_of_its_parents():
 
 
 def test_a_secret_stays_a_name_and_the_task_says_where_it_goes():
-    config = {"headers": {"Authorization": "Bearer {{ secrets.API_KEY }}"}, "list": ["{{ secrets.TWO }}"]}
+    config = {
+        "headers": {"Authorization": "Bearer {{ secrets.API_KEY }}"},
+        "list": ["{{ secrets.TWO }}"],
+    }
     trial = Trial(node("a", config=config))
     assert trial.config("a") == config
     assert set(trial.tasks[0].secrets) == {
@@ -129,7 +156,10 @@ def test_a_secret_stays_a_name_and_the_task_says_where_it_goes():
 
 
 def test_an_output_cannot_smuggle_a_secret_into_a_config():
-    trial = Trial(node("a"), node("b", "a", config={"x": "{{ a.text }}", "y": "{{ a.text }} {{ secrets.MINE }}"}))
+    trial = Trial(
+        node("a"),
+        node("b", "a", config={"x": "{{ a.text }}", "y": "{{ a.text }} {{ secrets.MINE }}"}),
+    )
     trial.succeed("a", {"text": "{{ secrets.OTHER }}"})
     task = trial.tasks[-1]
     assert task.secrets == (SecretText(("y",), ("{{ secrets.OTHER }} ", "MINE", "")),)
@@ -167,7 +197,12 @@ def test_a_large_output_that_only_travels_on_is_not_fetched():
         node("b", "a", condition="a.n == 5"),
         node("b", "a", handler="output"),
         node("b", "a", handler="output", config={"x": "{{ a.n }}"}),
-        node("b", "a", handler="decision", config={"value_a": "{{ a.n }}", "operator": "==", "value_b": 5}),
+        node(
+            "b",
+            "a",
+            handler="decision",
+            config={"value_a": "{{ a.n }}", "operator": "==", "value_b": 5},
+        ),
     ],
     ids=["condition", "output", "output with a config", "decision"],
 )
@@ -212,7 +247,11 @@ def test_the_next_attempt_gets_its_config_from_the_same_large_output():
 
 
 def test_two_nodes_that_want_the_same_large_output_both_start():
-    trial = Trial(node("a"), node("b", "a", config={"x": "{{ a.n }}"}), node("c", "a", config={"x": "{{ a.n }}"}))
+    trial = Trial(
+        node("a"),
+        node("b", "a", config={"x": "{{ a.n }}"}),
+        node("c", "a", config={"x": "{{ a.n }}"}),
+    )
     trial.succeed("a", BIG)
     trial.provide(a={"n": 5})
     assert trial.dispatches == [("a", 1), ("b", 1), ("c", 1)]

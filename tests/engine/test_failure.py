@@ -12,12 +12,18 @@ from tests.engine.trial import ID, Trial, node, once
 
 
 def test_failing_fast_stops_what_runs_skips_what_waits_and_ends_the_execution_at_once():
-    trial = Trial(once("bad"), node("running"), node("queued"), node("waits", "running"), node("child", "bad"))
+    trial = Trial(
+        once("bad"), node("running"), node("queued"), node("waits", "running"), node("child", "bad")
+    )
     trial.started("running", at=1.0)
     trial.fail("bad", at=2.0)
     assert trial.states == {
-        "bad": "FAILED", "running": "CANCELLED", "queued": "CANCELLED", "waits": "SKIPPED", "child": "SKIPPED",
-    }  # fmt: skip
+        "bad": "FAILED",
+        "running": "CANCELLED",
+        "queued": "CANCELLED",
+        "waits": "SKIPPED",
+        "child": "SKIPPED",
+    }
     assert {(stop.node, stop.attempt) for stop in trial.stops} == {("running", 1), ("queued", 1)}
     assert trial.state == "FAILED"
     assert trial.last.finished
@@ -43,9 +49,16 @@ def test_a_failed_attempt_that_will_be_retried_fails_nothing_yet():
 
 
 def test_going_on_lets_other_branches_finish_and_then_fails():
-    trial = Trial(once("bad"), node("child", "bad"), node("good"), node("next", "good"), on_failure="continue")
+    trial = Trial(
+        once("bad"), node("child", "bad"), node("good"), node("next", "good"), on_failure="continue"
+    )
     trial.fail("bad")
-    assert trial.states == {"bad": "FAILED", "child": "SKIPPED", "good": "QUEUED", "next": "PENDING"}
+    assert trial.states == {
+        "bad": "FAILED",
+        "child": "SKIPPED",
+        "good": "QUEUED",
+        "next": "PENDING",
+    }
     assert trial.state == "RUNNING"
     trial.succeed("good")
     trial.succeed("next")
@@ -65,7 +78,12 @@ def test_the_first_error_is_the_error_of_the_execution():
 
 @pytest.mark.parametrize("on_failure", ["fail_fast", "continue"])
 def test_an_optional_node_that_fails_stays_visible_but_counts_as_success(on_failure):
-    trial = Trial(once("extra", optional=True), node("main"), node("join", "extra", "main"), on_failure=on_failure)
+    trial = Trial(
+        once("extra", optional=True),
+        node("main"),
+        node("join", "extra", "main"),
+        on_failure=on_failure,
+    )
     trial.fail("extra")
     assert trial.states == {"extra": "FAILED", "main": "QUEUED", "join": "PENDING"}
     assert [letter.node for letter in trial.dead_letters] == ["extra"]
@@ -93,15 +111,21 @@ def test_clean_up_still_runs_when_failing_fast_and_only_then_the_execution_is_fa
     )
     trial.fail("bad")
     assert trial.states == {
-        "bad": "FAILED", "other": "CANCELLED", "never": "SKIPPED", "clean": "QUEUED", "after": "SKIPPED",
-    }  # fmt: skip
+        "bad": "FAILED",
+        "other": "CANCELLED",
+        "never": "SKIPPED",
+        "clean": "QUEUED",
+        "after": "SKIPPED",
+    }
     assert trial.state == "RUNNING"
     trial.succeed("clean")
     assert trial.state == "FAILED"
 
 
 def test_clean_up_after_a_node_that_was_told_to_stop_runs_too():
-    trial = Trial(once("bad"), node("resource"), node("release", "resource", trigger_rule="all_done"))
+    trial = Trial(
+        once("bad"), node("resource"), node("release", "resource", trigger_rule="all_done")
+    )
     trial.fail("bad")
     assert trial.states == {"bad": "FAILED", "resource": "CANCELLED", "release": "QUEUED"}
 
@@ -179,7 +203,9 @@ def test_failing_fast_while_a_large_output_is_fetched_starts_nothing():
 
 def test_clean_up_that_waits_for_a_large_output_survives_failing_fast():
     trial = Trial(
-        node("big"), once("bad"), node("clean", "big", trigger_rule="all_done", config={"x": "{{ big.value }}"})
+        node("big"),
+        once("bad"),
+        node("clean", "big", trigger_rule="all_done", config={"x": "{{ big.value }}"}),
     )
     trial.succeed("big", ev.Blob("key", 1_000_000))
     trial.fail("bad")
@@ -197,8 +223,9 @@ def test_an_exception_in_the_core_fails_this_execution_and_says_so():
     assert trial.states == {"a": "CANCELLED", "b": "SKIPPED"}
     assert trial.execution.record.error is not None
     assert (trial.execution.record.error.category, trial.execution.record.error.message) == (
-        "internal_error", "division by zero",
-    )  # fmt: skip
+        "internal_error",
+        "division by zero",
+    )
     assert [stop.node for stop in trial.stops] == ["a"]
 
 
@@ -220,8 +247,11 @@ def test_an_execution_that_cannot_be_handled_any_more_is_failed_from_its_records
     assert commands.finished
     assert [(stop.node, stop.attempt) for stop in commands.stops] == [("running", 1)]
     assert trial.states | {"waits": "any"} == {
-        "done": "COMPLETED", "running": "CANCELLED", "retrying": "CANCELLED", "waits": "any",
-    }  # fmt: skip
+        "done": "COMPLETED",
+        "running": "CANCELLED",
+        "retrying": "CANCELLED",
+        "waits": "any",
+    }
     trial.lose_the_owner()
     assert trial.state == "FAILED"
     assert trial.execution.record.error == TaskError("internal_error", "no plan")

@@ -63,9 +63,14 @@ def test_the_first_failures_and_the_last_are_kept_whole_and_those_between_are_cu
     for _ in range(ATTEMPTS):
         told.fail("x" * 3000)
     failures = told.trial.run("a").failures
-    whole = [len(failure.error.message) == 3000 and failure.error.traceback is not None for failure in failures]
+    whole = [
+        len(failure.error.message) == 3000 and failure.error.traceback is not None
+        for failure in failures
+    ]
     assert whole == [True] * FIRST_KEPT + [False] * (LAST_KEPT - 1) + [True]
-    assert {len(failure.error.message) for failure in failures[FIRST_KEPT:-1]} == {SHORT_MESSAGE_MAX + 1}
+    assert {len(failure.error.message) for failure in failures[FIRST_KEPT:-1]} == {
+        SHORT_MESSAGE_MAX + 1
+    }
     assert failures[FIRST_KEPT].error.detail is None
 
 
@@ -76,7 +81,9 @@ def test_each_failure_is_written_once_however_many_there_are():
     half = told.size()
     for _ in range(ATTEMPTS // 2 - 1):
         told.fail("x" * 3000)
-    assert told.size() - half < ATTEMPTS // 2 * (SHORT_MESSAGE_MAX + 500), "an attempt writes more than its own failure"
+    assert told.size() - half < ATTEMPTS // 2 * (SHORT_MESSAGE_MAX + 500), (
+        "an attempt writes more than its own failure"
+    )
 
 
 def test_a_store_that_is_read_again_has_the_same_failures():
@@ -86,7 +93,10 @@ def test_a_store_that_is_read_again_has_the_same_failures():
             told.fail("x" * 3000)
         stored = told.stored()
         assert stored.runs == told.trial.execution.runs
-        assert codec.fold(told.record, [codec.decode_change(codec.encode_whole(stored))]).runs == stored.runs
+        assert (
+            codec.fold(told.record, [codec.decode_change(codec.encode_whole(stored))]).runs
+            == stored.runs
+        )
 
 
 def test_records_of_an_older_version_are_read_with_the_failures_that_are_in_them():
@@ -96,7 +106,9 @@ def test_records_of_an_older_version_are_read_with_the_failures_that_are_in_them
     record = ExecutionRecord(ID, "trial", 3, ExecutionState.RUNNING, b"{}", 0.0)
     line = Transition(1, 0.0, "a", "PENDING", "QUEUED", 1)
     older = NodeRun("a", NodeState.RETRYING, 30, failures=[failure(i) for i in range(1, 31)])
-    before = codec.encode([1, record, [list(structs.astuple(older)[:10])], {}, [line]])  # the fields of that time
+    before = codec.encode(
+        [1, record, [list(structs.astuple(older)[:10])], {}, [line]]
+    )  # the fields of that time
     after = NodeRun("a", NodeState.RETRYING, 31, failures_dropped=11)
     newer = codec.encode(codec.Change(1, None, [after], {}, [line], [], [("a", failure(31))]))
 
@@ -106,7 +118,9 @@ def test_records_of_an_older_version_are_read_with_the_failures_that_are_in_them
 
     assert attempts(before) == [*range(1, 31)]
     assert attempts(before, newer) == [*range(1, 6), *range(17, 32)]
-    assert set(attempts(before, newer, before)) == set(range(1, 32)), "an older version took over for a while"
+    assert set(attempts(before, newer, before)) == set(range(1, 32)), (
+        "an older version took over for a while"
+    )
 
 
 def test_the_logs_of_a_node_have_a_limit_and_the_last_attempt_keeps_its_own():

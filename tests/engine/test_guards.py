@@ -154,7 +154,9 @@ def test_a_timer_of_a_state_that_was_left_changes_nothing():
 
 
 def test_a_node_that_has_started_is_not_started_again_by_another_parent():
-    trial = Trial(node("a"), node("b"), node("c"), node("first", "a", "b", "c", trigger_rule="one_success"))
+    trial = Trial(
+        node("a"), node("b"), node("c"), node("first", "a", "b", "c", trigger_rule="one_success")
+    )
     trial.succeed("a")
     trial.succeed("b")
     trial.succeed("first")
@@ -163,7 +165,9 @@ def test_a_node_that_has_started_is_not_started_again_by_another_parent():
 
 
 def test_a_node_that_became_ready_while_paused_is_started_once():
-    trial = Trial(node("a"), node("b"), node("c"), node("first", "a", "b", trigger_rule="one_success"))
+    trial = Trial(
+        node("a"), node("b"), node("c"), node("first", "a", "b", trigger_rule="one_success")
+    )
     trial.pause()
     trial.succeed("a")
     trial.succeed("b")
@@ -176,7 +180,9 @@ def test_a_node_that_became_ready_twice_does_not_cut_its_retry_short(monkeypatch
     trial.pause()
     trial.succeed("a")
     trial.succeed("b")
-    monkeypatch.setattr(core, "COMMIT_WEIGHT", 1)  # one node in a commit: were it ready twice, it would be so still
+    monkeypatch.setattr(
+        core, "COMMIT_WEIGHT", 1
+    )  # one node in a commit: were it ready twice, it would be so still
     trial.resume()
     while ("first", 1) not in trial.dispatches:
         trial.go_on()
@@ -201,11 +207,15 @@ def test_a_node_that_ended_while_it_waited_for_its_start_does_not_start():
     assert_nothing_happened(trial.go_on())
 
 
-GUARDS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[..., None], tuple[Any, ...]]] = {}
+GUARDS: dict[
+    str, tuple[Callable[[pytest.MonkeyPatch], None], Callable[..., None], tuple[Any, ...]]
+] = {}
 
 
 def guard(name: str, test: Callable[..., None], *arguments: Any) -> Any:
-    def register(remove: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    def register(
+        remove: Callable[[pytest.MonkeyPatch], None],
+    ) -> Callable[[pytest.MonkeyPatch], None]:
         GUARDS[name] = remove, test, arguments
         return remove
 
@@ -231,7 +241,9 @@ def remove_terminal_rows(patch: pytest.MonkeyPatch) -> None:
 
 @guard("states: execution table, terminal rows", test_an_execution_cannot_leave_a_terminal_state)
 def remove_terminal_execution_rows(patch: pytest.MonkeyPatch) -> None:
-    patch.setitem(states.EXECUTION_TRANSITIONS, ExecutionState.FAILED, frozenset({ExecutionState.RUNNING}))
+    patch.setitem(
+        states.EXECUTION_TRANSITIONS, ExecutionState.FAILED, frozenset({ExecutionState.RUNNING})
+    )
 
 
 @guard("states: check_node", test_a_node_moves_only_by_the_table)
@@ -249,45 +261,79 @@ def remove_ended(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(core, "EXECUTION_ENDS", frozenset())
 
 
-@guard("Execution.handle: ended, without the table", test_an_event_for_an_execution_that_has_ended_changes_nothing)
+@guard(
+    "Execution.handle: ended, without the table",
+    test_an_event_for_an_execution_that_has_ended_changes_nothing,
+)
 def remove_ended_and_the_table(patch: pytest.MonkeyPatch) -> None:
     remove_ended(patch)
     remove_check_execution(patch)
 
 
-@guard("_current: attempt, earlier", test_an_outcome_of_an_earlier_attempt_changes_nothing, "succeed")
-@guard("_current: attempt, later", test_an_outcome_of_an_attempt_that_was_never_made_changes_nothing, "fail")
-@guard("_current: attempt, returned", test_an_outcome_of_an_earlier_attempt_changes_nothing, "hand_back")
+@guard(
+    "_current: attempt, earlier", test_an_outcome_of_an_earlier_attempt_changes_nothing, "succeed"
+)
+@guard(
+    "_current: attempt, later",
+    test_an_outcome_of_an_attempt_that_was_never_made_changes_nothing,
+    "fail",
+)
+@guard(
+    "_current: attempt, returned",
+    test_an_outcome_of_an_earlier_attempt_changes_nothing,
+    "hand_back",
+)
 def remove_attempt(patch: pytest.MonkeyPatch) -> None:
-    without(patch, lambda execution, event: setattr(event, "attempt", execution.runs[event.node].attempt))
+    without(
+        patch,
+        lambda execution, event: setattr(event, "attempt", execution.runs[event.node].attempt),
+    )
 
 
 @guard("_current: generation", test_an_outcome_of_another_generation_changes_nothing, "succeed")
 @guard("_current: generation, lost", test_an_outcome_of_another_generation_changes_nothing, "lose")
 def remove_generation(patch: pytest.MonkeyPatch) -> None:
-    without(patch, lambda execution, event: setattr(event, "generation", execution.record.generation))
+    without(
+        patch, lambda execution, event: setattr(event, "generation", execution.record.generation)
+    )
 
 
-@guard("_current: state, ended", test_an_outcome_of_a_node_that_has_ended_changes_nothing, "succeed")
-@guard("_current: state, retrying", test_an_outcome_of_a_node_that_waits_for_its_retry_changes_nothing, "lose")
+@guard(
+    "_current: state, ended", test_an_outcome_of_a_node_that_has_ended_changes_nothing, "succeed"
+)
+@guard(
+    "_current: state, retrying",
+    test_an_outcome_of_a_node_that_waits_for_its_retry_changes_nothing,
+    "lose",
+)
 def remove_state(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Execution, "_current", lambda self, event: self.runs.get(event.node))
 
 
-@guard("_current: state, ended, without the table", test_an_outcome_of_a_node_that_has_ended_changes_nothing, "succeed")
+@guard(
+    "_current: state, ended, without the table",
+    test_an_outcome_of_a_node_that_has_ended_changes_nothing,
+    "succeed",
+)
 def remove_state_and_the_table(patch: pytest.MonkeyPatch) -> None:
     remove_state(patch)
     for state in NodeState:
         patch.setitem(states.NODE_TRANSITIONS, state, frozenset(NodeState))
 
 
-@guard("_current: no record", test_an_outcome_of_a_node_that_has_not_started_or_does_not_exist_changes_nothing, "lose")
+@guard(
+    "_current: no record",
+    test_an_outcome_of_a_node_that_has_not_started_or_does_not_exist_changes_nothing,
+    "lose",
+)
 def remove_no_record(patch: pytest.MonkeyPatch) -> None:
     original = Execution._current
 
     def invent(self: Execution, event: Any) -> NodeRun | None:
         known = event.node in self.runs
-        return original(self, event) if known else NodeRun(event.node, NodeState.QUEUED, event.attempt)
+        return (
+            original(self, event) if known else NodeRun(event.node, NodeState.QUEUED, event.attempt)
+        )
 
     patch.setattr(Execution, "_current", invent)
 
@@ -318,7 +364,10 @@ def before_timers(patch: pytest.MonkeyPatch, change: Callable[[Execution], None]
 def remove_attempt_of_timers(patch: pytest.MonkeyPatch) -> None:
     def relabel(execution: Execution) -> None:
         runs = [execution.runs[node.address] for node in execution.nodes]
-        found = [(due, number, runs[number].attempt, kind) for due, number, _, kind in execution.deadlines]
+        found = [
+            (due, number, runs[number].attempt, kind)
+            for due, number, _, kind in execution.deadlines
+        ]
         execution.deadlines[:] = sorted(found)
 
     before_timers(patch, relabel)

@@ -38,8 +38,12 @@ def test_a_branch_that_is_not_taken_ends_without_running_anything_and_the_join_a
         node("join", "after_yes", "no"),
     )
     assert trial.states == {
-        "vip": "COMPLETED", "yes": "SKIPPED", "after_yes": "SKIPPED", "no": "QUEUED", "join": "PENDING",
-    }  # fmt: skip
+        "vip": "COMPLETED",
+        "yes": "SKIPPED",
+        "after_yes": "SKIPPED",
+        "no": "QUEUED",
+        "join": "PENDING",
+    }
     assert trial.run("yes").reason == "condition_false"
     assert trial.run("after_yes").reason == "branch_not_taken"
     trial.succeed("no")
@@ -61,7 +65,9 @@ def test_a_join_whose_every_branch_was_not_taken_is_skipped_and_the_execution_co
 
 def test_none_failed_runs_also_when_every_branch_was_skipped():
     trial = Trial(
-        decision("d", gives=False), node("a", "d", condition="d.result"), node("b", "a", trigger_rule="none_failed")
+        decision("d", gives=False),
+        node("a", "d", condition="d.result"),
+        node("b", "a", trigger_rule="none_failed"),
     )
     assert trial.states == {"d": "COMPLETED", "a": "SKIPPED", "b": "QUEUED"}
 
@@ -110,7 +116,12 @@ def test_one_success_survives_a_failure_and_is_skipped_when_nothing_succeeded():
 
 
 def test_one_failed_starts_at_the_first_failure_and_is_skipped_without_one():
-    trial = Trial(once("a"), node("b"), node("alarm", "a", "b", trigger_rule="one_failed"), on_failure="continue")
+    trial = Trial(
+        once("a"),
+        node("b"),
+        node("alarm", "a", "b", trigger_rule="one_failed"),
+        on_failure="continue",
+    )
     trial.fail("a")
     assert trial.states["alarm"] == "QUEUED"
 
@@ -123,7 +134,11 @@ def test_one_failed_starts_at_the_first_failure_and_is_skipped_without_one():
 
 def test_a_failure_is_passed_down_through_skipped_nodes_to_the_alarm():
     trial = Trial(
-        once("a"), node("b", "a"), node("c", "b"), node("alarm", "c", trigger_rule="one_failed"), on_failure="continue"
+        once("a"),
+        node("b", "a"),
+        node("c", "b"),
+        node("alarm", "c", trigger_rule="one_failed"),
+        on_failure="continue",
     )
     trial.fail("a")
     assert trial.states == {"a": "FAILED", "b": "SKIPPED", "c": "SKIPPED", "alarm": "QUEUED"}
@@ -149,15 +164,24 @@ def test_a_node_can_ask_to_fail_with_its_dependency(workflow):
 
 
 @pytest.mark.parametrize("on_failure", ["fail_fast", "continue"])
-def test_a_node_that_asks_for_it_fails_with_a_dependency_that_was_skipped_because_of_a_failure(on_failure):
-    trial = Trial(once("a"), node("b", "a"), node("c", "b", on_dependency_failure="fail"), on_failure=on_failure)
+def test_a_node_that_asks_for_it_fails_with_a_dependency_that_was_skipped_because_of_a_failure(
+    on_failure,
+):
+    trial = Trial(
+        once("a"),
+        node("b", "a"),
+        node("c", "b", on_dependency_failure="fail"),
+        on_failure=on_failure,
+    )
     trial.fail("a")
     assert trial.states == {"a": "FAILED", "b": "SKIPPED", "c": "FAILED"}
 
 
 @pytest.mark.parametrize("rule", ["all_success", "none_failed", "one_success"])
 @pytest.mark.parametrize("on_failure", ["fail_fast", "continue"])
-def test_a_node_that_asks_for_it_fails_with_its_dependency_under_every_rule_that_a_failure_ends(rule, on_failure):
+def test_a_node_that_asks_for_it_fails_with_its_dependency_under_every_rule_that_a_failure_ends(
+    rule, on_failure
+):
     fails = node("b", "a", trigger_rule=rule, on_dependency_failure="fail")
     trial = Trial(once("a"), fails, on_failure=on_failure)
     trial.fail("a")
@@ -185,7 +209,10 @@ def test_an_alarm_starts_for_a_node_that_failed_with_its_dependency_while_failin
 
 def test_a_condition_is_looked_at_only_when_the_rule_lets_the_node_start():
     trial = Trial(
-        once("a"), decision("d", "a", gives=True), node("b", "d", condition="d.result"), on_failure="continue"
+        once("a"),
+        decision("d", "a", gives=True),
+        node("b", "d", condition="d.result"),
+        on_failure="continue",
     )
     trial.fail("a")
     assert trial.states == {"a": "FAILED", "d": "SKIPPED", "b": "SKIPPED"}

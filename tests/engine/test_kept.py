@@ -17,8 +17,14 @@ def test_a_kept_node_is_recorded_in_the_first_commit_and_what_comes_after_it_sta
     assert trial.states == {"a": "COMPLETED", "b": "QUEUED"}
     assert trial.dispatches == [("b", 1)]
     assert (trial.config("b"), trial.tasks[0].inputs) == ({"x": 1}, [("a", ONE)])
-    lines = [(line.node, line.before, line.after, line.attempt, line.reason) for line in trial.committed.history]
-    assert lines[:2] == [("", "PENDING", "RUNNING", 0, None), ("a", "PENDING", "COMPLETED", 0, "kept")]
+    lines = [
+        (line.node, line.before, line.after, line.attempt, line.reason)
+        for line in trial.committed.history
+    ]
+    assert lines[:2] == [
+        ("", "PENDING", "RUNNING", 0, None),
+        ("a", "PENDING", "COMPLETED", 0, "kept"),
+    ]
     trial.succeed("b")
     assert trial.state == "COMPLETED"
 
@@ -32,7 +38,12 @@ def test_a_kept_node_counts_as_a_success_at_its_join():
 
 def test_conditions_are_decided_again_from_what_was_kept():
     branch = [node("yes", "d", condition="d.result"), node("no", "d", condition="!d.result")]
-    trial = Trial(decision("d", gives=True), *branch, node("join", "yes", "no"), kept={"d": b'{"result":false}'})
+    trial = Trial(
+        decision("d", gives=True),
+        *branch,
+        node("join", "yes", "no"),
+        kept={"d": b'{"result":false}'},
+    )
     assert trial.states == {"d": "COMPLETED", "yes": "SKIPPED", "no": "QUEUED", "join": "PENDING"}
 
 
@@ -50,7 +61,9 @@ def test_a_kept_node_that_the_plan_does_not_have_is_ignored():
 
 def test_a_large_kept_output_stays_where_it_is_until_somebody_needs_it():
     blob = Blob("key", 3)
-    trial = Trial(node("a"), node("b", "a"), node("c", "a", config={"x": "{{ a.x }}"}), kept={"a": blob})
+    trial = Trial(
+        node("a"), node("b", "a"), node("c", "a", config={"x": "{{ a.x }}"}), kept={"a": blob}
+    )
     assert trial.committed.load(trial.plan).outputs == {"a": blob}
     assert [(task.node, task.inputs) for task in trial.tasks] == [("b", [("a", blob)])]
     assert trial.execution.wanted == {"a": blob}
@@ -60,15 +73,20 @@ def test_a_large_kept_output_stays_where_it_is_until_somebody_needs_it():
 
 def test_thousands_of_kept_nodes_are_split_into_commits_and_survive_a_crash_between_them():
     size = 2_500
-    trial = Trial(*[node(f"n{i}", *([f"n{i - 1}"] if i else [])) for i in range(size)], node("last", f"n{size - 1}"),
-                  kept={f"n{i}": ONE for i in range(size)})  # fmt: skip
+    trial = Trial(
+        *[node(f"n{i}", *([f"n{i - 1}"] if i else [])) for i in range(size)],
+        node("last", f"n{size - 1}"),
+        kept={f"n{i}": ONE for i in range(size)},
+    )
     left: list[int] = []
     while trial.last.more:
         assert len(trial.last.history) == COMMIT_WEIGHT
         assert trial.wake_at == trial.now, "a crash here would leave it waiting for nothing"
         assert trial.tasks == []
         assert trial.execution.record.kept
-        assert (trial.last.record is not None) == (not left), "its input would be written with every commit"
+        assert (trial.last.record is not None) == (not left), (
+            "its input would be written with every commit"
+        )
         left.append(len(trial.execution.kept))
         trial.lose_the_owner()
     assert left == [size - COMMIT_WEIGHT + 1, size - 2 * COMMIT_WEIGHT + 1]

@@ -8,7 +8,9 @@ from tests.engine.trial import ID, Trial, decision, node
 
 def test_an_override_is_put_over_a_fixed_config_and_over_no_other_node():
     config = {"x": 1, "y": 2}
-    trial = Trial(node("a", config=config), node("b", config=config), overrides={"a": {"x": 9, "z": [3]}})
+    trial = Trial(
+        node("a", config=config), node("b", config=config), overrides={"a": {"x": 9, "z": [3]}}
+    )
     assert trial.config("a") == {"x": 9, "y": 2, "z": [3]}
     assert trial.config("b") == config
 
@@ -32,7 +34,10 @@ def test_nothing_in_an_override_is_a_template():
 
 
 def test_a_secret_is_not_filled_in_where_an_override_stands():
-    config = {"headers": {"Authorization": "Bearer {{ secrets.KEY }}"}, "token": "{{ secrets.KEY }}"}
+    config = {
+        "headers": {"Authorization": "Bearer {{ secrets.KEY }}"},
+        "token": "{{ secrets.KEY }}",
+    }
     trial = Trial(node("a", config=config), overrides={"a": {"headers": "none"}})
     [task] = trial.tasks
     assert [secret.path for secret in task.secrets] == [("token",)]
@@ -64,7 +69,9 @@ def test_the_priority_and_the_trace_of_an_execution_are_in_every_task():
     record = trial.execution.record
     record.priority, record.trace = 7, "00-trace-01"
     trial.execution.handle(ev.ExecutionStarted(ID), 0.0)
-    trial.execution.handle(ev.TaskSucceeded(ID, "a", 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0)
+    trial.execution.handle(
+        ev.TaskSucceeded(ID, "a", 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0
+    )
     tasks = trial.execution.take_commands().tasks
     assert [(task.priority, task.trace) for task in tasks] == [(7, "00-trace-01")] * 2
     assert [(task.priority, task.trace) for task in Trial(node("a")).tasks] == [(0, "")]

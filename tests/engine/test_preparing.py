@@ -43,10 +43,14 @@ def test_a_condition_that_is_not_cheap_waits_to_be_evaluated(condition: str, out
     assert trial.states == {"a": "COMPLETED", "b": "QUEUED"}
 
 
-@pytest.mark.parametrize("condition", ["a.n == 1", "a.list.exists(i, i == 3)", "input.n == 2", "{{ a.n }} == 1"])
+@pytest.mark.parametrize(
+    "condition", ["a.n == 1", "a.list.exists(i, i == 3)", "input.n == 2", "{{ a.n }} == 1"]
+)
 def test_a_cheap_condition_is_decided_at_once(condition: str):
     output = {"n": 1, "list": [1, 2, 3], "rest": "x" * 100_000}
-    trial = trial_of(node("b", "a", condition=condition), output=output, given={"n": 2, "rest": "x" * 100_000})
+    trial = trial_of(
+        node("b", "a", condition=condition), output=output, given={"n": 2, "rest": "x" * 100_000}
+    )
     assert trial.states["b"] == "QUEUED"
 
 
@@ -64,10 +68,17 @@ def test_the_next_event_has_its_own_share_of_cheap_ones():
         (COSTLY, {"text": "y"}, "SKIPPED", ""),
         (COSTLY, {"text": 3}, "FAILED", "matches"),
         (COSTLY, {}, "FAILED", 'there is no key "text"; a has: none'),
-        ("a.big.matches('x')", {"text": LARGE, "n": 1}, "FAILED", 'there is no key "big"; a has: text, n'),
+        (
+            "a.big.matches('x')",
+            {"text": LARGE, "n": 1},
+            "FAILED",
+            'there is no key "big"; a has: text, n',
+        ),
     ],
 )
-def test_what_was_evaluated_elsewhere_has_the_same_effect(condition: str, output: Any, state: str, message: str):
+def test_what_was_evaluated_elsewhere_has_the_same_effect(
+    condition: str, output: Any, state: str, message: str
+):
     trial = trial_of(node("b", "a", condition=condition), output=output)
     prepare(trial)
     assert trial.states["b"] == state
@@ -91,9 +102,17 @@ def test_a_timer_makes_the_next_owner_ask_again():
 
 def test_what_was_prepared_before_an_output_came_is_prepared_again():
     trial = Trial(
-        node("a"), node("late"),
-        node("b", "a", "late", trigger_rule="one_success", condition=COSTLY, config={"x": "{{ late.n ?? 0 }}"}),
-    )  # fmt: skip
+        node("a"),
+        node("late"),
+        node(
+            "b",
+            "a",
+            "late",
+            trigger_rule="one_success",
+            condition=COSTLY,
+            config={"x": "{{ late.n ?? 0 }}"},
+        ),
+    )
     trial.succeed("a", {"text": "x"})
     first = prepared(trial.execution.take_unprepared())
     trial.succeed("late", {"n": 7})
@@ -105,15 +124,27 @@ def test_what_was_prepared_before_an_output_came_is_prepared_again():
 
 
 def test_a_large_value_in_a_config_keeps_its_text():
-    config = {"all": "{{ a }}", "some": "{{ a.rows[1] }}", "text": "<{{ a.rows[0] }}>", "none": "{{ a.nope ?? null }}"}
+    config = {
+        "all": "{{ a }}",
+        "some": "{{ a.rows[1] }}",
+        "text": "<{{ a.rows[0] }}>",
+        "none": "{{ a.nope ?? null }}",
+    }
     output = {"rows": [{"é": 1.5}, [None, True]], "rest": LARGE}
     trial = trial_of(node("b", "a", config=config), output=output)
     prepare(trial)
-    assert trial.config("b") == {"all": output, "some": [None, True], "text": '<{"é":1.5}>', "none": None}
+    assert trial.config("b") == {
+        "all": output,
+        "some": [None, True],
+        "text": '<{"é":1.5}>',
+        "none": None,
+    }
 
 
 def test_a_missing_key_in_a_large_value_says_what_is_there():
-    trial = trial_of(node("b", "a", config={"x": "{{ a.rows.nope }}"}), output={"rows": {"k": LARGE}})
+    trial = trial_of(
+        node("b", "a", config={"x": "{{ a.rows.nope }}"}), output={"rows": {"k": LARGE}}
+    )
     prepare(trial)
     (failure,) = trial.run("b").failures
     assert failure.error.message == "{{ a.rows.nope }}: a.rows has no key 'nope'; it has: k"
@@ -129,15 +160,18 @@ def test_a_large_input_is_given_on_by_its_node():
 def test_an_override_stands_over_what_was_prepared():
     trial = trial_of(
         node("b", "a", config={"x": "{{ a.n }}", "y": "{{ a.n }} {{ secrets.KEY }}"}),
-        output={"n": 1, "rest": LARGE}, overrides={"b": {"y": 2}},
-    )  # fmt: skip
+        output={"n": 1, "rest": LARGE},
+        overrides={"b": {"y": 2}},
+    )
     prepare(trial)
     assert trial.config("b") == {"x": 1, "y": 2}
     assert trial.tasks[-1].secrets == ()
 
 
 def test_secrets_stay_names_in_what_was_prepared():
-    trial = trial_of(node("b", "a", config={"y": "{{ a.n }} {{ secrets.KEY }}"}), output={"n": 1, "rest": LARGE})
+    trial = trial_of(
+        node("b", "a", config={"y": "{{ a.n }} {{ secrets.KEY }}"}), output={"n": 1, "rest": LARGE}
+    )
     prepare(trial)
     (secret,) = trial.tasks[-1].secrets
     assert (secret.path, secret.pieces) == (("y",), ("1 ", "KEY", ""))
@@ -148,7 +182,10 @@ def test_more_than_can_be_prepared_fails_at_once(monkeypatch: pytest.MonkeyPatch
     trial = trial_of(node("b", "a", config={"x": "{{ a.n }}"}), output={"n": "x" * 400_000})
     (failure,) = trial.run("b").failures
     assert failure.error.category == "config"
-    assert failure.error.message == "it refers to 400,008 bytes of outputs and input; the limit is 300,000"
+    assert (
+        failure.error.message
+        == "it refers to 400,008 bytes of outputs and input; the limit is 300,000"
+    )
 
 
 def test_a_cancelled_node_ignores_its_verdict():

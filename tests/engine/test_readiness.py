@@ -14,7 +14,8 @@ from tests.engine.trial import compiled, node
 
 WAIT, START, SKIP, SKIP_FAILED = Verdict.WAIT, Verdict.START, Verdict.SKIP, Verdict.SKIP_FAILED
 
-# Each row: how two dependencies settled (s success, k skip, f failure, . not yet) -> what each rule says.
+# Each row: how two dependencies settled (s success, k skip, f failure, . not yet) -> what each rule
+# says.
 RULES = ("all_success", "none_failed", "all_done", "one_success", "one_failed")
 TRUTH = {
     "..": (WAIT, WAIT, WAIT, WAIT, WAIT),

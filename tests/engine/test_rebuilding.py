@@ -13,7 +13,10 @@ from tests.engine.trial import Trial, node, once
 
 
 def rebuilt(trial: Trial, generation: int = 2) -> list[tuple[str, int, int]]:
-    """The checkpoint is what was committed. Answers what is handed out then, with generation and attempt."""
+    """The checkpoint is what was committed.
+
+    Answers what is handed out then, with generation and attempt.
+    """
     before = len(trial.tasks)
     trial.committed.rebuild(generation, trial.now)
     trial.lose_the_owner()
@@ -36,7 +39,10 @@ def test_a_node_that_ran_goes_back_by_the_table_and_its_history_says_why():
     trial = Trial(node("a"))
     trial.started("a")
     rebuilt(trial)
-    lines = [(line.before, line.after, line.attempt, line.reason) for line in trial.committed.history[-2:]]
+    lines = [
+        (line.before, line.after, line.attempt, line.reason)
+        for line in trial.committed.history[-2:]
+    ]
     assert lines == [("RUNNING", "RETRYING", 1, "rebuilt"), ("RETRYING", "QUEUED", 1, "rebuilt")]
 
 
@@ -106,7 +112,10 @@ def test_two_losses_make_two_generations():
 
 
 def test_what_has_ended_stays_as_it_is():
-    runs = [NodeRun("a", NodeState.COMPLETED, 1, 1.0, 2.0, 3.0, worker_id="worker-1"), NodeRun("b", NodeState.SKIPPED)]
+    runs = [
+        NodeRun("a", NodeState.COMPLETED, 1, 1.0, 2.0, 3.0, worker_id="worker-1"),
+        NodeRun("b", NodeState.SKIPPED),
+    ]
     before = [str(run) for run in runs]
     record = Trial(node("a")).execution.record
     assert rebuilding.begin_generation(record, runs, 9, 2, 5.0) == []

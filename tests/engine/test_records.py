@@ -13,7 +13,12 @@ def test_the_times_of_a_node_and_of_the_execution_are_recorded():
     trial.started("a", at=101.0)
     trial.succeed("a", at=105.0)
     run, record = trial.run("a"), trial.execution.record
-    assert (run.queued_at, run.started_at, run.finished_at, run.worker_id) == (100.0, 101.0, 105.0, "worker-1")
+    assert (run.queued_at, run.started_at, run.finished_at, run.worker_id) == (
+        100.0,
+        101.0,
+        105.0,
+        "worker-1",
+    )
     assert (record.started_at, record.finished_at) == (100.0, 105.0)
 
 
@@ -30,7 +35,13 @@ def test_the_next_attempt_starts_with_a_clean_record_and_the_old_errors():
     trial.started("a", at=1.0)
     trial.lose("a", at=2.0)
     run = trial.run("a")
-    assert (run.attempt, run.queued_at, run.started_at, run.due_at, run.worker_id) == (2, 2.0, None, None, None)
+    assert (run.attempt, run.queued_at, run.started_at, run.due_at, run.worker_id) == (
+        2,
+        2.0,
+        None,
+        None,
+        None,
+    )
     assert [(failure.attempt, failure.worker_id) for failure in run.failures] == [(1, "worker-1")]
     assert run.reason is None
 
@@ -47,7 +58,8 @@ def test_the_history_has_every_change_once_with_its_attempt_and_reason():
     trial = Trial(once("a"), node("b", "a"))
     trial.fail("a", at=2.0)
     lines = [
-        (line.seq, line.node, line.before, line.after, line.attempt, line.reason) for line in trial.committed.history
+        (line.seq, line.node, line.before, line.after, line.attempt, line.reason)
+        for line in trial.committed.history
     ]
     assert lines == [
         (1, "", "PENDING", "RUNNING", 0, None),
@@ -74,7 +86,9 @@ def test_logs_are_kept_for_the_attempt_that_wrote_them_and_only_for_one_that_cou
     assert trial.last.logs == [("a", 1, "first")]
     trial.send(ev.TaskSucceeded(*about, started_at=0.0, output=b"1", logs="late"))
     assert trial.last.logs == []
-    trial.send(ev.TaskSucceeded(ID, "a", 1, 2, "worker-1", started_at=0.0, output=b"1", logs="second"))
+    trial.send(
+        ev.TaskSucceeded(ID, "a", 1, 2, "worker-1", started_at=0.0, output=b"1", logs="second")
+    )
     assert trial.last.logs == [("a", 2, "second")]
     trial.succeed("b")
     assert trial.last.logs == []
@@ -92,13 +106,17 @@ def test_the_idempotency_key_names_the_first_execution_of_a_chain_of_retries():
     trial = Trial(node("a"), start=False)
     trial.execution.record.first_execution_id = "execution-0"
     trial.execution.handle(ev.ExecutionStarted(ID), 0.0)
-    assert [task.idempotency_key for task in trial.execution.take_commands().tasks] == ["execution-0:a"]
+    assert [task.idempotency_key for task in trial.execution.take_commands().tasks] == [
+        "execution-0:a"
+    ]
 
 
 def test_a_batch_of_events_is_one_commit():
     trial = Trial(node("a"), node("b"), node("join", "a", "b"))
     for name in ("a", "b"):
-        trial.execution.handle(ev.TaskSucceeded(ID, name, 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0)
+        trial.execution.handle(
+            ev.TaskSucceeded(ID, name, 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0
+        )
     commands = trial.execution.take_commands()
     assert [task.node for task in commands.tasks] == ["join"]
     assert list(commands.nodes) == ["a", "b", "join"]
@@ -109,7 +127,9 @@ def test_a_batch_of_events_is_one_commit():
 def test_the_last_event_of_a_batch_says_whether_there_is_more():
     trial = Trial(node("a"), *[node(f"c{i}", "a") for i in range(5)])
     with commit_weight(3):
-        trial.execution.handle(ev.TaskSucceeded(ID, "a", 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0)
+        trial.execution.handle(
+            ev.TaskSucceeded(ID, "a", 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0
+        )
         assert trial.execution.commands.more
         trial.execution.handle(ev.CancelRequested(ID), 2.0)
     commands = trial.execution.take_commands()

@@ -32,7 +32,9 @@ def test_by_default_there_are_three_retries():
 
 
 @given(policies, st.integers(1, 1000), st.text())
-def test_the_wait_is_never_shorter_than_the_policy_nor_longer_than_its_largest_plus_jitter(policy, attempt, seed):
+def test_the_wait_is_never_shorter_than_the_policy_nor_longer_than_its_largest_plus_jitter(
+    policy, attempt, seed
+):
     wait = delay_seconds(policy, attempt, seed)
     assert min(policy.initial_delay_seconds, policy.max_delay_seconds) <= wait
     assert wait <= policy.max_delay_seconds + policy.jitter_seconds
@@ -41,23 +43,37 @@ def test_the_wait_is_never_shorter_than_the_policy_nor_longer_than_its_largest_p
 @pytest.mark.parametrize("attempt", [1, 2, 10, 66, 100, 200, 500])
 def test_a_small_multiplier_goes_on_growing_until_the_largest_wait(attempt):
     policy = Retry(max_attempts=1000, multiplier=1.02, max_delay_seconds=3600.0, jitter_seconds=0.0)
-    assert delay_seconds(policy, attempt, "seed") == pytest.approx(min(1.02 ** (attempt - 1), 3600.0))
+    assert delay_seconds(policy, attempt, "seed") == pytest.approx(
+        min(1.02 ** (attempt - 1), 3600.0)
+    )
 
 
 def test_a_large_multiplier_reaches_the_largest_wait_and_stays_there():
     policy = Retry(max_attempts=1000, multiplier=1e8, jitter_seconds=0.0)
-    assert [delay_seconds(policy, attempt, "seed") for attempt in (1, 2, 64, 65, 1000)] == [1.0, 30.0, 30.0, 30.0, 30.0]
+    assert [delay_seconds(policy, attempt, "seed") for attempt in (1, 2, 64, 65, 1000)] == [
+        1.0,
+        30.0,
+        30.0,
+        30.0,
+        30.0,
+    ]
 
 
 def test_without_an_initial_delay_only_the_jitter_is_waited():
     policy = Retry(initial_delay_seconds=0.0, multiplier=1e8)
-    assert all(0.0 <= delay_seconds(policy, attempt, "seed") <= 0.5 for attempt in (1, 2, 100, 1000))
+    assert all(
+        0.0 <= delay_seconds(policy, attempt, "seed") <= 0.5 for attempt in (1, 2, 100, 1000)
+    )
 
 
 def test_the_jitter_is_the_same_when_the_decision_is_made_again_and_differs_by_seed_and_attempt():
     policy = Retry(multiplier=1.0)
     assert delay_seconds(policy, 1, "e:a") == delay_seconds(policy, 1, "e:a")
-    waits = {delay_seconds(policy, attempt, seed) for attempt in (1, 2, 3) for seed in ("e:a", "e:b", "f:a")}
+    waits = {
+        delay_seconds(policy, attempt, seed)
+        for attempt in (1, 2, 3)
+        for seed in ("e:a", "e:b", "f:a")
+    }
     assert len(waits) == 9
 
 
@@ -126,9 +142,13 @@ def test_after_the_last_attempt_the_node_fails_and_leaves_a_dead_letter_with_eve
     assert trial.state == "FAILED"
     [letter] = trial.dead_letters
     assert (letter.node, letter.handler, letter.at) == ("a", "noop", 4.0)
-    assert [(failure.attempt, failure.at, failure.error.category) for failure in letter.attempts] == [
-        (1, 1.0, "handler"), (2, 3.0, "lost"), (3, 4.0, "handler"),
-    ]  # fmt: skip
+    assert [
+        (failure.attempt, failure.at, failure.error.category) for failure in letter.attempts
+    ] == [
+        (1, 1.0, "handler"),
+        (2, 3.0, "lost"),
+        (3, 4.0, "handler"),
+    ]
     assert trial.dispatches == [("a", 1), ("a", 2), ("a", 3)]
 
 
@@ -184,8 +204,10 @@ def test_an_attempt_that_a_stopping_worker_hands_back_is_not_counted():
     assert trial.states == {"a": "QUEUED"}, "the first worker that died"
     trial.fail("a", at=7.0, retryable=True)
     assert [failure.error.category for failure in trial.dead_letters[0].attempts] == [
-        *["interrupted"] * 5, "lost", "handler",
-    ]  # fmt: skip
+        *["interrupted"] * 5,
+        "lost",
+        "handler",
+    ]
 
 
 def test_a_handler_that_stops_its_own_worker_again_and_again_ends_in_the_dead_letters():

@@ -36,8 +36,12 @@ def test_a_chain_of_ten_thousand_data_nodes_ends_without_recursion():
 
 
 def test_a_failure_runs_down_a_chain_of_ten_thousand_without_recursion():
-    trial = Trial(once("bad"), node("n", "bad"), *[node(f"n{i}", f"n{i - 1}" if i else "n") for i in range(DEEP)],
-                  on_failure="continue")  # fmt: skip
+    trial = Trial(
+        once("bad"),
+        node("n", "bad"),
+        *[node(f"n{i}", f"n{i - 1}" if i else "n") for i in range(DEEP)],
+        on_failure="continue",
+    )
     trial.fail("bad")
     finish(trial)
     assert trial.state == "FAILED"
@@ -53,8 +57,11 @@ def test_failing_fast_and_cancelling_end_ten_thousand_nodes_without_recursion():
 
 
 def test_a_branch_not_taken_runs_down_a_chain_without_recursion():
-    trial = Trial(decision("d", gives=False), node("n", "d", condition="d.result"),
-                  *[node(f"n{i}", f"n{i - 1}" if i else "n") for i in range(DEEP)])  # fmt: skip
+    trial = Trial(
+        decision("d", gives=False),
+        node("n", "d", condition="d.result"),
+        *[node(f"n{i}", f"n{i - 1}" if i else "n") for i in range(DEEP)],
+    )
     finish(trial)
     assert trial.state == "COMPLETED"
 
@@ -104,7 +111,9 @@ def test_events_between_two_commits_find_the_execution_as_it_was_committed():
 
 
 def test_a_fan_in_of_a_thousand_starts_once():
-    trial = Trial(*[node(f"p{i}") for i in range(1_000)], node("join", *[f"p{i}" for i in range(1_000)]))
+    trial = Trial(
+        *[node(f"p{i}") for i in range(1_000)], node("join", *[f"p{i}" for i in range(1_000)])
+    )
     finish(trial)
     for i in range(1_000):
         trial.succeed(f"p{i}")
@@ -137,7 +146,9 @@ def cost_of_completing(trial: Trial, name: str) -> int:
 
 
 def pairs(count: int) -> Trial:
-    trial = Trial(*[node(f"a{i}") for i in range(count)], *[node(f"b{i}", f"a{i}") for i in range(count)])
+    trial = Trial(
+        *[node(f"a{i}") for i in range(count)], *[node(f"b{i}", f"a{i}") for i in range(count)]
+    )
     finish(trial)
     trial.timer(at=0.0)
     return trial
@@ -163,7 +174,9 @@ def test_a_completion_copies_nothing_that_grows_with_the_workflow():
     peaks = []
     for trial in (pairs(20), pairs(2_000)):
         event = ev.TaskSucceeded(ID, "a7", 1, 1, "worker-1", started_at=1.0, output=b"1")
-        peaks.append(memory_taken(lambda event=event, trial=trial: trial.execution.handle(event, 1.0)))  # type: ignore[misc]
+        peaks.append(
+            memory_taken(lambda event=event, trial=trial: trial.execution.handle(event, 1.0))
+        )  # type: ignore[misc]
     assert peaks[1] < peaks[0] + 4_000
 
 
@@ -175,7 +188,9 @@ def test_a_completion_costs_the_same_after_a_thousand_others():
     assert cost_of_completing(trial, "a1300") == early
 
 
-@pytest.mark.parametrize("rule", ["all_success", "none_failed", "all_done", "one_success", "one_failed"])
+@pytest.mark.parametrize(
+    "rule", ["all_success", "none_failed", "all_done", "one_success", "one_failed"]
+)
 def test_the_parent_of_a_wide_join_costs_the_same_however_wide_it_is(rule):
     costs = set()
     for width in (10, 1_000):
@@ -200,8 +215,12 @@ def test_a_failed_attempt_costs_the_same_in_a_workflow_a_hundred_times_larger():
     costs = set()
     for trial in (pairs(20), pairs(2_000)):
         about = (ID, "a7", 1, 1, "worker-1")
-        event = ev.TaskFailed(*about, started_at=1.0, error=ev.TaskError("handler", "no"), retryable=True)
-        costs.add(lines_executed(lambda event=event, trial=trial: trial.execution.handle(event, 1.0)))  # type: ignore[misc]
+        event = ev.TaskFailed(
+            *about, started_at=1.0, error=ev.TaskError("handler", "no"), retryable=True
+        )
+        costs.add(
+            lines_executed(lambda event=event, trial=trial: trial.execution.handle(event, 1.0))
+        )  # type: ignore[misc]
     assert len(costs) == 1
 
 

@@ -18,9 +18,20 @@ from penstock.engine.states import (
 )
 from penstock.errors import InvalidTransition
 
-NODE_STATES = {"PENDING", "QUEUED", "RUNNING", "RETRYING", "WAITING", "COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
+NODE_STATES = {
+    "PENDING",
+    "QUEUED",
+    "RUNNING",
+    "RETRYING",
+    "WAITING",
+    "COMPLETED",
+    "FAILED",
+    "SKIPPED",
+    "CANCELLED",
+}
 EXECUTION_STATES = {"PENDING", "RUNNING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED"}
-# Written down here once more, and not read from the module: a transition that slips in there is refused here.
+# Written down here once more, and not read from the module: a transition that slips in there is
+# refused here.
 NODE_WAYS = {
     "PENDING": {"QUEUED", "WAITING", "COMPLETED", "FAILED", "SKIPPED", "CANCELLED"},
     "QUEUED": {"RUNNING", "RETRYING", "FAILED", "CANCELLED"},
@@ -49,7 +60,9 @@ def test_a_node_moves_by_the_table_or_not_at_all(before, after):
     if after in NODE_WAYS.get(before, ()):
         check_node("fetch", before, after)
     else:
-        with pytest.raises(InvalidTransition, match=f"node 'fetch' can't go from {before} to {after}"):
+        with pytest.raises(
+            InvalidTransition, match=f"node 'fetch' can't go from {before} to {after}"
+        ):
             check_node("fetch", before, after)
 
 
@@ -58,7 +71,9 @@ def test_an_execution_moves_by_the_table_or_not_at_all(before, after):
     if after in EXECUTION_WAYS.get(before, ()):
         check_execution("e-1", before, after)
     else:
-        with pytest.raises(InvalidTransition, match=f"execution 'e-1' can't go from {before} to {after}"):
+        with pytest.raises(
+            InvalidTransition, match=f"execution 'e-1' can't go from {before} to {after}"
+        ):
             check_execution("e-1", before, after)
 
 
@@ -68,7 +83,9 @@ def test_nothing_follows_a_node_that_has_ended(before, after):
         check_node("fetch", before, after)
 
 
-@pytest.mark.parametrize(("before", "after"), [pair for pair in EXECUTION_PAIRS if pair[0] in EXECUTION_ENDS])
+@pytest.mark.parametrize(
+    ("before", "after"), [pair for pair in EXECUTION_PAIRS if pair[0] in EXECUTION_ENDS]
+)
 def test_nothing_follows_an_execution_that_has_ended(before, after):
     with pytest.raises(InvalidTransition):
         check_execution("e-1", before, after)
@@ -91,18 +108,28 @@ def test_whatever_has_not_ended_can_be_cancelled(state):
     assert NodeState.CANCELLED in NODE_TRANSITIONS[state]
 
 
-@pytest.mark.parametrize("state", [state for state in ExecutionState if state not in EXECUTION_ENDS])
+@pytest.mark.parametrize(
+    "state", [state for state in ExecutionState if state not in EXECUTION_ENDS]
+)
 def test_an_execution_that_has_not_ended_can_be_cancelled(state):
     assert ExecutionState.CANCELLED in EXECUTION_TRANSITIONS[state]
 
 
 def test_only_a_dispatched_attempt_runs_and_only_a_running_one_is_retried():
-    assert [before for before, after in NODE_PAIRS if after in NODE_TRANSITIONS[before] and after == "RUNNING"] == [
-        NodeState.QUEUED
-    ]
-    retried = {before for before, after in NODE_PAIRS if after in NODE_TRANSITIONS[before] and after == "RETRYING"}
+    assert [
+        before
+        for before, after in NODE_PAIRS
+        if after in NODE_TRANSITIONS[before] and after == "RUNNING"
+    ] == [NodeState.QUEUED]
+    retried = {
+        before
+        for before, after in NODE_PAIRS
+        if after in NODE_TRANSITIONS[before] and after == "RETRYING"
+    }
     assert retried == {NodeState.QUEUED, NodeState.RUNNING}
 
 
 def test_only_a_pending_node_is_skipped():
-    assert [before for before in NodeState if NodeState.SKIPPED in NODE_TRANSITIONS[before]] == [NodeState.PENDING]
+    assert [before for before in NodeState if NodeState.SKIPPED in NODE_TRANSITIONS[before]] == [
+        NodeState.PENDING
+    ]

@@ -31,9 +31,12 @@ def test_the_deadline_of_the_execution_is_set_when_it_starts_and_a_timer_before_
 
 def test_every_deadline_is_the_same_for_a_new_owner():
     trial = Trial(
-        node("running", timeout_seconds=20, retry={"jitter": 0}), node("queued", queue_timeout_seconds=50),
-        node("retrying", retry={"initial_delay_seconds": 25, "jitter": 0}), timeout_seconds=60, start=False,
-    )  # fmt: skip
+        node("running", timeout_seconds=20, retry={"jitter": 0}),
+        node("queued", queue_timeout_seconds=50),
+        node("retrying", retry={"initial_delay_seconds": 25, "jitter": 0}),
+        timeout_seconds=60,
+        start=False,
+    )
     trial.begin(at=100.0)
     trial.started("running", at=101.0)
     trial.fail("retrying", at=102.0, retryable=True)
@@ -138,7 +141,11 @@ def test_a_start_is_never_recorded_before_the_dispatch_or_after_now():
 
 
 def test_the_store_keeps_one_timer_and_it_is_the_earliest():
-    trial = Trial(node("a", queue_timeout_seconds=30), node("b", queue_timeout_seconds=10), timeout_seconds=100)
+    trial = Trial(
+        node("a", queue_timeout_seconds=30),
+        node("b", queue_timeout_seconds=10),
+        timeout_seconds=100,
+    )
     assert trial.wake_at == 10.0
     trial.started("b", at=9.0)
     trial.timer(at=10.0)
@@ -158,7 +165,9 @@ def test_a_timer_that_fired_for_the_last_time_is_taken_off():
 
 def test_timers_that_are_due_together_all_have_their_effect():
     trial = Trial(
-        node("a", retry={"max_attempts": 2, "jitter": 0}), node("b", queue_timeout_seconds=1), on_failure="continue"
+        node("a", retry={"max_attempts": 2, "jitter": 0}),
+        node("b", queue_timeout_seconds=1),
+        on_failure="continue",
     )
     trial.fail("a", at=0.5, retryable=True)
     trial.timer(at=50.0)

@@ -35,12 +35,20 @@ def compiled(*nodes: dict[str, Any], **workflow: Any) -> Plan:
 
 
 class Trial:
-    """Starts the execution at time 0. Each method is an event; `now` stays where the last one put it."""
+    """Starts the execution at time 0.
+
+    Each method is an event; `now` stays where the last one put it.
+    """
 
     def __init__(
-        self, *nodes: dict[str, Any], given: Any = None, start: bool = True, kept: dict[str, Value] | None = None,
-        overrides: dict[str, dict[str, Any]] | None = None, **workflow: Any,
-    ) -> None:  # fmt: skip
+        self,
+        *nodes: dict[str, Any],
+        given: Any = None,
+        start: bool = True,
+        kept: dict[str, Value] | None = None,
+        overrides: dict[str, dict[str, Any]] | None = None,
+        **workflow: Any,
+    ) -> None:
         self.plan = compiled(*nodes, **workflow)
         given = msgspec.json.encode({} if given is None else given)
         record = ExecutionRecord(ID, "trial", 3, ExecutionState.PENDING, given, 0.0)
@@ -72,23 +80,40 @@ class Trial:
         return self.send(ev.ExecutionStarted(ID), at)
 
     def started(self, name: str, at: float | None = None, **about: int) -> Commands:
-        return self.send(ev.TaskStarted(**self._about(name, **about), started_at=self.now if at is None else at), at)
+        return self.send(
+            ev.TaskStarted(**self._about(name, **about), started_at=self.now if at is None else at),
+            at,
+        )
 
-    def succeed(self, name: str, output: Any = None, at: float | None = None, **about: int) -> Commands:
+    def succeed(
+        self, name: str, output: Any = None, at: float | None = None, **about: int
+    ) -> Commands:
         value = output if isinstance(output, Blob) else msgspec.json.encode(output)
-        return self.send(ev.TaskSucceeded(**self._about(name, **about), started_at=self.now, output=value), at)
+        return self.send(
+            ev.TaskSucceeded(**self._about(name, **about), started_at=self.now, output=value), at
+        )
 
     def fail(
-        self, name: str, at: float | None = None, *, retryable: bool = False, retry_after: float | None = None,
+        self,
+        name: str,
+        at: float | None = None,
+        *,
+        retryable: bool = False,
+        retry_after: float | None = None,
         **about: int,
-    ) -> Commands:  # fmt: skip
+    ) -> Commands:
         event = ev.TaskFailed(
-            **self._about(name, **about), started_at=self.now, error=TaskError("handler", f"{name} failed"),
-            retryable=retryable, retry_after=retry_after,
-        )  # fmt: skip
+            **self._about(name, **about),
+            started_at=self.now,
+            error=TaskError("handler", f"{name} failed"),
+            retryable=retryable,
+            retry_after=retry_after,
+        )
         return self.send(event, at)
 
-    def lose(self, name: str, at: float | None = None, *, interrupted: bool = False, **about: int) -> Commands:
+    def lose(
+        self, name: str, at: float | None = None, *, interrupted: bool = False, **about: int
+    ) -> Commands:
         return self.send(ev.TaskLost(**self._about(name, **about), interrupted=interrupted), at)
 
     def hand_back(self, name: str, at: float | None = None, **about: int) -> Commands:
@@ -135,7 +160,10 @@ class Trial:
     def states(self) -> dict[str, str]:
         runs = self.execution.runs
         addresses = [node.address for node in self.execution.nodes]
-        return {address: str(runs[address].state) if address in runs else "PENDING" for address in addresses}
+        return {
+            address: str(runs[address].state) if address in runs else "PENDING"
+            for address in addresses
+        }
 
     def run(self, name: str) -> NodeRun:
         return self.execution.runs[name]

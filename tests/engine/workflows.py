@@ -14,10 +14,27 @@ TASK_OUTPUTS: list[dict[str, Any]] = [
     {"value": 1, "result": True}, {"value": 5, "result": False}, {"value": 5}, {"other": 0},
 ]  # fmt: skip
 GIVEN: list[dict[str, Any]] = [{}, {"value": 9}, {"result": True}]
-KINDS: tuple[Kind, ...] = ("task", "task", "task", "task", "task", "decision", "decision", "output", "input")
+KINDS: tuple[Kind, ...] = (
+    "task",
+    "task",
+    "task",
+    "task",
+    "task",
+    "decision",
+    "decision",
+    "output",
+    "input",
+)
 RULES: tuple[Rule, ...] = (
-    "all_success", "all_success", "none_failed", "all_done", "one_success", "one_success", "one_failed", "one_failed",
-)  # fmt: skip
+    "all_success",
+    "all_success",
+    "none_failed",
+    "all_done",
+    "one_success",
+    "one_success",
+    "one_failed",
+    "one_failed",
+)
 BOTH = (True, False)
 OPERATORS = ("==", "!=", ">", ">=", "<", "<=")
 
@@ -40,13 +57,20 @@ class Workflow:
 
     def model(self, backstop: float, kept: dict[str, Any]) -> Model:
         return Model(
-            self.nodes, fail_fast=self.fail_fast, timeout=self.timeout, given=self.given, backstop=backstop, kept=kept
+            self.nodes,
+            fail_fast=self.fail_fast,
+            timeout=self.timeout,
+            given=self.given,
+            backstop=backstop,
+            kept=kept,
         )
 
 
 def _unusual(node: Node) -> dict[str, Any]:
     usual = Node(node.name)
-    names = [name for name in Node.__dataclass_fields__ if getattr(node, name) != getattr(usual, name)]
+    names = [
+        name for name in Node.__dataclass_fields__ if getattr(node, name) != getattr(usual, name)
+    ]
     return {name: getattr(node, name) for name in names}
 
 
@@ -55,7 +79,13 @@ def random_workflow(choose: Choices, most_nodes: int, *, queue_timeouts: bool = 
     for i in range(1 + choose.below(most_nodes)):
         nodes.append(_random_node(f"n{i}", nodes, choose, queue_timeouts=queue_timeouts))
     fail_fast, timeout = choose.any_of(*BOTH, *BOTH[:1]), choose.any_of(None, None, None, 30.0)
-    return Workflow(tuple(nodes), fail_fast, timeout, choose.any_of(*GIVEN), _plan(nodes, timeout, fail_fast=fail_fast))
+    return Workflow(
+        tuple(nodes),
+        fail_fast,
+        timeout,
+        choose.any_of(*GIVEN),
+        _plan(nodes, timeout, fail_fast=fail_fast),
+    )
 
 
 def _random_node(name: str, before: list[Node], choose: Choices, *, queue_timeouts: bool) -> Node:
@@ -95,7 +125,11 @@ def _random_condition(ancestors: list[str], choose: Choices) -> Condition | None
 def _random_config(kind: str, ancestors: list[str], choose: Choices) -> dict[str, Any]:
     if kind == "decision":
         value_a, operator = _random_value(ancestors, choose), choose.any_of(*OPERATORS)
-        return {"value_a": value_a, "operator": operator, "value_b": choose.any_of(1, 5, 5, 5, "text")}
+        return {
+            "value_a": value_a,
+            "operator": operator,
+            "value_b": choose.any_of(1, 5, 5, 5, "text"),
+        }
     return {"value": _random_value(ancestors, choose)} if choose.one_in(2) else {}
 
 
@@ -126,12 +160,15 @@ def _written(node: Node) -> dict[str, Any]:
         "condition": _written_condition(node.condition),
         "config": {key: _written_value(value) for key, value in node.config.items()},
         "retry": {
-            "max_attempts": node.max_attempts, "initial_delay_seconds": node.initial_delay,
-            "multiplier": node.multiplier, "max_delay_seconds": node.max_delay, "jitter_seconds": 0,
+            "max_attempts": node.max_attempts,
+            "initial_delay_seconds": node.initial_delay,
+            "multiplier": node.multiplier,
+            "max_delay_seconds": node.max_delay,
+            "jitter_seconds": 0,
         },
         "timeout_seconds": node.timeout,
         "queue_timeout_seconds": node.queue_timeout,
-    }  # fmt: skip
+    }
 
 
 def _written_condition(condition: Condition | None) -> str | None:

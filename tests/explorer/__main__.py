@@ -18,11 +18,15 @@ from tests.explorer.world import Budget
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", metavar="KINDS", help=f"of {', '.join(Budget().__struct_fields__)}")
+    parser.add_argument(
+        "--only", metavar="KINDS", help=f"of {', '.join(Budget().__struct_fields__)}"
+    )
     only = parser.parse_args().only
     if only is not None:
         return _explore_all([cases.each_of(kind for kind in only.split(",") if kind)])
-    bad = _explore_all((*cases.SINGLE, *cases.TWICE, *cases.PAIRS, *cases.PAIRS_WITH_LOSS, *cases.TRIPLES))
+    bad = _explore_all(
+        (*cases.SINGLE, *cases.TWICE, *cases.PAIRS, *cases.PAIRS_WITH_LOSS, *cases.TRIPLES)
+    )
     return bad + _take_out_each_guard()
 
 
@@ -40,7 +44,10 @@ def _explore_all(budgets: Iterable[Budget]) -> int:
 
 def _take_out_each_guard() -> int:
     """Answers how many of them make no difference."""
-    found = [_timed(f"without: {guard}", budget, frozenset({guard})) for guard, (budget, _) in cases.NEEDS.items()]
+    found = [
+        _timed(f"without: {guard}", budget, frozenset({guard}))
+        for guard, (budget, _) in cases.NEEDS.items()
+    ]
     return sum(not each.violation for each in found)
 
 

@@ -19,7 +19,10 @@ def each_of(kinds: Iterable[str]) -> Budget:
 
 def name_of(budget: Budget) -> str:
     counts = ((kind, getattr(budget, kind)) for kind in budget.__struct_fields__)
-    return " + ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts if count) or "no fault"
+    return (
+        " + ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counts if count)
+        or "no fault"
+    )
 
 
 SINGLE = (Budget(), *(each_of([kind]) for kind in Budget().__struct_fields__))

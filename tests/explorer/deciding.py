@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from penstock.definition.plan import Plan, compile_document
 from penstock.engine.commands import ExecutionRecord, Stop, Task, Transition
-from penstock.engine.events import AnyEvent, TaskError, TaskFailed, TaskLost, TaskStarted, TaskSucceeded
+from penstock.engine.events import (
+    AnyEvent,
+    TaskError,
+    TaskFailed,
+    TaskLost,
+    TaskStarted,
+    TaskSucceeded,
+)
 from penstock.engine.execution import Execution
 from penstock.engine.rebuilding import begin_generation
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
@@ -44,12 +51,17 @@ class Decision(NamedTuple):
 
 def intent() -> bytes:
     """What the cold store has of an execution that was accepted."""
-    return _frozen(Stored(ExecutionRecord(ID, "w", 1, ExecutionState.PENDING, b"{}", 0.0), {}, {}, 0, [], []))
+    return _frozen(
+        Stored(ExecutionRecord(ID, "w", 1, ExecutionState.PENDING, b"{}", 0.0), {}, {}, 0, [], [])
+    )
 
 
 @cache
 def decide(execution: bytes, events: tuple[bytes, ...]) -> Decision:
-    """What the owner commits, and what it has in memory then. An execution that has ended isn't even loaded."""
+    """What the owner commits, and what it has in memory then.
+
+    An execution that has ended isn't even loaded.
+    """
     stored = thawed(execution)
     if stored.record.state in EXECUTION_ENDS:
         return Decision(b"", (), (), execution)
@@ -59,7 +71,9 @@ def decide(execution: bytes, events: tuple[bytes, ...]) -> Decision:
     commands = running.take_commands()
     change = codec.new_commit(LEASE, 0, [commands]).data[0]
     after = _frozen(Stored(running.record, running.runs, running.outputs, running.last_seq, [], []))
-    return Decision(change, tuple(map(_key, commands.tasks)), tuple(map(_key, commands.stops)), after)
+    return Decision(
+        change, tuple(map(_key, commands.tasks)), tuple(map(_key, commands.stops)), after
+    )
 
 
 @cache
@@ -97,12 +111,18 @@ def forget() -> None:
 
 
 def report(key: Key, outcome: str) -> bytes:
-    name = (ID, *key, "w")  # the same for all workers, or states that differ in nothing else would be two
+    name = (
+        ID,
+        *key,
+        "w",
+    )  # the same for all workers, or states that differ in nothing else would be two
     event: AnyEvent
     if outcome == SUCCEEDED:
         event = TaskSucceeded(*name, 0.0, b"{}")
     else:
-        event = TaskFailed(*name, 0.0, TaskError("error", ""), retryable=outcome == FAILED, retry_after=0.0)
+        event = TaskFailed(
+            *name, 0.0, TaskError("error", ""), retryable=outcome == FAILED, retry_after=0.0
+        )
     return codec.encode(event)
 
 

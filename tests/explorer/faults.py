@@ -62,7 +62,9 @@ def _with_late(world: World, commit: Commit) -> World:
 
 def _die(world: World, worker: Worker) -> World:
     """Another one comes in its place, under another name."""
-    used = {each.id for each in world.workers} | {entry.holder for entry in world.store.entries} | {0}
+    used = (
+        {each.id for each in world.workers} | {entry.holder for entry in world.store.entries} | {0}
+    )
     return workers.changed(world, worker, Worker(fresh(used)))
 
 
@@ -73,7 +75,10 @@ def _pause(world: World, _removed: Removed) -> Iterator[Step]:
             continue
         if not world.store.is_free:
             freed = replace(world, store=replace(world.store, is_free=True))
-            yield f"owner {owner.token} is paused until its lease has run out", partial(replace, freed)
+            yield (
+                f"owner {owner.token} is paused until its lease has run out",
+                partial(replace, freed),
+            )
         if owner.must_build:
             continue
         for worker in world.workers:
@@ -84,7 +89,10 @@ def _pause(world: World, _removed: Removed) -> Iterator[Step]:
 
 def _lost(world: World, removed: Removed) -> Iterator[Step]:
     if world.store == Store((STARTED,)):
-        yield "the start is accepted, and doesn't reach the inbox", lambda: replace(world, store=Store(()))
+        yield (
+            "the start is accepted, and doesn't reach the inbox",
+            lambda: replace(world, store=Store(())),
+        )
     for owner in world.owners:
         if owner.sent is not None:
             name = f"owner {owner.token}: commit {owner.number}"
@@ -114,14 +122,20 @@ def _duplicate(world: World, removed: Removed) -> Iterator[Step]:
     for owner in world.owners:
         if owner.sent is not None:
             name = f"owner {owner.token}: commit {owner.number} arrives, and will again"
-            yield name, partial(orchestrators.deliver, _with_late(world, owner.sent), owner, removed)
+            yield (
+                name,
+                partial(orchestrators.deliver, _with_late(world, owner.sent), owner, removed),
+            )
     for event in sorted(set(world.store.inbox)):
         echoed = replace(world, echoes=tuple(sorted((*world.echoes, event))))
         yield f"{_shown(event)} will come again", partial(replace, echoed)
 
 
 def _loss(world: World, _removed: Removed) -> Iterator[Step]:
-    yield "the store loses everything", lambda: replace(world, store=store.lose_everything(world.store))
+    yield (
+        "the store loses everything",
+        lambda: replace(world, store=store.lose_everything(world.store)),
+    )
 
 
 def _failure(world: World, removed: Removed) -> Iterator[Step]:

@@ -1,4 +1,7 @@
-"""Takes guards out. Those of the store are looked up by the model; those of the core are taken out of the real code."""
+"""Takes guards out.
+
+Those of the store are looked up by the model; those of the core are taken out of the real code.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ def _blind(change: Callable[[Execution, Any], None]) -> list[Any]:
 
 def _any_state(self: Execution, event: Any) -> NodeRun | None:
     run = self.runs.get(event.node)
-    is_it = run is not None and (run.attempt, self.record.generation) == (event.attempt, event.generation)
+    is_it = run is not None and (run.attempt, self.record.generation) == (
+        event.attempt,
+        event.generation,
+    )
     return run if is_it else None
 
 
@@ -53,8 +59,12 @@ def _handle_whatever_has_ended(self: Execution, event: Any, now: float) -> Comma
 
 
 _OF_THE_CORE: dict[Guard, Callable[[], list[Any]]] = {
-    Guard.ATTEMPT: lambda: _blind(lambda self, event: setattr(event, "attempt", self.runs[event.node].attempt)),
-    Guard.GENERATION: lambda: _blind(lambda self, event: setattr(event, "generation", self.record.generation)),
+    Guard.ATTEMPT: lambda: _blind(
+        lambda self, event: setattr(event, "attempt", self.runs[event.node].attempt)
+    ),
+    Guard.GENERATION: lambda: _blind(
+        lambda self, event: setattr(event, "generation", self.record.generation)
+    ),
     Guard.CURRENT: lambda: [patch.object(Execution, "_current", _any_state)],
     Guard.ENDED: lambda: [
         patch.object(Execution, "handle", _handle_whatever_has_ended),

@@ -1,4 +1,7 @@
-"""What must be true, whatever happened. It looks at what was handed to the store, and remembers what it has to."""
+"""What must be true, whatever happened.
+
+It looks at what was handed to the store, and remembers what it has to.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,11 @@ def _check_attempt(key: Key, execution: bytes) -> None:
     """One more than the most only if the last one was lost with its worker, and none before it."""
     name, _, attempt = key
     run = thawed_once(execution).runs.get(name)
-    lost = [failure.attempt for failure in run.failures if failure.error.category == "lost"] if run else []
+    lost = (
+        [failure.attempt for failure in run.failures if failure.error.category == "lost"]
+        if run
+        else []
+    )
     most = MOST_ATTEMPTS + (lost == [MOST_ATTEMPTS])
     if attempt > most:
         raise Violation(f"{key} is attempt {attempt} of {most}")
@@ -94,7 +101,9 @@ def check_fetch(execution: bytes, key: Key) -> None:
     if stored is None or run is None or stored.record.generation != generation:
         raise Violation(f"G4 {key} is handed out, and its execution knows nothing of it")
     if run.attempt != attempt or run.state not in OUT:
-        raise Violation(f"G4 {key} is handed out, and nobody waits for it: {run.state}, attempt {run.attempt}")
+        raise Violation(
+            f"G4 {key} is handed out, and nobody waits for it: {run.state}, attempt {run.attempt}"
+        )
 
 
 def check_report(ledger: Ledger, key: Key) -> None:
@@ -106,7 +115,9 @@ def check_rest(world: World) -> None:
     """Nobody has anything to do any more, unless a fault comes."""
     store = world.store
     if not (has_ended(store.execution) or world.cold.has_ended):
-        state = thawed_once(store.execution).record.state if store.execution else ExecutionState.PENDING
+        state = (
+            thawed_once(store.execution).record.state if store.execution else ExecutionState.PENDING
+        )
         raise Violation(f"G1, G5 stuck: nothing goes on, and the execution is {state}")
     if store.entries:
         raise Violation(f"a task is left over: {store.entries}")

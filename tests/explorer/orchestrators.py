@@ -20,7 +20,9 @@ MAY_BE_FIRST = (STARTED, codec.encode(CancelRequested(ID)))
 
 
 def steps(world: World, removed: Removed) -> Iterator[Step]:
-    if world.store.is_free and Owner() in world.owners:  # any of those that own nothing: they are all the same
+    if (
+        world.store.is_free and Owner() in world.owners
+    ):  # any of those that own nothing: they are all the same
         yield "an orchestrator gets the lease", partial(_acquire, world, Owner(), removed)
     for owner in world.owners:
         if owner.token:
@@ -43,7 +45,10 @@ def _owner_steps(world: World, owner: Owner, removed: Removed) -> Iterator[Step]
     elif _unread(world, owner):
         yield f"{name} reads the inbox", partial(_read, world, owner, removed)
     elif _is_start_missing(world, removed):
-        yield f"{name} makes up for a start", lambda: replace(world, store=store.append(world.store, STARTED))
+        yield (
+            f"{name} makes up for a start",
+            lambda: replace(world, store=store.append(world.store, STARTED)),
+        )
     if owner.token == world.store.token and not owner.must_build:
         yield from _beside(world, owner, name)
 
@@ -105,7 +110,9 @@ def _decide(world: World, owner: Owner) -> World:
         execution = intent()
     made = decide(execution, owner.batch) if execution else (b"", (), (), b"")
     return changed(
-        world, owner, replace(owner, batch=(), sent=Commit(owner.token, owner.number, owner.position, *made))
+        world,
+        owner,
+        replace(owner, batch=(), sent=Commit(owner.token, owner.number, owner.position, *made)),
     )
 
 
@@ -118,11 +125,17 @@ def deliver(world: World, owner: Owner, removed: Removed) -> World:
     world = store.commit(world, sent, removed)
     if Guard.TASKS in removed:
         world = store.hand_out(world, sent, removed)
-    return changed(world, owner, replace(owner, number=sent.number + 1, cache=sent.after, sent=None))
+    return changed(
+        world, owner, replace(owner, number=sent.number + 1, cache=sent.after, sent=None)
+    )
 
 
 def arrive_unanswered(world: World, commit: Commit, removed: Removed) -> World:
-    return world if store.is_fenced(world.store, commit, removed) else store.commit(world, commit, removed)
+    return (
+        world
+        if store.is_fenced(world.store, commit, removed)
+        else store.commit(world, commit, removed)
+    )
 
 
 def _arrive(world: World, late: Commit, removed: Removed) -> World:
@@ -144,13 +157,19 @@ def _restore(world: World, owner: Owner, removed: Removed) -> World:
     if execution:
         new = store.append(new, CONTINUED if cold.copy else STARTED)
     ledger = judge.since(world.ledger, generation)
-    world = replace(world, store=new, cold=replace(cold, generation=generation, number=number), ledger=ledger)
+    world = replace(
+        world, store=new, cold=replace(cold, generation=generation, number=number), ledger=ledger
+    )
     return changed(world, owner, replace(owner, restored=True, number=number))
 
 
 def _mark(world: World, owner: Owner) -> World:
-    cold = world.cold if world.budget.loss else replace(world.cold, copy=b"")  # nobody will look at it again
-    world = replace(world, store=replace(world.store, is_built=True, number=owner.number), cold=cold)
+    cold = (
+        world.cold if world.budget.loss else replace(world.cold, copy=b"")
+    )  # nobody will look at it again
+    world = replace(
+        world, store=replace(world.store, is_built=True, number=owner.number), cold=cold
+    )
     return changed(world, owner, replace(owner, must_build=False, restored=False))
 
 

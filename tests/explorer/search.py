@@ -30,7 +30,9 @@ class Found(NamedTuple):
     def __str__(self) -> str:
         counted = f"{self.states:,} states, {self.steps:,} steps, {self.rests:,} ends"
         lines = [f"{number:>4} {step}" for number, step in enumerate(self.trace, 1)]
-        return "\n".join([counted, *lines, f"     -> {self.violation}"] if self.violation else [counted])
+        return "\n".join(
+            [counted, *lines, f"     -> {self.violation}"] if self.violation else [counted]
+        )
 
 
 def explore(budget: Budget, removed: Removed = frozenset()) -> Found:
@@ -46,7 +48,10 @@ class Exploration:
     def __init__(self, removed: Removed) -> None:
         self._removed = removed
         self._numbers: dict[bytes, int] = {}
-        """Of states, by the digest of their bytes. That two have one has a chance of 1 in 2^60 or so."""
+        """Of states, by the digest of their bytes.
+
+        That two have one has a chance of 1 in 2^60 or so.
+        """
         self._came_from = array("q")
         self._came_by: list[str] = []
         self._ahead: deque[World] = deque()
@@ -63,7 +68,11 @@ class Exploration:
             if failed is not None:
                 return failed
         around = first_on_a_cycle(len(self._numbers), self._from, self._to)
-        return self._found() if around is None else self._found("G5 it goes round in circles", self._trace(around))
+        return (
+            self._found()
+            if around is None
+            else self._found("G5 it goes round in circles", self._trace(around))
+        )
 
     def _look(self, number: int, world: World) -> Found | None:
         """Take every step from here."""

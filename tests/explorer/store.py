@@ -1,4 +1,7 @@
-"""What the store does. Each call is all or nothing, and checks everything before it changes anything."""
+"""What the store does.
+
+Each call is all or nothing, and checks everything before it changes anything.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,11 @@ JUMP = 1000
 
 def acquire(world: World) -> tuple[World, int]:
     """A lease, with a token that nobody has or has ever seen."""
-    used = {world.store.token, *(owner.token for owner in world.owners), *(commit.token for commit in world.late)}
+    used = {
+        world.store.token,
+        *(owner.token for owner in world.owners),
+        *(commit.token for commit in world.late),
+    }
     token = fresh({0, *used})
     return replace(world, store=replace(world.store, token=token, is_free=False)), token
 
@@ -59,7 +66,11 @@ def known_entries(world: World) -> Iterable[Entry]:
 
 def without(store: Store, keys: Iterable[Key]) -> Store:
     gone = set(keys)
-    return replace(store, entries=tuple(entry for entry in store.entries if entry.key not in gone)) if gone else store
+    return (
+        replace(store, entries=tuple(entry for entry in store.entries if entry.key not in gone))
+        if gone
+        else store
+    )
 
 
 def append(store: Store, *events: bytes) -> Store:

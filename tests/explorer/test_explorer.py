@@ -15,7 +15,13 @@ from tests.explorer.search import explore, first_on_a_cycle
 from tests.explorer.world import Budget, Commit, Entry, Guard, Ledger, Store, World
 from tests.sizes import explored, size
 
-BUDGETS = (*cases.SINGLE, *cases.TWICE, *cases.PAIRS, Budget(loss=1, failure=1), Budget(loss=1, cancel=1))
+BUDGETS = (
+    *cases.SINGLE,
+    *cases.TWICE,
+    *cases.PAIRS,
+    Budget(loss=1, failure=1),
+    Budget(loss=1, cancel=1),
+)
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=cases.name_of)
@@ -36,7 +42,12 @@ def test_without_a_guard_there_is_a_counterexample(guard: Guard) -> None:
 @explored
 def test_while_the_store_keeps_its_data_the_commit_number_alone_fences_a_commit() -> None:
     """Why the token's counterexample needs a loss: after one, commit numbers come again."""
-    budgets = (Budget(pause=1, lost=1), Budget(pause=2), Budget(lost=2), Budget(duplicate=1, pause=1))
+    budgets = (
+        Budget(pause=1, lost=1),
+        Budget(pause=2),
+        Budget(lost=2),
+        Budget(duplicate=1, pause=1),
+    )
     for budget in budgets[: size(short=2, full=4)]:
         assert not explore(budget, frozenset({Guard.TOKEN})).violation
 

@@ -24,7 +24,10 @@ def steps(world: World, removed: Removed) -> Iterator[Step]:
             continue
         stray = _stray(world, worker)
         if stray is not None:
-            yield f"{name} finds {_shown(stray)}", partial(changed, world, worker, replace(worker, entry=stray))
+            yield (
+                f"{name} finds {_shown(stray)}",
+                partial(changed, world, worker, replace(worker, entry=stray)),
+            )
         waiting = first_waiting(world)
         if waiting is not None and (fetches or stray is not None):
             yield f"{name} fetches {_shown(waiting)}", partial(_fetch, world, worker, waiting)
@@ -36,10 +39,19 @@ def first_waiting(world: World) -> Entry | None:
 
 
 def changed(world: World, old: Worker, new: Worker) -> World:
-    return replace(world, workers=tuple(new if worker == old else worker for worker in world.workers))
+    return replace(
+        world, workers=tuple(new if worker == old else worker for worker in world.workers)
+    )
 
 
-def report(world: World, worker: Worker, removed: Removed, outcome: str = SUCCEEDED, *, answered: bool = True) -> World:
+def report(
+    world: World,
+    worker: Worker,
+    removed: Removed,
+    outcome: str = SUCCEEDED,
+    *,
+    answered: bool = True,
+) -> World:
     """Unanswered, it is said again."""
     assert worker.entry is not None
     saying = replace(worker, outcome=worker.outcome or event_of(worker.entry.key, outcome))
@@ -47,7 +59,9 @@ def report(world: World, worker: Worker, removed: Removed, outcome: str = SUCCEE
         entries = tuple(entry for entry in world.store.entries if entry != worker.entry)
         return changed(replace(world, store=replace(world.store, entries=entries)), worker, saying)
     blind = removed | {Guard.HOLDER} if Guard.ONE_STEP in removed else removed
-    return changed(store.report(world, saying, blind), worker, Worker(worker.id) if answered else saying)
+    return changed(
+        store.report(world, saying, blind), worker, Worker(worker.id) if answered else saying
+    )
 
 
 def _fetch(world: World, worker: Worker, entry: Entry) -> World:

@@ -78,7 +78,10 @@ class Owner(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A task in the queue. Ids are never used again while anybody knows them; that makes them unique."""
+    """A task in the queue.
+
+    Ids are never used again while anybody knows them; that makes them unique.
+    """
 
     id: int
     key: Key

@@ -1,11 +1,12 @@
 """Processes that are killed while they open, upgrade or close a store, or have no room for it.
 
-`python -m tests.faults.doomed_opening FOLDER SEED POINTS KILLS` prints JSON: what was done, and every problem. Each
-process is a fork of this one, so that hundreds of them take seconds. POINTS is how many failpoints of each kind of file
-are tried (0: every one), KILLS how often a process is killed at a random moment.
+`python -m tests.faults.doomed_opening FOLDER SEED POINTS KILLS` prints JSON: what was done, and
+every problem. Each process is a fork of this one, so that hundreds of them take seconds. POINTS is
+how many failpoints of each kind of file are tried (0: every one), KILLS how often a process is
+killed at a random moment.
 
-A failpoint is a step: each statement and each connection of SQLite, each call that changes a file. They are counted in
-a life that isn't killed, so a new step is a new failpoint by itself.
+A failpoint is a step: each statement and each connection of SQLite, each call that changes a file.
+They are counted in a life that isn't killed, so a new step is a new failpoint by itself.
 """
 
 from __future__ import annotations
@@ -30,14 +31,39 @@ from penstock.contract.facts import begin, new
 from penstock.errors import StoreUnavailable
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores
 
-CALLS = ("open", "write", "pwrite", "fsync", "close", "ftruncate", "posix_fallocate", "mkdir", "rename", "unlink")
+CALLS = (
+    "open",
+    "write",
+    "pwrite",
+    "fsync",
+    "close",
+    "ftruncate",
+    "posix_fallocate",
+    "mkdir",
+    "rename",
+    "unlink",
+)
 STATEMENTS = ("execute", "executescript", "executemany", "commit", "rollback", "close")
 NAME = "store.db"
 BEFORE = ("e1", "e2", "e3")
 """Executions that a file has before anything happens to it."""
 REFUSED = 3
 """The exit code of a process that was told that there is no room."""
-ROOM = (0, 1, 100, 4096, 4097, 20_000, 33_000, 100_000, 300_000, 600_000, 1_000_000, 4_000_000, 4_600_000)
+ROOM = (
+    0,
+    1,
+    100,
+    4096,
+    4097,
+    20_000,
+    33_000,
+    100_000,
+    300_000,
+    600_000,
+    1_000_000,
+    4_000_000,
+    4_600_000,
+)
 """Bytes that a file may have: the limit on its size stands for a full disk."""
 
 
@@ -76,8 +102,12 @@ def make_damaged(path: Path) -> None:
 
 
 FILES: dict[str, Callable[[Path], None]] = {
-    "new": make_new, "closed": make_closed, "killed": make_killed, "old": make_old, "damaged": make_damaged,
-}  # fmt: skip
+    "new": make_new,
+    "closed": make_closed,
+    "killed": make_killed,
+    "old": make_old,
+    "damaged": make_damaged,
+}
 
 
 async def _fill(path: Path) -> None:
@@ -115,8 +145,12 @@ def judge(folder: Path) -> None:
         asyncio.run(main())
     with closing(sqlite3.connect(folder / NAME)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [(SCHEMA_VERSION,)]
-        assert not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'stretch'").fetchall()
+        assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [
+            (SCHEMA_VERSION,)
+        ]
+        assert not connection.execute(
+            "SELECT 1 FROM sqlite_master WHERE name = 'stretch'"
+        ).fetchall()
 
 
 def arm(pass_step: Callable[[str], None]) -> None:
@@ -222,7 +256,9 @@ class Trial:
 
     def kill_at_points(self, points: int, choose: random.Random) -> int:
         folder = self.copy("counted")
-        assert _in_process(lambda: count_steps(folder)) == 0, "it couldn't even be opened undisturbed"
+        assert _in_process(lambda: count_steps(folder)) == 0, (
+            "it couldn't even be opened undisturbed"
+        )
         steps = json.loads((folder / "steps").read_text(encoding="utf-8"))
         shutil.rmtree(folder)
         every = list(range(len(steps)))
@@ -231,7 +267,9 @@ class Trial:
             folder = self.copy(f"step-{step}")
             code = _in_process(functools.partial(die_at, step, folder))
             if code != -signal.SIGKILL:
-                self.problems.append(f"{self.kind} file: it didn't die at step {step}, {steps[step]}, but with {code}")
+                self.problems.append(
+                    f"{self.kind} file: it didn't die at step {step}, {steps[step]}, but with {code}"
+                )
             self.kills += code == -signal.SIGKILL
             self.judge(folder, f"killed before step {step}, {steps[step]}")
         return len(chosen)
@@ -246,7 +284,9 @@ class Trial:
             os.kill(pid, signal.SIGKILL)
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             if code != -signal.SIGKILL:
-                self.problems.append(f"{self.kind} file: opened again and again it ended with {code}")
+                self.problems.append(
+                    f"{self.kind} file: opened again and again it ended with {code}"
+                )
             self.kills += code == -signal.SIGKILL
             self.judge(folder, f"killed at a random moment, number {number}")
 
@@ -255,7 +295,9 @@ class Trial:
             folder = self.copy(f"room-{size}")
             code = _in_process(functools.partial(live_without_room, size, folder))
             if code not in (0, REFUSED):
-                self.problems.append(f"{self.kind} file, room for {size} bytes: it ended with {code}")
+                self.problems.append(
+                    f"{self.kind} file, room for {size} bytes: it ended with {code}"
+                )
             self.refusals += code == REFUSED
             self.judge(folder, f"opened with room for {size} bytes")
 
@@ -270,10 +312,11 @@ def main() -> None:
         trial.kill_at_random(kills, choose)
         trial.fill_the_disk()
     shown = {
-        "points": tried, "kills": sum(trial.kills for trial in trials),
+        "points": tried,
+        "kills": sum(trial.kills for trial in trials),
         "refusals": sum(trial.refusals for trial in trials),
         "problems": [problem for trial in trials for problem in trial.problems],
-    }  # fmt: skip
+    }
     sys.stdout.write(json.dumps(shown))
 
 

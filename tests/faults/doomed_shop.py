@@ -32,7 +32,10 @@ PLACES: dict[str, tuple[type, str]] = {
     "report": (SqliteTaskQueue, "report"),
     "blob": (DirectoryBlobs, "put"),
 }
-"""Where a write, or the word that it has been made, goes through. And `commit`, which is SQLite's own."""
+"""Where a write, or the word that it has been made, goes through.
+
+And `commit`, which is SQLite's own.
+"""
 
 
 def arm(text: str) -> None:
@@ -49,7 +52,9 @@ def arm(text: str) -> None:
     setattr(owner, name, make(call, die, is_before=is_before))
 
 
-def _armed_now(call: Callable[..., Any], die: Callable[[], None], *, is_before: bool) -> Callable[..., Any]:
+def _armed_now(
+    call: Callable[..., Any], die: Callable[[], None], *, is_before: bool
+) -> Callable[..., Any]:
     @functools.wraps(call)
     def made(*arguments: Any, **named: Any) -> Any:
         if is_before:
@@ -67,7 +72,9 @@ def _connection(die: Callable[[], None], *, is_before: bool) -> type[sqlite3.Con
         """A statement by itself is a transaction, too: an insert that stands alone is its own commit."""
 
         def execute(self, statement: str, *more: Any) -> sqlite3.Cursor:
-            commits = statement == "COMMIT" or (statement.startswith("INSERT INTO changes") and not self.in_transaction)
+            commits = statement == "COMMIT" or (
+                statement.startswith("INSERT INTO changes") and not self.in_transaction
+            )
             if commits and is_before:
                 die()
             cursor = super().execute(statement, *more)

@@ -1,4 +1,7 @@
-"""Handlers for faults that `tests.acceptance.works` has none for. Workers have both files, and nothing else of ours."""
+"""Handlers for faults that `tests.acceptance.works` has none for.
+
+Workers have both files, and nothing else of ours.
+"""
 
 from __future__ import annotations
 

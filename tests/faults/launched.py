@@ -79,8 +79,11 @@ def _place(write: str) -> tuple[type, str]:
 
     protocol, _, name = write.partition(".")
     owners: dict[str, type] = {
-        "HotStore": RedisHotStore, "TaskQueue": RedisTaskQueue, "HotSide": RedisSide, "BlobStore": PostgresBlobs,
-    }  # fmt: skip
+        "HotStore": RedisHotStore,
+        "TaskQueue": RedisTaskQueue,
+        "HotSide": RedisSide,
+        "BlobStore": PostgresBlobs,
+    }
     return owners.get(protocol, ScaledColdStore), name
 
 
@@ -90,7 +93,9 @@ def _reply() -> tuple[type, str]:
     return RequestResponseCycle, "send"
 
 
-def armed(call: Callable[..., Any], die: Callable[[], None], *, is_before: bool) -> Callable[..., Any]:
+def armed(
+    call: Callable[..., Any], die: Callable[[], None], *, is_before: bool
+) -> Callable[..., Any]:
     @functools.wraps(call)
     async def made(*arguments: Any, **named: Any) -> Any:
         if is_before:

@@ -22,10 +22,24 @@ def launch(it: Plant, kind: str, order: dict[str, Any], *arguments: str, **envir
     """It isn't ready yet, and perhaps never is."""
     number = next(it._numbers)
     log = it.folder / "logs" / f"{kind}-{number}.log"
-    own = ("--port", "0") if kind == "api" else ("--health-port", "0", "--handlers", str(works.__file__), *HANDLERS)
-    command = [sys.executable, "-m", "tests.faults.launched", json.dumps(order), kind, *own, *arguments]
+    own = (
+        ("--port", "0")
+        if kind == "api"
+        else ("--health-port", "0", "--handlers", str(works.__file__), *HANDLERS)
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "tests.faults.launched",
+        json.dumps(order),
+        kind,
+        *own,
+        *arguments,
+    ]
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    process = Process(command, log, folder=it.folder, environ={**it._environ(environ), "PYTHONPATH": path})
+    process = Process(
+        command, log, folder=it.folder, environ={**it._environ(environ), "PYTHONPATH": path}
+    )
     role = Role(kind, number, process, log)
     it.roles.append(role)
     return role

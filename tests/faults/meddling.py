@@ -35,7 +35,9 @@ class Repeater(RedisProxy):
         await super().__aexit__()
         await self._direct.aclose()
 
-    async def _make(self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
+    async def _make(
+        self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter
+    ) -> bytes:
         if is_call_of(call, script("report")):
             return await self._report(call, answers, upstream)
         if is_call_of(call, script("append")):
@@ -46,7 +48,9 @@ class Repeater(RedisProxy):
         await self._repeat()
         return reply
 
-    async def _report(self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
+    async def _report(
+        self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter
+    ) -> bytes:
         inbox, how = call[3].removesuffix(b"lease") + b"inbox", call[6]
         items = list(zip(call[7::3], call[8::3], call[9::3], strict=True))
         if how == b"started":
@@ -69,7 +73,9 @@ class Repeater(RedisProxy):
     async def _repeat(self, share: float = 0.5) -> None:
         """Some of what is kept, whichever: the rest comes later."""
         for inbox in list(self._kept):
-            kept = self._kept[inbox]  # now: while some were put elsewhere, another call may have taken of these
+            kept = self._kept[
+                inbox
+            ]  # now: while some were put elsewhere, another call may have taken of these
             self._choose.shuffle(kept)
             count = round(share * len(kept) + 0.5) if kept else 0
             some, self._kept[inbox] = kept[:count], kept[count:]
@@ -95,7 +101,9 @@ class Deafener(RedisProxy):
 
     dropped = 0
 
-    async def _make(self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
+    async def _make(
+        self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter
+    ) -> bytes:
         words: list[Any] = [word.upper() for word in call[:6]]
         if call[0] != b"XREAD" or b"BLOCK" not in words:
             return await exchange(call, answers, upstream)

@@ -25,13 +25,19 @@ class Orders:
         """Calls that had no answer, or the answer that it can't be done now."""
 
     async def place(self, documents: Sequence[dict[str, Any]], name: str = "order") -> None:
-        await asyncio.gather(*[self._place(f"{name} {n}", document) for n, document in enumerate(documents)])
+        await asyncio.gather(
+            *[self._place(f"{name} {n}", document) for n, document in enumerate(documents)]
+        )
 
     async def _place(self, key: str, document: dict[str, Any]) -> None:
         body = {"definition": document, "labels": {"key": key}}
         async with self._room:
             number = len(self.by_key)
-            while not (execution_id := await self._post(key, body, self._addresses[number % len(self._addresses)])):
+            while not (
+                execution_id := await self._post(
+                    key, body, self._addresses[number % len(self._addresses)]
+                )
+            ):
                 number += 1
                 self.repeated += 1
                 await asyncio.sleep(PAUSE_SECONDS)
@@ -53,6 +59,8 @@ class Orders:
     def assert_once(self, it: Plant) -> None:
         """One execution for each key, and it is the one that was answered."""
         with it.connect() as connection:
-            rows = connection.execute("SELECT labels::json ->> 'key', id FROM executions WHERE labels IS NOT NULL")
+            rows = connection.execute(
+                "SELECT labels::json ->> 'key', id FROM executions WHERE labels IS NOT NULL"
+            )
             found = sorted((str(key), str(name)) for key, name in rows.fetchall())
         assert found == sorted(self.by_key.items())

@@ -1,7 +1,8 @@
 """Every write of the stores' protocols, and who passes it: where a process can be killed.
 
-The list is taken from the protocols: whatever isn't named as a read is a write, so a new one is a new point, and the
-test fails until it is said here who passes it. A kill around a read is one after the write before it.
+The list is taken from the protocols: whatever isn't named as a read is a write, so a new one is a
+new point, and the test fails until it is said here who passes it. A kill around a read is one after
+the write before it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,18 @@ from penstock.stores.base import BlobStore, HotStore, TaskQueue
 from penstock.stores.split import ColdSide, HotSide
 
 PROTOCOLS: tuple[type, ...] = (
-    HotStore, TaskQueue, BlobStore, HotSide, ColdSide, cold.Definitions, cold.Executions, cold.DeadLetters,
-    cold.Counting, cold.Keys, cold.Audit,
-)  # fmt: skip
+    HotStore,
+    TaskQueue,
+    BlobStore,
+    HotSide,
+    ColdSide,
+    cold.Definitions,
+    cold.Executions,
+    cold.DeadLetters,
+    cold.Counting,
+    cold.Keys,
+    cold.Audit,
+)
 READS: dict[type, Collection[str]] = {
     HotStore: ("receive", "load", "due", "next_due", "active", "known"),
     TaskQueue: ("held", "live_log", "workers", "depths", "offers", "backlog"),
@@ -26,31 +36,63 @@ READS: dict[type, Collection[str]] = {
     ColdSide: ("unfinished",),
     cold.Definitions: ("get_workflow", "workflows", "versions", "aliases", "known_handlers"),
     cold.Executions: (
-        "made_by", "wishes", "started", "execution", "intent", "intents", "search", "history", "feed", "feed_end",
+        "made_by",
+        "wishes",
+        "started",
+        "execution",
+        "intent",
+        "intents",
+        "search",
+        "history",
+        "feed",
+        "feed_end",
     ),
     cold.DeadLetters: ("letters", "letter"),
     cold.Counting: ("count_created", "count_active", "count_unfinished", "count_letters"),
     cold.Keys: ("keys",),
     cold.Audit: ("audit",),
-}  # fmt: skip
+}
 REPLY = "Api.reply"
 """What the API tells its caller; the replies of the other roles are their commits and reports."""
 UNDER_WORK = {
     "orchestrator": (
-        "HotStore.acquire", "HotStore.renew", "HotStore.commit", "HotStore.attend", "HotSide.taken",
-        "HotSide.acknowledge", "ColdSide.put_copies", "ColdSide.claim", "ColdSide.renew_claim", "BlobStore.put",
+        "HotStore.acquire",
+        "HotStore.renew",
+        "HotStore.commit",
+        "HotStore.attend",
+        "HotSide.taken",
+        "HotSide.acknowledge",
+        "ColdSide.put_copies",
+        "ColdSide.claim",
+        "ColdSide.renew_claim",
+        "BlobStore.put",
     ),
     "worker": (
-        "Definitions.remember_handlers", "TaskQueue.fetch", "TaskQueue.report", "TaskQueue.started",
-        "TaskQueue.heartbeat", "TaskQueue.share_logs", "BlobStore.put",
+        "Definitions.remember_handlers",
+        "TaskQueue.fetch",
+        "TaskQueue.report",
+        "TaskQueue.started",
+        "TaskQueue.heartbeat",
+        "TaskQueue.share_logs",
+        "BlobStore.put",
     ),
     "api": (
-        "Definitions.put_workflow", "Definitions.put_inline", "Definitions.set_alias", "Definitions.remove_alias",
+        "Definitions.put_workflow",
+        "Definitions.put_inline",
+        "Definitions.set_alias",
+        "Definitions.remove_alias",
         "Definitions.delete_workflow",
-        "Executions.create", "Executions.trigger", "Executions.steer", "HotStore.append", "DeadLetters.close_letters",
-        "Keys.put_key", "Keys.revoke_key", "Audit.write_audit", REPLY,
+        "Executions.create",
+        "Executions.trigger",
+        "Executions.steer",
+        "HotStore.append",
+        "DeadLetters.close_letters",
+        "Keys.put_key",
+        "Keys.revoke_key",
+        "Audit.write_audit",
+        REPLY,
     ),
-}  # fmt: skip
+}
 """By role, what it passes when there is work of all kinds."""
 AT_THE_END = {
     "orchestrator": ("HotStore.release", "HotStore.depart", "ColdSide.release_claim"),
@@ -61,17 +103,27 @@ AFTER_A_LOSS = {"orchestrator": ("HotStore.append", "TaskQueue.reap")}
 """What an owner passes when a start or a worker was lost."""
 IN_A_REBUILD = {
     "orchestrator": (
-        "ColdSide.begin_rebuild", "HotSide.wipe", "HotSide.restore", "HotStore.append", "HotSide.mark_built",
+        "ColdSide.begin_rebuild",
+        "HotSide.wipe",
+        "HotSide.restore",
+        "HotStore.append",
+        "HotSide.mark_built",
     )
-}  # fmt: skip
+}
 """What an owner passes when Redis has lost everything."""
 BY_NO_ROLE = (
-    "BlobStore.delete", "ColdSide.put_version_back", "TaskQueue.give_back", "TaskQueue.recall", "Audit.forget_audit",
-)  # fmt: skip
-"""PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes files.
+    "BlobStore.delete",
+    "ColdSide.put_version_back",
+    "TaskQueue.give_back",
+    "TaskQueue.recall",
+    "Audit.forget_audit",
+)
+"""PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes
+files.
 
-A version is put back only after PostgreSQL was put back to an older copy, and tasks are given back or recalled only
-where their handler is gone, which these tests don't do. The audit log is shortened once an hour.
+A version is put back only after PostgreSQL was put back to an older copy, and tasks are given back
+or recalled only where their handler is gone, which these tests don't do. The audit log is shortened
+once an hour.
 """
 
 
@@ -92,15 +144,23 @@ def read_point(text: str) -> Point:
 
 def writes() -> list[str]:
     """All of them, as `Protocol.method`."""
-    return [f"{protocol.__name__}.{name}" for protocol in PROTOCOLS for name in _writes_of(protocol)]
+    return [
+        f"{protocol.__name__}.{name}" for protocol in PROTOCOLS for name in _writes_of(protocol)
+    ]
 
 
 def _writes_of(protocol: type) -> Iterable[str]:
     members: Iterable[tuple[str, Any]] = vars(protocol).items()
-    return [name for name, each in members if inspect.iscoroutinefunction(each) and name not in READS[protocol]]
+    return [
+        name
+        for name, each in members
+        if inspect.iscoroutinefunction(each) and name not in READS[protocol]
+    ]
 
 
 def points_of(*tables: Mapping[str, Sequence[str]], passing: int = 1) -> list[Point]:
     """Before and after each."""
     pairs = [(role, write) for table in tables for role, found in table.items() for write in found]
-    return [Point(role, write, side, passing) for role, write in pairs for side in ("before", "after")]
+    return [
+        Point(role, write, side, passing) for role, write in pairs for side in ("before", "after")
+    ]

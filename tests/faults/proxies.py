@@ -121,7 +121,9 @@ class RedisProxy(Proxy):
                 writer.write(reply)
             await writer.drain()
 
-    async def _make(self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
+    async def _make(
+        self, call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter
+    ) -> bytes:
         """The call, and its answer as it came."""
         return await exchange(call, answers, upstream)
 
@@ -133,7 +135,11 @@ class RedisProxy(Proxy):
         before = self.acquired[lease]
         with suppress(AssertionError):
             if lease:
-                await until(lambda: self.acquired[lease] > before, "it is owned again", seconds=LATEST_SECONDS)
+                await until(
+                    lambda: self.acquired[lease] > before,
+                    "it is owned again",
+                    seconds=LATEST_SECONDS,
+                )
                 self.late_commits += 1
             enough = self.calls + CALLS_BEFORE_A_LATE_ONE
             await until(lambda: self.calls >= enough, "the role goes on", seconds=LATEST_SECONDS)
@@ -148,7 +154,9 @@ def _key_of(call: list[bytes], name: str) -> bytes:
     return call[3] if is_call_of(call, script(name)) else b""
 
 
-async def exchange(call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter) -> bytes:
+async def exchange(
+    call: list[bytes], answers: asyncio.StreamReader, upstream: asyncio.StreamWriter
+) -> bytes:
     words: Any = tuple(call)
     upstream.write(hiredis.pack_command(words))
     parser, raw = hiredis.Reader(), b""

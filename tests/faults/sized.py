@@ -19,7 +19,11 @@ from penstock.definition import compile_document, parse
 
 def _numbered(dependencies: Iterable[Iterable[int]], handler: str = "noop") -> dict[str, Any]:
     nodes = [
-        {"id": f"n{number}", "handler": handler, "dependencies": [f"n{parent}" for parent in parents]}
+        {
+            "id": f"n{number}",
+            "handler": handler,
+            "dependencies": [f"n{parent}" for parent in parents],
+        }
         for number, parents in enumerate(dependencies)
     ]
     return {"name": "large", "nodes": nodes}
@@ -83,11 +87,16 @@ async def main(shape: str, size: int, folder: str) -> dict[str, Any]:
         result = await (await engine.start(json.loads(text))).result()
         ended = time.perf_counter()
     return {
-        "nodes": len(plan.nodes), "edges": sum(plan.dependency_counts), "state": str(result.state),
-        "validation_seconds": validated, "run_seconds": ended - begun,
+        "nodes": len(plan.nodes),
+        "edges": sum(plan.dependency_counts),
+        "state": str(result.state),
+        "validation_seconds": validated,
+        "run_seconds": ended - begun,
         "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))) + "\n")
+    sys.stdout.write(
+        json.dumps(asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))) + "\n"
+    )

@@ -7,10 +7,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 FAMILIES = (
-    "processes", "failpoints", "zombies", "replies", "messages", "fan-in", "Redis", "PostgreSQL", "SQLite", "time",
-    "poison", "reaping", "cancel, pause", "size", "documents", "templates",
-    "opening", "closing", "deployment", "blocked", "topology", "files", "soak", "security",
-)  # fmt: skip
+    "processes",
+    "failpoints",
+    "zombies",
+    "replies",
+    "messages",
+    "fan-in",
+    "Redis",
+    "PostgreSQL",
+    "SQLite",
+    "time",
+    "poison",
+    "reaping",
+    "cancel, pause",
+    "size",
+    "documents",
+    "templates",
+    "opening",
+    "closing",
+    "deployment",
+    "blocked",
+    "topology",
+    "files",
+    "soak",
+    "security",
+)
 BEGIN, END = "<!-- the table -->", "<!-- the end of the table -->"
 """What `make faults` writes is between these lines of the page."""
 HEAD = "| family | done | held | seconds | seed | figures |\n|---|---|---|--:|--:|---|"
@@ -68,7 +89,9 @@ class Row:
     figures: Mapping[str, Figure]
 
     def __str__(self) -> str:
-        figures = ", ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in self.figures.items())
+        figures = ", ".join(
+            f"{name.replace('_', ' ')} {_figure(value)}" for name, value in self.figures.items()
+        )
         held = "yes" if self.is_green else "**NO**"
         return f"| {self.family} | {self.done} | {held} | {self.seconds:.1f} | {self.seed} | {figures} |"
 
@@ -91,7 +114,10 @@ def missing(rows: Iterable[Row], wanted: Iterable[str] = FAMILIES) -> list[str]:
 
 
 def page(before: str, rows: Sequence[Row]) -> str:
-    """With these rows between its marks. Rows of families that weren't run stay: an hour of soak is run by itself."""
+    """With these rows between its marks.
+
+    Rows of families that weren't run stay: an hour of soak is run by itself.
+    """
     head, _, rest = before.partition(BEGIN)
     old, _, tail = rest.partition(END)
     run = {row.family for row in rows}

@@ -33,7 +33,9 @@ class TcpProxy:
     def url(self) -> str:
         """What a role is told in place of the server's own."""
         who, at, _ = self._url.netloc.rpartition("@")
-        return urlunsplit(self._url._replace(netloc=f"{who}{at}127.0.0.1:{self._listener.getsockname()[1]}"))
+        return urlunsplit(
+            self._url._replace(netloc=f"{who}{at}127.0.0.1:{self._listener.getsockname()[1]}")
+        )
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()

@@ -23,9 +23,16 @@ SHORT_SECONDS = 7
 """After which a worker counts as dead in `make test`."""
 LONGER = 1.5
 """So much longer than that the loop is blocked, or the lock is held."""
-TIMES = {"HEARTBEAT_SECONDS": "1", "WORKER_DEAD_SECONDS": str(SHORT_SECONDS), "REAPER_SECONDS": "0.5"}
+TIMES = {
+    "HEARTBEAT_SECONDS": "1",
+    "WORKER_DEAD_SECONDS": str(SHORT_SECONDS),
+    "REAPER_SECONDS": "0.5",
+}
 PATIENT: dict[str, float] = {}
-IMPATIENT = {"penstock.worker.heartbeats.MARGIN_SECONDS": 1.0, "penstock.worker.heartbeats.SLACK_SECONDS": 1.0}
+IMPATIENT = {
+    "penstock.worker.heartbeats.MARGIN_SECONDS": 1.0,
+    "penstock.worker.heartbeats.SLACK_SECONDS": 1.0,
+}
 """A worker that is taken for stuck soon after its tasks' time is up."""
 ONCE = {**works.STEADY, "max_attempts": 1}
 NEIGHBOURS = 7
@@ -45,7 +52,9 @@ async def _until_begun(it: Plant, *ids: str) -> None:
 
 async def _crowd(it: Plant, client: Client, queue: str, culprit: dict[str, Any]) -> str:
     """Neighbours that may be tried once, in the hands of a worker, and then the one that they have to fear."""
-    waiting = works.single(f"{queue}-neighbour", "work_pause", queue=queue, retry=ONCE, config={"until": "go"})
+    waiting = works.single(
+        f"{queue}-neighbour", "work_pause", queue=queue, retry=ONCE, config={"until": "go"}
+    )
     await _until_begun(it, *await client.submit(waiting, NEIGHBOURS))
     (execution_id,) = await client.submit(culprit)
     await _until_begun(it, execution_id)
@@ -61,8 +70,13 @@ def _seconds(it: Plant, execution_id: str) -> float:
 async def _get_stuck(it: Plant, client: Client, worker: Role) -> None:
     """One that blocks its worker's loop for ever: its node survives, though it may be tried only once."""
     document = works.single(
-        "stuck", "work_block", queue="stuck", retry=ONCE, timeout_seconds=1, config={"seconds": 3600}
-    )  # fmt: skip
+        "stuck",
+        "work_block",
+        queue="stuck",
+        retry=ONCE,
+        timeout_seconds=1,
+        config={"seconds": 3600},
+    )
     (execution_id,) = await client.submit(document)
     await _until_begun(it, execution_id)
     it.start("worker", "--queues", "stuck")
@@ -71,32 +85,46 @@ async def _get_stuck(it: Plant, client: Client, worker: Role) -> None:
     worker.kill()
 
 
-async def _outlast(it: Plant, client: Client, documents: list[dict[str, Any]], workers: list[Role]) -> list[str]:
+async def _outlast(
+    it: Plant, client: Client, documents: list[dict[str, Any]], workers: list[Role]
+) -> list[str]:
     culprits = await asyncio.gather(
         _crowd(it, client, "blocked", documents[0]), _crowd(it, client, "held", documents[1])
     )
     it.start("worker", "--queues", "blocked,held")  # whatever is lost, this one gets
     await until(lambda: "work_block" in workers[0].said(), "the log names it while it blocks")
-    await until(lambda: "work_hold" in workers[1].said(), "the log names it while it holds the lock")
+    await until(
+        lambda: "work_hold" in workers[1].said(), "the log names it while it holds the lock"
+    )
     await client.until_ended(*culprits)
     it.release("go")
     return list(culprits)
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("blocked", "an async handler blocks the loop, a thread holds Python's lock, for longer than 15 s")
-def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names_the_handler(fault: Fault) -> None:
+@pytest.mark.fault(
+    "blocked",
+    "an async handler blocks the loop, a thread holds Python's lock, for longer than 15 s",
+)
+def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names_the_handler(
+    fault: Fault,
+) -> None:
     limit = fault.size(short=SHORT_SECONDS, full=int(DEAD_SECONDS))
     config = {"seconds": int(limit * LONGER)}
     blocking = works.single("blocking", "work_block", queue="blocked", retry=ONCE, config=config)
     holding = works.single(
-        "holding", "work_hold", queue="held", retry=ONCE, config={**config, "pattern": fault.is_full}
+        "holding",
+        "work_hold",
+        queue="held",
+        retry=ONCE,
+        config={**config, "pattern": fault.is_full},
     )
 
     async def main(it: Plant, workers: list[Role]) -> tuple[dict[str, Any], list[str]]:
         async with it.client() as client:
             culprits, _ = await asyncio.gather(
-                _outlast(it, client, [blocking, holding], workers), _get_stuck(it, client, workers[2])
+                _outlast(it, client, [blocking, holding], workers),
+                _get_stuck(it, client, workers[2]),
             )
             await client.until_ended()
             counts = await it.one("orchestrator").metrics()
@@ -108,7 +136,9 @@ def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names
         times = {} if fault.is_full else TIMES
         roles = [launch(it, "orchestrator", {}, **times)]
         for queue, constants in (("blocked", PATIENT), ("held", PATIENT), ("stuck", IMPATIENT)):
-            roles.append(launch(it, "worker", _constants(fault, constants), "--queues", queue, **times))
+            roles.append(
+                launch(it, "worker", _constants(fault, constants), "--queues", queue, **times)
+            )
         for role in roles:
             role.ready()
         accepted, culprits = asyncio.run(main(it, roles[1:]))
@@ -123,10 +153,15 @@ def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names
         for role, function in zip(roles[1:3], ("block", "hold"), strict=True):
             assert f"in {function}" in role.said(), "its stack isn't there"
         fault.shows(
-            blocked_seconds=seconds[0], held_seconds=seconds[1], limit_seconds=limit, lost=0,
+            blocked_seconds=seconds[0],
+            held_seconds=seconds[1],
+            limit_seconds=limit,
+            lost=0,
             neighbours_completed=2 * NEIGHBOURS,
-        )  # fmt: skip
+        )
         fault.shows_also(
-            "blocked", "an async handler blocks the loop for longer than any task of its worker may run",
-            lost=len(lost), completed=1,
-        )  # fmt: skip
+            "blocked",
+            "an async handler blocks the loop for longer than any task of its worker may run",
+            lost=len(lost),
+            completed=1,
+        )

@@ -64,13 +64,20 @@ asyncio.run(main())
 
 def run(program: str, *arguments: str, given: str = "") -> str:
     command = [sys.executable, "-c", program, *arguments]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=PROCESS_SECONDS, check=False)
+    done = subprocess.run(
+        command, input=given, capture_output=True, text=True, timeout=PROCESS_SECONDS, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.mark.fault("closing", "an engine is closed while 20 callers start executions; it is called again after that")
-def test_a_start_while_the_engine_closes_is_answered_or_refused(fault: Fault, tmp_path: Path) -> None:
+@pytest.mark.fault(
+    "closing",
+    "an engine is closed while 20 callers start executions; it is called again after that",
+)
+def test_a_start_while_the_engine_closes_is_answered_or_refused(
+    fault: Fault, tmp_path: Path
+) -> None:
     choose = fault.choices()
     answered = refused = completed = 0
     for number in range(fault.size(short=2, full=30)):

@@ -19,20 +19,70 @@ from tests.faults.table import Fault
 
 DEEP = 100_000
 GOOD: dict[str, Any] = {
-    "name": "good", "description": "fine", "timeout_seconds": 60, "on_failure": "continue", "input": {"x": 1},
-    "labels": {"team": "one"}, "defaults": {"retry": {"max_attempts": 2}},
+    "name": "good",
+    "description": "fine",
+    "timeout_seconds": 60,
+    "on_failure": "continue",
+    "input": {"x": 1},
+    "labels": {"team": "one"},
+    "defaults": {"retry": {"max_attempts": 2}},
     "nodes": [
-        {"id": "a", "handler": "echo", "config": {"x": "{{ input.x ?? 1 }}"}, "retry": {"max_attempts": 1}},
-        {"id": "b", "handler": "echo", "dependencies": ["a"], "condition": "a.x > 0", "trigger_rule": "all_done",
-         "config": {"deep": [{"y": "{{ a.x }}"}]}, "timeout_seconds": 5, "queue": "q", "optional": True},
+        {
+            "id": "a",
+            "handler": "echo",
+            "config": {"x": "{{ input.x ?? 1 }}"},
+            "retry": {"max_attempts": 1},
+        },
+        {
+            "id": "b",
+            "handler": "echo",
+            "dependencies": ["a"],
+            "condition": "a.x > 0",
+            "trigger_rule": "all_done",
+            "config": {"deep": [{"y": "{{ a.x }}"}]},
+            "timeout_seconds": 5,
+            "queue": "q",
+            "optional": True,
+        },
     ],
-}  # fmt: skip
+}
 HOSTILE: tuple[Any, ...] = (
-    None, True, 0, -1, 1.5, 2**63, -(2**63) - 1, 10**400, 1e308, "", " ", "\0", "\ud800", "\x1b[2J", "a\r\nb",
-    "x" * 300, "__class__", "__proto__", "{{", "}}", "{{ }}", "{{ a.__class__ }}", "{{ secrets.X }}", "a",
-    "{{ a" + "[0]" * 50, [], [[]], [None], ["a", "a"], {}, {"": 1}, {"__class__": {}}, {"$ref": "#"}, float("nan"),
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    2**63,
+    -(2**63) - 1,
+    10**400,
+    1e308,
+    "",
+    " ",
+    "\0",
+    "\ud800",
+    "\x1b[2J",
+    "a\r\nb",
+    "x" * 300,
+    "__class__",
+    "__proto__",
+    "{{",
+    "}}",
+    "{{ }}",
+    "{{ a.__class__ }}",
+    "{{ secrets.X }}",
+    "a",
+    "{{ a" + "[0]" * 50,
+    [],
+    [[]],
+    [None],
+    ["a", "a"],
+    {},
+    {"": 1},
+    {"__class__": {}},
+    {"$ref": "#"},
+    float("nan"),
     float("inf"),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +105,12 @@ def _written() -> Iterator[tuple[bytes, bool]]:
 
 
 @pytest.mark.fault(
-    "documents", "cycles, duplicates, reserved ids, JSON 100,000 deep, NaN, huge integers, surrogates, NUL …"
+    "documents",
+    "cycles, duplicates, reserved ids, JSON 100,000 deep, NaN, huge integers, surrogates, NUL …",
 )
-def test_whatever_is_no_document_is_refused_with_its_place_and_nothing_is_stored(fault: Fault, api: Caller) -> None:
+def test_whatever_is_no_document_is_refused_with_its_place_and_nothing_is_stored(
+    fault: Fault, api: Caller
+) -> None:
     before, refused, documents = api.count(), Counter[int](), list(_written())
     for path in PLACES[:2]:
         for data, has_place in documents:
@@ -68,7 +121,9 @@ def test_whatever_is_no_document_is_refused_with_its_place_and_nothing_is_stored
             assert not has_place or any(map(_has_place, problems)), (path, data[:100], answer)
             refused[answer.status] += 1
     assert api.count() == before
-    shown: dict[str, int] = {f"answered_{status}": count for status, count in sorted(refused.items())}
+    shown: dict[str, int] = {
+        f"answered_{status}": count for status, count in sorted(refused.items())
+    }
     fault.shows(documents=len(documents), sent=refused.total(), **shown, answered_5xx=0, stored=0)
 
 
@@ -79,7 +134,9 @@ def _has_place(problem: dict[str, Any]) -> bool:
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
-    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+    for key in (
+        value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    ):
         yield from _places(value[key], (*path, key))
 
 
@@ -92,14 +149,22 @@ def _spoilt(choose: random.Random) -> Any:
         for key in path[:-1]:
             inner = inner[key]
         if isinstance(inner, dict) and choose.random() < 0.2:
-            inner[choose.choice(("", "__class__", "id", "nodes", "x\0", "\udfff"))] = inner.pop(path[-1])
+            inner[choose.choice(("", "__class__", "id", "nodes", "x\0", "\udfff"))] = inner.pop(
+                path[-1]
+            )
         else:
-            inner[path[-1]] = copy.deepcopy(choose.choice(HOSTILE))  # or one may come to stand in itself
+            inner[path[-1]] = copy.deepcopy(
+                choose.choice(HOSTILE)
+            )  # or one may come to stand in itself
     return document
 
 
-@pytest.mark.fault("documents", "a good document with hostile values in one to three of its places, at random")
-def test_a_spoilt_document_is_taken_or_refused_and_never_an_error_of_ours(fault: Fault, api: Caller) -> None:
+@pytest.mark.fault(
+    "documents", "a good document with hostile values in one to three of its places, at random"
+)
+def test_a_spoilt_document_is_taken_or_refused_and_never_an_error_of_ours(
+    fault: Fault, api: Caller
+) -> None:
     choose, answered = fault.choices(), Counter[int]()
     for _ in range(fault.size(short=100, full=5000)):
         data = json.dumps(_spoilt(choose)).encode()
@@ -111,17 +176,37 @@ def test_a_spoilt_document_is_taken_or_refused_and_never_an_error_of_ours(fault:
         answered[answer.status] += 1
     assert answered[422] > 0
     taken = answered[200] + answered[201]
-    fault.shows(documents=answered.total(), refused=answered.total() - taken, taken=taken, answered_5xx=0)
+    fault.shows(
+        documents=answered.total(), refused=answered.total() - taken, taken=taken, answered_5xx=0
+    )
 
 
 @pytest.mark.fault("documents", "ids such as __class__, used and referred to")
-def test_ids_that_mean_something_elsewhere_are_names_like_others(fault: Fault, api: Caller, tmp_path: Path) -> None:
-    names = ("__class__", "__proto__", "__init__", "__globals__", "constructor", "self", "None", "prototype")
+def test_ids_that_mean_something_elsewhere_are_names_like_others(
+    fault: Fault, api: Caller, tmp_path: Path
+) -> None:
+    names = (
+        "__class__",
+        "__proto__",
+        "__init__",
+        "__globals__",
+        "constructor",
+        "self",
+        "None",
+        "prototype",
+    )
     for name in names:
         first = {"id": name, "handler": "echo", "config": {"x": 1}}
-        second = {"id": "b", "handler": "echo", "dependencies": [name], "config": {"got": f"{{{{ {name}.x }}}}"}}
+        second = {
+            "id": "b",
+            "handler": "echo",
+            "dependencies": [name],
+            "config": {"got": f"{{{{ {name}.x }}}}"},
+        }
         third = {**second, "id": "c", "config": {"got": f"{{{{ {name}.__class__ }}}}"}}
-        ended = api.ended({"name": f"odd {name}", "on_failure": "continue", "nodes": [first, second, third]})
+        ended = api.ended(
+            {"name": f"odd {name}", "on_failure": "continue", "nodes": [first, second, third]}
+        )
         assert ended["nodes"]["b"]["output"] == {"got": 1}
         assert "has no key '__class__'" in ended["nodes"]["c"]["error"]["message"]
     fault.shows(ids=len(names), attributes_read=0)

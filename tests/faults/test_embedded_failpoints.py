@@ -13,7 +13,9 @@ from tests.faults.table import Fault
 
 MODE = "be_killed_at_a_point"
 PASSINGS = (1, 3, 8)
-"""The first is at the start of a life, where it takes up what the last one left; the others are in the middle."""
+"""The first is at the start of a life, where it takes up what the last one left; the others are in
+the middle.
+"""
 EXECUTIONS_PER_LIFE = 30
 
 
@@ -28,8 +30,12 @@ def _points(fault: Fault) -> list[str]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("failpoints", "a kill before and after each write of the embedded engine on SQLite")
-def test_no_write_of_the_embedded_engine_is_a_bad_moment_to_die(fault: Fault, tmp_path: Path) -> None:
+@pytest.mark.fault(
+    "failpoints", "a kill before and after each write of the embedded engine on SQLite"
+)
+def test_no_write_of_the_embedded_engine_is_a_bad_moment_to_die(
+    fault: Fault, tmp_path: Path
+) -> None:
     points = _points(fault)
     executions = 0
     for point in points:
@@ -38,12 +44,22 @@ def test_no_write_of_the_embedded_engine_is_a_bad_moment_to_die(fault: Fault, tm
             code, _ = life.end()
         write, side, _ = point.split(":")
         assert code == -signal.SIGKILL, f"it didn't die at {point}"
-        assert lines(tmp_path / "stderr")[-1] == f"dies {side} {write}", f"it died of something else than {point}"
+        assert lines(tmp_path / "stderr")[-1] == f"dies {side} {write}", (
+            f"it died of something else than {point}"
+        )
     with Life(tmp_path, MODE, str(executions)) as life:
         assert life.end(5 * PATIENCE_SECONDS) == (0, "done")
     verdict = assert_kept(tmp_path)
-    assert len(set(accepted(tmp_path))) == len(verdict.executions) == executions, "one execution per idempotency key"
+    assert len(set(accepted(tmp_path))) == len(verdict.executions) == executions, (
+        "one execution per idempotency key"
+    )
     assert verdict.states() == {"COMPLETED": executions}
     lost = verdict.reasons()["lost"]
-    fault.shows(points=len(points), kills=len(points), executions=executions, calls=len(calls(tmp_path)),
-                lost_with_a_kill=lost, violations=0)  # fmt: skip
+    fault.shows(
+        points=len(points),
+        kills=len(points),
+        executions=executions,
+        calls=len(calls(tmp_path)),
+        lost_with_a_kill=lost,
+        violations=0,
+    )

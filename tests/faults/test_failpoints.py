@@ -55,7 +55,10 @@ def _sample(fault: Fault) -> list[Point]:
     if fault.is_full:
         return ordinary + points_of(points.AT_THE_END, points.AFTER_A_LOSS)
     choose = fault.choices()
-    return [choose.choice([point for point in ordinary if point.role == role]) for role in points.UNDER_WORK]
+    return [
+        choose.choice([point for point in ordinary if point.role == role])
+        for role in points.UNDER_WORK
+    ]
 
 
 async def _submit(client: Client, document: dict[str, Any], count: int) -> None:
@@ -93,7 +96,9 @@ async def _serves(it: Plant, victim: Role) -> None:
 
     def is_there() -> bool:
         is_ready = not victim.runs or bool(victim.address)
-        return is_ready and (victim.kind != "orchestrator" or not victim.runs or victim.address in it.owners())
+        return is_ready and (
+            victim.kind != "orchestrator" or not victim.runs or victim.address in it.owners()
+        )
 
     await until(is_there, f"{victim} has its share of the work", seconds=60)
 
@@ -119,7 +124,9 @@ def _new_handler(it: Plant) -> tuple[str, str]:
     """A worker tells only what nobody has told before."""
     name = f"new_{len(it.roles)}"
     file = it.folder / f"{name}.py"
-    file.write_text(f"import penstock\n\n@penstock.handler({name!r})\ndef new(config, ctx):\n    return 1\n")
+    file.write_text(
+        f"import penstock\n\n@penstock.handler({name!r})\ndef new(config, ctx):\n    return 1\n"
+    )
     return "--handlers", str(file)
 
 
@@ -137,7 +144,9 @@ async def _lose_a_worker(it: Plant, client: Client) -> None:
     long = works.single("doomed", "work_pause", queue="doomed", config={"until": "saved"})
     await _submit(client, long, 40)
     ids = {name for name, document in client.accepted.items() if document is long}
-    await until(lambda: {call.execution_id for call in it.calls()} >= ids, "it has all of them", seconds=60)
+    await until(
+        lambda: {call.execution_id for call in it.calls()} >= ids, "it has all of them", seconds=60
+    )
     worker.kill()
     it.release("saved")
     it.start("worker", "--queues", "doomed", *HANDLERS, ready=False)
@@ -157,12 +166,16 @@ async def _tour(it: Plant, client: Client, victim: Role, point: Point) -> None:
             "AND retry_of IS NULL GROUP BY 1"
         ).fetchall()
     found = {key: (count, name) for key, count, name in rows if key in tour.keys}
-    assert found == {key: (1, name) for key, name in tour.keys.items()}, "one execution for each key"
+    assert found == {key: (1, name) for key, name in tour.keys.items()}, (
+        "one execution for each key"
+    )
 
 
 async def _cancel_strays(client: Client) -> None:
     """Executions that wait for a trigger, and whose names nobody was told: their answer was cut off."""
-    rows = await client.stores.cold.database.rows("SELECT id FROM executions WHERE state = 'PENDING'", ())
+    rows = await client.stores.cold.database.rows(
+        "SELECT id FROM executions WHERE state = 'PENDING'", ()
+    )
     for (name,) in rows:
         if name not in client.accepted:
             await client.steer(str(name), "cancel")
@@ -180,7 +193,10 @@ async def _strike_all(it: Plant, some: Iterable[Point]) -> dict[str, dict[str, A
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.fault("failpoints", "a kill before and after each write and reply of a role that works, stops or recovers")
+@pytest.mark.fault(
+    "failpoints",
+    "a kill before and after each write and reply of a role that works, stops or recovers",
+)
 def test_no_write_is_a_bad_moment_to_die(fault: Fault) -> None:
     some = _sample(fault)
     with plant(environ={} if fault.is_full else SOON_DEAD) as it:
@@ -191,9 +207,13 @@ def test_no_write_is_a_bad_moment_to_die(fault: Fault) -> None:
         assert it.killed().keys() >= {point.role for point in some}
         assert it.kills >= len(some)
         fault.shows(
-            points=len(some), kills=it.kills, executions=len(verdict.executions), redelivered=verdict.redelivered(),
-            fenced=it.fenced, violations=len(verdict.problems),
-        )  # fmt: skip
+            points=len(some),
+            kills=it.kills,
+            executions=len(verdict.executions),
+            redelivered=verdict.redelivered(),
+            fenced=it.fenced,
+            violations=len(verdict.problems),
+        )
 
 
 async def _die_rebuilding(it: Plant, client: Client, point: Point, held: str) -> None:
@@ -201,7 +221,11 @@ async def _die_rebuilding(it: Plant, client: Client, point: Point, held: str) ->
     victim = launch(it, point.role, {"die_at": str(point)})
     await _serves(it, victim)
     await _submit(client, works.single("held", "work_pause", config={"until": held}), 40)
-    await until(lambda: not victim.runs or set(it.owners()) == {victim.address}, "it has all of them", seconds=60)
+    await until(
+        lambda: not victim.runs or set(it.owners()) == {victim.address},
+        "it has all of them",
+        seconds=60,
+    )
     flush(it)
     await until(lambda: not victim.runs, f"it dies at {point}", seconds=PATIENCE_SECONDS)
     _assert_died(victim, point)
@@ -218,7 +242,9 @@ async def _stopped(it: Plant) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.fault("failpoints", "a kill before and after each write of an owner that builds an empty Redis again")
+@pytest.mark.fault(
+    "failpoints", "a kill before and after each write of an owner that builds an empty Redis again"
+)
 def test_no_write_of_a_rebuild_is_a_bad_moment_to_die(fault: Fault) -> None:
     every = points_of(points.IN_A_REBUILD)
     some = every if fault.is_full else fault.choices().sample(every, 1)
@@ -235,5 +261,10 @@ def test_no_write_of_a_rebuild_is_a_bad_moment_to_die(fault: Fault) -> None:
         verdict = judge(it, asyncio.run(main(it)), lossy=True).assert_kept()
         rebuilt = sum(stored.record.generation > 1 for stored in verdict.executions.values())
         assert rebuilt > 0, "nothing had to be built again"
-        fault.shows(points=len(some), kills=it.kills, executions=len(verdict.executions), rebuilt=rebuilt,
-                    violations=len(verdict.problems))  # fmt: skip
+        fault.shows(
+            points=len(some),
+            kills=it.kills,
+            executions=len(verdict.executions),
+            rebuilt=rebuilt,
+            violations=len(verdict.problems),
+        )

@@ -85,8 +85,15 @@ def by_detour(path: Path) -> Path:
     return path.parent / ".." / path.parent.name / path.name
 
 
-WAYS = (by_symbolic_link, by_link_to_link, by_linked_folder, by_hard_link, by_hard_link_elsewhere, by_relative_path,
-        by_detour)  # fmt: skip
+WAYS = (
+    by_symbolic_link,
+    by_link_to_link,
+    by_linked_folder,
+    by_hard_link,
+    by_hard_link_elsewhere,
+    by_relative_path,
+    by_detour,
+)
 
 
 @contextmanager
@@ -94,8 +101,11 @@ def holder(path: Path, *execution_ids: str) -> Iterator[subprocess.Popen[str]]:
     """A process that has the file open."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path), *execution_ids],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "open\n"
         try:
@@ -104,7 +114,9 @@ def holder(path: Path, *execution_ids: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-@pytest.mark.fault("files", "a second process on the SQLite file through links and other paths, in both directions")
+@pytest.mark.fault(
+    "files", "a second process on the SQLite file through links and other paths, in both directions"
+)
 def test_a_file_has_one_owner_whatever_name_it_is_opened_by(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,12 +189,23 @@ def replace_large_values(path: Path) -> None:
     path.with_name("store.db.blobs").mkdir()
 
 
-HARMS = (delete, replace, replace_everything, move, move_folder, delete_log, delete_index, delete_large_values,
-         replace_large_values)  # fmt: skip
+HARMS = (
+    delete,
+    replace,
+    replace_everything,
+    move,
+    move_folder,
+    delete_log,
+    delete_index,
+    delete_large_values,
+    replace_large_values,
+)
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_nothing_is_accepted_when_a_file_of_the_store_is_gone(harm: Callable[[Path], None], tmp_path: Path) -> None:
+def test_nothing_is_accepted_when_a_file_of_the_store_is_gone(
+    harm: Callable[[Path], None], tmp_path: Path
+) -> None:
     path = tmp_path / "a" / "store.db"
     path.parent.mkdir()
 
@@ -210,7 +233,9 @@ def test_nothing_is_accepted_when_a_file_of_the_store_is_gone(harm: Callable[[Pa
     asyncio.run(main())
 
 
-def test_a_file_that_is_put_back_is_written_to_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_is_put_back_is_written_to_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "a" / "store.db"
     path.parent.mkdir()
 
@@ -238,7 +263,9 @@ def test_a_file_that_is_put_back_is_written_to_again(tmp_path: Path, caplog: pyt
     asyncio.run(main())
 
 
-def test_a_large_value_is_not_put_into_a_new_folder_when_the_old_one_is_gone(tmp_path: Path) -> None:
+def test_a_large_value_is_not_put_into_a_new_folder_when_the_old_one_is_gone(
+    tmp_path: Path,
+) -> None:
     async def main() -> None:
         blobs = DirectoryBlobs(tmp_path / "blobs")
         await blobs.put(b"one")
@@ -249,8 +276,13 @@ def test_a_large_value_is_not_put_into_a_new_folder_when_the_old_one_is_gone(tmp
     asyncio.run(main())
 
 
-@pytest.mark.fault("files", "the SQLite file, its log, its folder or its large values go away under a running service")
-def test_a_service_whose_files_are_gone_refuses_at_once_and_says_so(fault: Fault, tmp_path: Path) -> None:
+@pytest.mark.fault(
+    "files",
+    "the SQLite file, its log, its folder or its large values go away under a running service",
+)
+def test_a_service_whose_files_are_gone_refuses_at_once_and_says_so(
+    fault: Fault, tmp_path: Path
+) -> None:
     harms = HARMS if fault.is_full else fault.choices().sample(HARMS, 1)
     slowest, refused = 0.0, 0
 
@@ -260,8 +292,12 @@ def test_a_service_whose_files_are_gone_refuses_at_once_and_says_so(fault: Fault
             async with aiohttp.ClientSession(await life.ready()) as session:
 
                 async def post() -> int:
-                    flow = {"nodes": [{"id": "a", "handler": "echo", "config": {"text": "x" * 300_000}}]}
-                    async with session.post("/api/v1/executions?wait=5", json={"definition": flow}) as response:
+                    flow = {
+                        "nodes": [{"id": "a", "handler": "echo", "config": {"text": "x" * 300_000}}]
+                    }
+                    async with session.post(
+                        "/api/v1/executions?wait=5", json={"definition": flow}
+                    ) as response:
                         return response.status
 
                 async def health(part: str = "") -> tuple[int, str]:
@@ -291,7 +327,9 @@ def test_a_service_whose_files_are_gone_refuses_at_once_and_says_so(fault: Fault
         folder.mkdir()
         asyncio.run(main(harm, folder))
     assert slowest < (1.0 if fault.is_full else PATIENCE_SECONDS)
-    fault.shows(ways=len(harms), refused=refused, accepted_and_lost=0, slowest_notice_seconds=slowest)
+    fault.shows(
+        ways=len(harms), refused=refused, accepted_and_lost=0, slowest_notice_seconds=slowest
+    )
 
 
 async def _is_unavailable(health: Callable[[str], Awaitable[tuple[int, str]]]) -> bool:
@@ -323,10 +361,14 @@ def test_what_a_killed_process_left_is_found_by_every_name_of_the_file(
     assert [each.name for each in tmp_path.rglob("*.blobs")] == ["store.db.blobs"]
 
 
-def test_a_second_store_on_the_file_in_one_process_leaves_the_locks_of_the_first(tmp_path: Path) -> None:
+def test_a_second_store_on_the_file_in_one_process_leaves_the_locks_of_the_first(
+    tmp_path: Path,
+) -> None:
     """Closing any descriptor of a file ends all POSIX locks that a process has on it, SQLite's too."""
     path = tmp_path / "store.db"
-    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT * FROM meta').fetchall()"
+    program = (
+        "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT * FROM meta').fetchall()"
+    )
 
     async def main() -> None:
         stores = SqliteStores(path)
@@ -336,7 +378,9 @@ def test_a_second_store_on_the_file_in_one_process_leaves_the_locks_of_the_first
                 SqliteStores(name)
         await stores.cold.create([new("e1")])
         # another program looks: if it took itself for the last one it would remove the log
-        await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program, str(path)], check=True)
+        await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-c", program, str(path)], check=True
+        )
         assert path.with_name("store.db-wal").exists()
         await stores.cold.create([new("e2")])
         await stores.close()

@@ -33,13 +33,22 @@ MARGIN_SECONDS = 5.0
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.fault("messages", "every message of every role ×10 and shuffled, each result before its “started”")
+@pytest.mark.fault(
+    "messages", "every message of every role ×10 and shuffled, each result before its “started”"
+)
 def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
     async def main(it: Plant, stack: AsyncExitStack) -> tuple[Verdict, list[Repeater]]:
-        session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)))
+        session = await stack.enter_async_context(
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30))
+        )
         kinds = ("orchestrator", "orchestrator", "worker", "worker", "api")
-        every = [await stack.enter_async_context(Repeater(it.redis.url, fault.choices())) for _ in kinds]
-        roles = [it.start(kind, ready=False, STORE=each.url)[0] for kind, each in zip(kinds, every, strict=True)]
+        every = [
+            await stack.enter_async_context(Repeater(it.redis.url, fault.choices())) for _ in kinds
+        ]
+        roles = [
+            it.start(kind, ready=False, STORE=each.url)[0]
+            for kind, each in zip(kinds, every, strict=True)
+        ]
         ready = [await asyncio.to_thread(role.ready) for role in roles]
         client = await stack.enter_async_context(it.client())
         orders = Orders(session, ready[-1:])
@@ -53,7 +62,9 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
         await until(lambda: not left_in_redis(it), "all of it has been read", seconds=60)
         verdict = await asyncio.to_thread(lambda: judge(it, orders.accepted).assert_kept())
         whole = {name: each for name, each in orders.accepted.items() if name not in cancelled}
-        assert wrong_attempts(verdict, whole) == [], "a failure that came again counted for another attempt"
+        assert wrong_attempts(verdict, whole) == [], (
+            "a failure that came again counted for another attempt"
+        )
         return verdict, every
 
     async def run(it: Plant) -> tuple[Verdict, list[Repeater]]:
@@ -62,32 +73,47 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
 
     with plant() as it:
         verdict, every = asyncio.run(run(it))
-        messages, copies = (sum(getattr(each, what) for each in every) for what in ("messages", "copies"))
+        messages, copies = (
+            sum(getattr(each, what) for each in every) for what in ("messages", "copies")
+        )
         overtaken = sum(each.overtaken for each in every)
         assert copies > 8 * messages > 0  # the last ones may come while they are counted
         assert overtaken > 0, "no task took long enough to say that it has started"
         outcomes = sum(len(stored.runs) for stored in verdict.executions.values())
-        fault.shows(executions=len(verdict.executions), messages=messages, copies=copies, results_first=overtaken,
-                    recorded_outcomes=outcomes, violations=0)  # fmt: skip
+        fault.shows(
+            executions=len(verdict.executions),
+            messages=messages,
+            copies=copies,
+            results_first=overtaken,
+            recorded_outcomes=outcomes,
+            violations=0,
+        )
 
 
 async def _steered(
     orders: Orders, address: str, session: aiohttp.ClientSession, count: int, *wishes: str
 ) -> dict[str, dict[str, Any]]:
-    """In the middle, ten times each. A pause that comes again after a resume isn't the last word."""
+    """In the middle, ten times each.
+
+    A pause that comes again after a resume isn't the last word.
+    """
     slow = works.chain(4, "work_pause", config={"seconds": 0.5})
     before = set(orders.accepted)
     await orders.place([slow] * count, wishes[0])
     names = [name for name in orders.accepted if name not in before]
     for wish in wishes:
         for name in names:
-            async with session.post(f"{address}/api/v1/executions/{name}/{wish}", json={}) as answer:
+            async with session.post(
+                f"{address}/api/v1/executions/{name}/{wish}", json={}
+            ) as answer:
                 assert answer.status == 202, await answer.text()
     return dict.fromkeys(names, slow)
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.fault("messages", "every wake-up of every role dropped: what waits is found by looking")
+@pytest.mark.fault(
+    "messages", "every wake-up of every role dropped: what waits is found by looking"
+)
 def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -> None:
     async def submit(client: Client) -> None:
         for _ in range(fault.size(short=4, full=60)):
@@ -97,7 +123,10 @@ def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -
     async def main(it: Plant) -> tuple[Verdict, int]:
         async with AsyncExitStack() as stack:
             kinds = ("orchestrator", "worker", "worker")
-            every = [await stack.enter_async_context(Deafener(it.redis.url, fault.choices())) for _ in kinds]
+            every = [
+                await stack.enter_async_context(Deafener(it.redis.url, fault.choices()))
+                for _ in kinds
+            ]
             for kind, each in zip(kinds, every, strict=True):
                 it.start(kind, ready=False, STORE=each.url)
             for role in it.roles:
@@ -115,7 +144,12 @@ def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -
         waits = sorted(_waited(stored) for stored in verdict.executions.values())
         p99 = waits[int(0.99 * len(waits))]
         assert p99 <= BLOCK_SECONDS + MARGIN_SECONDS
-        fault.shows(executions=len(waits), wake_ups_dropped=dropped, p50_seconds=waits[len(waits) // 2], violations=0)
+        fault.shows(
+            executions=len(waits),
+            wake_ups_dropped=dropped,
+            p50_seconds=waits[len(waits) // 2],
+            violations=0,
+        )
         fault.promises(SWEEP_SECONDS, p99_seconds=p99)
 
 

@@ -16,18 +16,30 @@ from tests.faults.table import Fault
 
 @pytest.mark.timeout(240)
 @pytest.mark.fault(
-    "opening", "kill -9 at each step while a SQLite file is made, opened, upgraded or closed; opened on a full disk"
+    "opening",
+    "kill -9 at each step while a SQLite file is made, opened, upgraded or closed; opened on a full disk",
 )
-def test_no_step_of_opening_or_closing_a_file_is_a_bad_moment_to_die(fault: Fault, tmp_path: Path) -> None:
+def test_no_step_of_opening_or_closing_a_file_is_a_bad_moment_to_die(
+    fault: Fault, tmp_path: Path
+) -> None:
     points, kills = fault.size(short=4, full=0), fault.size(short=2, full=60)
     arguments = [str(tmp_path), str(fault.seed), str(points), str(kills)]
     done = subprocess.run(
         [sys.executable, "-m", doomed_opening.__name__, *arguments],
-        cwd=ROOT, check=False, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert shown["problems"] == [], done.stderr
     assert shown["kills"] >= shown["points"] > 0
     assert shown["refusals"] > 0, "no file was ever too small"
-    fault.shows(points=shown["points"], kills=shown["kills"], full_disks=shown["refusals"], lost=0, problems=0)
+    fault.shows(
+        points=shown["points"],
+        kills=shown["kills"],
+        full_disks=shown["refusals"],
+        lost=0,
+        problems=0,
+    )

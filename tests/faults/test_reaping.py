@@ -32,19 +32,27 @@ async def _hand_out(it: Place, count: int) -> list[Task]:
 
 async def _beat(it: Place, held: dict[str, list[Task]]) -> int:
     """All that live say so. Answers how many tasks they are told that they have lost."""
-    gone = [await it.queue.heartbeat(worker, ECHO, [stop(each) for each in tasks]) for worker, tasks in held.items()]
+    gone = [
+        await it.queue.heartbeat(worker, ECHO, [stop(each) for each in tasks])
+        for worker, tasks in held.items()
+    ]
     return sum(map(len, gone))
 
 
 @pytest.mark.fault("reaping", "10,000 live long tasks and one dead, on Redis")
-def test_of_ten_thousand_tasks_in_live_hands_and_one_in_dead_ones_only_that_one_is_taken(fault: Fault) -> None:
+def test_of_ten_thousand_tasks_in_live_hands_and_one_in_dead_ones_only_that_one_is_taken(
+    fault: Fault,
+) -> None:
     live = fault.size(short=2_000, full=10_000)
 
     async def scenario() -> None:
         async with place() as it:
             await it.own()
             tasks = await _hand_out(it, live + 1)
-            held = {f"live-{n}": await it.queue.fetch(f"live-{n}", ECHO, live // WORKERS) for n in range(WORKERS)}
+            held = {
+                f"live-{n}": await it.queue.fetch(f"live-{n}", ECHO, live // WORKERS)
+                for n in range(WORKERS)
+            }
             assert await it.queue.fetch("dead", ECHO, 10) == tasks[-1:]
             assert sum(map(len, held.values())) == live
             reaper = Reaper(it.queue, it.lease)
@@ -58,6 +66,12 @@ def test_of_ten_thousand_tasks_in_live_hands_and_one_in_dead_ones_only_that_one_
             milliseconds = 1000 * (time.perf_counter() - begun)
             assert await it.inbox() == [TaskLost(*key_of(tasks[-1]), "dead")]
             assert await _beat(it, held) == 0, "one that lives has lost a task"
-            fault.shows(live=live, dead_found=reaper.reaped, sweeps=1, live_taken=0, sweep_milliseconds=milliseconds)
+            fault.shows(
+                live=live,
+                dead_found=reaper.reaped,
+                sweeps=1,
+                live_taken=0,
+                sweep_milliseconds=milliseconds,
+            )
 
     asyncio.run(scenario())

@@ -24,7 +24,9 @@ from tests.waiting import until
 
 ROLES = ("orchestrator", "orchestrator", "worker", "worker", "api")
 END_SECONDS = (90, 180)
-"""In `make test`, and in `make faults`, where there is more to do and one call in ten breaks a connection."""
+"""In `make test`, and in `make faults`, where there is more to do and one call in ten breaks a
+connection.
+"""
 DOCUMENTS = [
     works.diamond(),
     works.fan(10),
@@ -68,13 +70,18 @@ class Proxies:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("replies", "1, 3 and 10 % of all calls to Redis and PostgreSQL done unanswered, or done too late")
+@pytest.mark.fault(
+    "replies",
+    "1, 3 and 10 % of all calls to Redis and PostgreSQL done unanswered, or done too late",
+)
 def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None:
     shares = (0.01, 0.03, 0.1) if fault.is_full else (0.03,)
 
     async def main(it: Plant) -> tuple[Orders, Proxies]:
         async with AsyncExitStack() as stack:
-            session = await stack.enter_async_context(aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)))
+            session = await stack.enter_async_context(
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30))
+            )
             proxies = Proxies(it, stack, fault.choices())
             orders = Orders(session, await proxies.start())
             client = await stack.enter_async_context(it.client())
@@ -83,7 +90,9 @@ def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None
                 await orders.place(DOCUMENTS * fault.size(short=5, full=40), f"{share:.0%}")
                 await client.until_ended(*orders.accepted, seconds=fault.size(*END_SECONDS))
             proxies.strike(0.0)
-            await until(lambda: None not in it.owners(), "all partitions have owners again", seconds=60)
+            await until(
+                lambda: None not in it.owners(), "all partitions have owners again", seconds=60
+            )
             client.accepted.update(orders.accepted)
             return orders, await _settled(it, client, orders, proxies)
 
@@ -97,11 +106,20 @@ def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None
         orders, proxies = asyncio.run(main(it))
         orders.assert_once(it)
         counts = {
-            "calls": proxies.count(proxies.redis, "calls"), "unanswered": proxies.count(proxies.redis, "unanswered"),
+            "calls": proxies.count(proxies.redis, "calls"),
+            "unanswered": proxies.count(proxies.redis, "unanswered"),
             "late": proxies.count(proxies.redis, "late"),
             "unanswered_by_PostgreSQL": proxies.count(proxies.postgres, "unanswered"),
-        }  # fmt: skip
+        }
         assert all(counts.values()), counts
         late_commits = proxies.count(proxies.redis, "late_commits")
-        assert late_commits or not fault.is_full, "no commit came after its partition was taken again"
-        fault.shows(**counts, late_commits=late_commits, repeated=orders.repeated, fenced=it.fenced, violations=0)
+        assert late_commits or not fault.is_full, (
+            "no commit came after its partition was taken again"
+        )
+        fault.shows(
+            **counts,
+            late_commits=late_commits,
+            repeated=orders.repeated,
+            fenced=it.fenced,
+            violations=0,
+        )

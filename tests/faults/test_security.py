@@ -18,11 +18,34 @@ from tests.faults.table import Fault
 CANARY = "canary-7c1f0b52e9d84a6f"
 ONCE = {"max_attempts": 1}
 HOSTS = (
-    "127.0.0.1", "127.1", "0x7f.1", "2130706433", "017700000001", "localhost", "[::1]", "[::ffff:127.0.0.1]",
-    "[64:ff9b::a9fe:a9fe]", "[2002:7f00:1::]", "2852039166", "169.254.169.254", "[::ffff:169.254.169.254]",
-    "[fd00:ec2::254]", "10.0.0.1", "192.168.1.1", "[fe80::1]", "[ff02::1]", "224.0.0.1", "0.0.0.0",  # noqa: S104
-)  # fmt: skip
-SCHEMES = ("file:///etc/passwd", "ftp://example.com/", "gopher://example.com/", "unix:///tmp/x", "data:text/plain,x")
+    "127.0.0.1",
+    "127.1",
+    "0x7f.1",
+    "2130706433",
+    "017700000001",
+    "localhost",
+    "[::1]",
+    "[::ffff:127.0.0.1]",
+    "[64:ff9b::a9fe:a9fe]",
+    "[2002:7f00:1::]",
+    "2852039166",
+    "169.254.169.254",
+    "[::ffff:169.254.169.254]",
+    "[fd00:ec2::254]",
+    "10.0.0.1",
+    "192.168.1.1",
+    "[fe80::1]",
+    "[ff02::1]",
+    "224.0.0.1",
+    "0.0.0.0",  # noqa: S104
+)
+SCHEMES = (
+    "file:///etc/passwd",
+    "ftp://example.com/",
+    "gopher://example.com/",
+    "unix:///tmp/x",
+    "data:text/plain,x",
+)
 
 
 def _telling(name: str, *, fails: bool) -> dict[str, Any]:
@@ -32,8 +55,11 @@ def _telling(name: str, *, fails: bool) -> dict[str, Any]:
 
 async def _answers(address: str, names: list[str]) -> str:
     """All that the API has to say."""
-    paths = [f"/executions/{name}{more}" for name in names
-             for more in ("", "/results", "/history", "/graph", "/nodes/a", "/nodes/a/logs")]  # fmt: skip
+    paths = [
+        f"/executions/{name}{more}"
+        for name in names
+        for more in ("", "/results", "/history", "/graph", "/nodes/a", "/nodes/a/logs")
+    ]
     paths += ["/executions", "/dead-letters", "/workflows/telling", "/workers", "/audit"]
     async with aiohttp.ClientSession() as session:
         found = []
@@ -50,8 +76,11 @@ def _in_redis(it: Plant) -> Iterator[bytes]:
             yield link.dump(key) or b""  # short values stand in it as they are
             kind: Any = link.type(key)
             reads: dict[bytes, Any] = {
-                b"hash": link.hgetall, b"string": link.get, b"set": link.smembers, b"stream": link.xrange,
-            }  # fmt: skip
+                b"hash": link.hgetall,
+                b"string": link.get,
+                b"set": link.smembers,
+                b"stream": link.xrange,
+            }
             if kind in reads:
                 yield repr(reads[kind](key)).encode()
             elif kind == b"list":
@@ -60,18 +89,28 @@ def _in_redis(it: Plant) -> Iterator[bytes]:
 
 def _in_postgres(it: Plant) -> Iterator[bytes]:
     with it.connect() as connection:
-        tables = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
+        tables = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+        )
         for (table,) in tables.fetchall():
             for row in connection.execute(f"TABLE {table}".encode()).fetchall():
-                yield b"\n".join(each if isinstance(each, bytes) else str(each).encode() for each in row)
+                yield b"\n".join(
+                    each if isinstance(each, bytes) else str(each).encode() for each in row
+                )
 
 
-@pytest.mark.fault("security", "a secret that its handler logs, reports, answers with and fails with")
+@pytest.mark.fault(
+    "security", "a secret that its handler logs, reports, answers with and fails with"
+)
 def test_a_secret_is_in_no_answer_log_store_or_dead_letter(fault: Fault) -> None:
     async def main(it: Plant, address: str) -> str:
         async with it.client() as client:
-            names = await client.submit(_telling("telling", fails=False), fault.size(short=2, full=50))
-            names += await client.submit(_telling("failing", fails=True), fault.size(short=2, full=50))
+            names = await client.submit(
+                _telling("telling", fails=False), fault.size(short=2, full=50)
+            )
+            names += await client.submit(
+                _telling("failing", fails=True), fault.size(short=2, full=50)
+            )
             await client.until_ended()
             return await _answers(address, names)
 
@@ -91,7 +130,10 @@ def test_a_secret_is_in_no_answer_log_store_or_dead_letter(fault: Fault) -> None
 
 
 async def _refused(client: Client, urls: list[str]) -> int:
-    nodes = [works.node(f"n{i}", (), "call_external_service", config={"url": url}) for i, url in enumerate(urls)]
+    nodes = [
+        works.node(f"n{i}", (), "call_external_service", config={"url": url})
+        for i, url in enumerate(urls)
+    ]
     (name,) = await client.submit({"name": "calls", "on_failure": "continue", "nodes": nodes})
     await client.until_ended(name)
     view = await client.service.executions.view(name)
@@ -104,7 +146,10 @@ async def _refused(client: Client, urls: list[str]) -> int:
     return len(urls)
 
 
-@pytest.mark.fault("security", "calls of private, metadata, mapped, decimal and hex addresses, and of other schemes")
+@pytest.mark.fault(
+    "security",
+    "calls of private, metadata, mapped, decimal and hex addresses, and of other schemes",
+)
 def test_a_worker_calls_no_forbidden_address_however_it_is_written(fault: Fault) -> None:
     calls = 0
 

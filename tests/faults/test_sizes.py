@@ -17,19 +17,30 @@ from tests.faults.table import Fault
 VALIDATION_SECONDS = 1.0
 PEAK_MIB = 1500
 """Three times what the largest of them takes."""
-SIZES = {"wide": (500, 10_000), "deep": (300, 10_000), "layered": (15, 100), "all_to_all": (20, 200), "heavy": (2, 10)}
+SIZES = {
+    "wide": (500, 10_000),
+    "deep": (300, 10_000),
+    "layered": (15, 100),
+    "all_to_all": (20, 200),
+    "heavy": (2, 10),
+}
 """By shape, in `make test` and in `make faults`."""
 
 
 @pytest.mark.parametrize("shape", SIZES)
-@pytest.mark.fault("size", "10,000 wide, 10,000 deep, 100 × 100 layers, 200 × 200 all-to-all, 10 MB outputs")
+@pytest.mark.fault(
+    "size", "10,000 wide, 10,000 deep, 100 × 100 layers, 200 × 200 all-to-all, 10 MB outputs"
+)
 def test_the_largest_workflows_reach_their_end(fault: Fault, shape: str, tmp_path: Path) -> None:
     short, full = SIZES[shape]
     size = fault.size(short, full)
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.sized", shape, str(size), str(tmp_path)],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     took = json.loads(done.stdout)
     assert took["state"] == "COMPLETED"

@@ -12,7 +12,10 @@ def _row(family: str = "zombies", *, is_green: bool = True) -> Row:
 
 
 def test_a_row_says_what_was_done_and_its_figures() -> None:
-    assert table([_row()]).splitlines()[-1] == "| zombies | SIGSTOP | yes | 1.2 | 7 | stale writes 0, fenced 1,200 |"
+    assert (
+        table([_row()]).splitlines()[-1]
+        == "| zombies | SIGSTOP | yes | 1.2 | 7 | stale writes 0, fenced 1,200 |"
+    )
 
 
 def test_a_row_that_did_not_hold_stands_out() -> None:
@@ -28,7 +31,9 @@ def test_a_family_that_nobody_tried_is_missing() -> None:
     assert missing([_row(family) for family in FAMILIES if family != "time"]) == ["time"]
 
 
-def test_a_page_keeps_what_stands_around_its_table_and_the_rows_of_families_that_were_not_run() -> None:
+def test_a_page_keeps_what_stands_around_its_table_and_the_rows_of_families_that_were_not_run() -> (
+    None
+):
     first = page(f"# Faults\n\n{BEGIN}\n{END}\nAnd more.\n", [_row("zombies"), _row("soak")])
     second = page(first, [_row("zombies", is_green=False), _row("processes")])
     assert second.startswith(f"# Faults\n\n{BEGIN}\n| family")

@@ -1,7 +1,7 @@
 """Clocks that are wrong or jump, and time-outs that come with the result (G2, G4).
 
-The system's clock can't be set here: a launcher moves what Python answers in a process that is asked for the time of
-day (see `tests.faults.launched`).
+The system's clock can't be set here: a launcher moves what Python answers in a process that is
+asked for the time of day (see `tests.faults.launched`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,22 @@ from tests.waiting import until
 
 HOUR = 3600.0
 JUMP = "jump"
-DELAYED = {"max_attempts": 4, "initial_delay_seconds": 2.0, "max_delay_seconds": 2.0, "jitter_seconds": 0}
+DELAYED = {
+    "max_attempts": 4,
+    "initial_delay_seconds": 2.0,
+    "max_delay_seconds": 2.0,
+    "jitter_seconds": 0,
+}
 DOCUMENTS = [
     works.single("later", "work_fail", config={"times": 3}, retry=DELAYED),
-    works.single("timed", "work_pause", config={"seconds": 2.0}, timeout_seconds=30, queue_timeout_seconds=30),
-    {**works.chain(4, "work_pause", config={"seconds": 0.4}), "name": "bounded", "timeout_seconds": 60},
+    works.single(
+        "timed", "work_pause", config={"seconds": 2.0}, timeout_seconds=30, queue_timeout_seconds=30
+    ),
+    {
+        **works.chain(4, "work_pause", config={"seconds": 0.4}),
+        "name": "bounded",
+        "timeout_seconds": 60,
+    },
     works.diamond(),
 ]
 """Everything that waits for a time: retries, time-outs of attempts, of queues and of executions."""
@@ -40,7 +51,10 @@ DOCUMENTS = [
 
 async def _order(it: Plant, address: str, count: int) -> dict[str, dict[str, Any]]:
     """Some before the clocks jump, some while they do, some afterwards."""
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session, it.client() as client:
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session,
+        it.client() as client,
+    ):
         orders = Orders(session, [address])
         for number in range(count):
             await orders.place(DOCUMENTS * 5, f"round {number}")
@@ -54,10 +68,15 @@ async def _order(it: Plant, address: str, count: int) -> dict[str, dict[str, Any
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.fault("time", "the clocks of an orchestrator, a worker and an API an hour wrong, or jumping by an hour")
+@pytest.mark.fault(
+    "time",
+    "the clocks of an orchestrator, a worker and an API an hour wrong, or jumping by an hour",
+)
 def test_a_clock_that_is_an_hour_wrong_fails_nothing(fault: Fault, sign: int) -> None:
     with plant() as it:
-        wrong = [launch(it, kind, {"clock_seconds": sign * HOUR}) for kind in ("orchestrator", "api")]
+        wrong = [
+            launch(it, kind, {"clock_seconds": sign * HOUR}) for kind in ("orchestrator", "api")
+        ]
         jumping = {"clock_seconds": sign * HOUR, "clock_file": str(it.folder / JUMP)}
         wrong += [launch(it, "worker", jumping)]
         it.staff(orchestrators=1, workers=1)
@@ -65,10 +84,16 @@ def test_a_clock_that_is_an_hour_wrong_fails_nothing(fault: Fault, sign: int) ->
         accepted = asyncio.run(_order(it, wrong[1].address, fault.size(short=3, full=20)))
         verdict = judge(it, accepted).assert_kept()
         assert verdict.states() == {"COMPLETED": len(accepted)}
-        assert [role for role in wrong if "the clock is moved" not in role.said()] == [], "no clock was wrong"
+        assert [role for role in wrong if "the clock is moved" not in role.said()] == [], (
+            "no clock was wrong"
+        )
         lost = verdict.redelivered()
-        assert lost or not wrong_attempts(verdict, accepted), "a loss would explain one attempt more"
-        fault.shows(clocks=len(wrong), hours=sign, executions=len(accepted), false_failures=0, lost=lost)
+        assert lost or not wrong_attempts(verdict, accepted), (
+            "a loss would explain one attempt more"
+        )
+        fault.shows(
+            clocks=len(wrong), hours=sign, executions=len(accepted), false_failures=0, lost=lost
+        )
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -77,10 +102,20 @@ def test_a_clock_that_jumps_fails_nothing_in_the_embedded_engine(
     fault: Fault, sign: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     true_time = time.time
-    retry = {"max_attempts": 2, "initial_delay_seconds": 2.0, "max_delay_seconds": 2.0, "jitter_seconds": 0}
+    retry = {
+        "max_attempts": 2,
+        "initial_delay_seconds": 2.0,
+        "max_delay_seconds": 2.0,
+        "jitter_seconds": 0,
+    }
     flaky: dict[str, Any] = {"id": "b", "handler": "flaky", "retry": retry, "timeout_seconds": 30}
-    slow: dict[str, Any] = {"id": "a", "handler": "sleep", "config": {"seconds": 2.0}, "timeout_seconds": 30,
-                            "retry": {"max_attempts": 1}}  # fmt: skip
+    slow: dict[str, Any] = {
+        "id": "a",
+        "handler": "sleep",
+        "config": {"seconds": 2.0},
+        "timeout_seconds": 30,
+        "retry": {"max_attempts": 1},
+    }
     document = {"name": "timed", "timeout_seconds": 60, "nodes": [slow, flaky]}
 
     def fail_once(_config: Any, ctx: penstock.Context) -> int:
@@ -89,10 +124,15 @@ def test_a_clock_that_jumps_fails_nothing_in_the_embedded_engine(
         return ctx.attempt
 
     async def main() -> None:
-        address, registry = f"sqlite:///{tmp_path}/store.db", Registry([Handler("flaky", fail_once)])
+        address, registry = (
+            f"sqlite:///{tmp_path}/store.db",
+            Registry([Handler("flaky", fail_once)]),
+        )
         # the clock is asked for anew each time, as it is everywhere else
         async with penstock.Engine(address, registry=registry, clock=lambda: time.time()) as engine:  # noqa: PLW0108
-            handles = [await engine.start(document) for _ in range(fault.size(short=3, full=5))]  # all wait at once
+            handles = [
+                await engine.start(document) for _ in range(fault.size(short=3, full=5))
+            ]  # all wait at once
 
             async def are_waiting() -> bool:
                 states = [(await handle.status()).nodes["b"]["state"] for handle in handles]
@@ -115,7 +155,9 @@ TIMEOUT_SECONDS = 0.3
 
 def _race(seconds: float) -> dict[str, Any]:
     config = {"seconds": round(seconds, 4)}
-    return works.single("race", "sleep", config=config, timeout_seconds=TIMEOUT_SECONDS, retry={"max_attempts": 1})
+    return works.single(
+        "race", "sleep", config=config, timeout_seconds=TIMEOUT_SECONDS, retry={"max_attempts": 1}
+    )
 
 
 def _completed(it: Plant, ids: list[str]) -> int:
@@ -143,10 +185,18 @@ async def _races(it: Plant, batches: int, each: int) -> dict[str, dict[str, Any]
 def test_of_a_time_out_and_a_result_at_once_one_is_recorded(fault: Fault) -> None:
     with plant() as it:
         begin(it, orchestrators=2, workers=2)
-        accepted = asyncio.run(_races(it, fault.size(short=12, full=50), fault.size(short=10, full=20)))
+        accepted = asyncio.run(
+            _races(it, fault.size(short=12, full=50), fault.size(short=10, full=20))
+        )
         verdict = judge(it, accepted).assert_kept()
         states = verdict.states()
         assert set(states) == {"COMPLETED", "FAILED"}, "one of them always came first"
-        assert len(verdict.letters) == states["FAILED"], "one dead letter for each that timed out, and none besides"
-        fault.shows(races=len(verdict.executions), results=states["COMPLETED"], time_outs=states["FAILED"],
-                    with_two_outcomes=0)  # fmt: skip
+        assert len(verdict.letters) == states["FAILED"], (
+            "one dead letter for each that timed out, and none besides"
+        )
+        fault.shows(
+            races=len(verdict.executions),
+            results=states["COMPLETED"],
+            time_outs=states["FAILED"],
+            with_two_outcomes=0,
+        )

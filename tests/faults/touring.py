@@ -41,7 +41,9 @@ class Tour:
         await self._retry(await self._start("dying", {"definition": FAILING}, FAILING))
         await self._call("DELETE", "/workflows/tour/aliases/stable", may=(204, 404))
         await self._call("DELETE", "/workflows/tour", may=(204, 404))
-        made = await self._call("POST", "/keys", {"name": self._name, "scopes": ["read"]}, may=(201,))
+        made = await self._call(
+            "POST", "/keys", {"name": self._name, "scopes": ["read"]}, may=(201,)
+        )
         await self._call("DELETE", f"/keys/{made.body['id']}", may=(204, 404))
 
     async def _store(self) -> None:
@@ -53,7 +55,9 @@ class Tour:
     async def _start(self, what: str, order: dict[str, Any], document: dict[str, Any]) -> str:
         key = f"{self._name} {what}"
         body = {**order, "labels": {"key": key}}
-        made = await self._call("POST", "/executions", body, may=(201,), headers={"Idempotency-Key": key})
+        made = await self._call(
+            "POST", "/executions", body, may=(201,), headers={"Idempotency-Key": key}
+        )
         name = self.keys[key] = str(made.body["execution_id"])
         self.accepted[name] = document
         return name
@@ -78,18 +82,24 @@ class Tour:
         if again.status == 201:
             self.accepted[again.body["execution_id"]] = FAILING
 
-    async def _call(self, method: str, path: str, body: Any = None, *, may: Collection[int], **more: Any) -> Answer:
+    async def _call(
+        self, method: str, path: str, body: Any = None, *, may: Collection[int], **more: Any
+    ) -> Answer:
         while True:
             try:
                 url = f"{self._address}/api/v1{path}"
                 async with self._session.request(method, url, json=body, **more) as response:
-                    answer = Answer(response.status, response.headers, await response.json(content_type=None))
+                    answer = Answer(
+                        response.status, response.headers, await response.json(content_type=None)
+                    )
             except LOST:
                 assert self._address != self._second, "an API that nobody harmed is gone"
                 self._address = self._second
                 self.cut += 1
                 continue
-            assert answer.status in (*may, 503), f"{self._name}: {method} {path} was answered with {answer}"
+            assert answer.status in (*may, 503), (
+                f"{self._name}: {method} {path} was answered with {answer}"
+            )
             if answer.status in may:
                 return answer
             await asyncio.sleep(float(answer.headers["Retry-After"]))

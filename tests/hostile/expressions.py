@@ -1,8 +1,10 @@
-"""Expressions that compute for as long or take as much memory as they can. Add to these lists what you find.
+"""Expressions that compute for as long or take as much memory as they can.
 
-Each is a condition or an expression of `transform`, and the input that it needs. None of them may hold a loop, take
-memory in a process that others need, or end in anything but a clear failure of its own node (or a result, if it turns
-out to be cheap enough).
+Add to these lists what you find.
+
+Each is a condition or an expression of `transform`, and the input that it needs. None of them may
+hold a loop, take memory in a process that others need, or end in anything but a clear failure of
+its own node (or a result, if it turns out to be cheap enough).
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ class Hostile(NamedTuple):
     name: str
     source: str
     input: dict[str, Any]
-    limit: str = "(computing time|memory|no result|result has|can't be (evaluated|read)|too large|refers to)"
+    limit: str = (
+        "(computing time|memory|no result|result has|can't be (evaluated|read)|too large|refers to)"
+    )
     """What the message of its failure has in it, if it fails."""
 
 

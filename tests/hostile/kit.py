@@ -54,7 +54,10 @@ def _patterns(place: str) -> Iterable[Post]:
 def _condition_memory(_: str) -> Iterable[Post]:
     source = "input.l.map(x, input.s + input.s) == []"
     yield start([node("a", condition=source)], input={"l": [1] * 9000, "s": LONG_TEXT})
-    yield start([node("a", condition="[" + ",".join(["input.v"] * 400) + "] == [1]")], input={"v": MANY_VALUES})
+    yield start(
+        [node("a", condition="[" + ",".join(["input.v"] * 400) + "] == [1]")],
+        input={"v": MANY_VALUES},
+    )
 
 
 def _transforms(_: str) -> Iterable[Post]:
@@ -66,7 +69,10 @@ def _transforms(_: str) -> Iterable[Post]:
         f"input.s.matches('{NESTED_COUNTS}')",
     )
     for source in sources:
-        nodes = [node("input", "input"), node("a", "transform", "input", config={"expression": source})]
+        nodes = [
+            node("input", "input"),
+            node("a", "transform", "input", config={"expression": source}),
+        ]
         yield start(nodes, input={"l": [1] * 9000, "s": LONG_TEXT})
 
 
@@ -76,7 +82,9 @@ def _many_conditions(_: str) -> Iterable[Post]:
 
 
 def _conditions_of_9_mb(_: str) -> Iterable[Post]:
-    condition = "input.a == '" + "x" * 3500 + "' || " + " || ".join(f"input.b == {i}" for i in range(20))
+    condition = (
+        "input.a == '" + "x" * 3500 + "' || " + " || ".join(f"input.b == {i}" for i in range(20))
+    )
     nodes = [node(f"n{i}", condition=f"{condition} || input.c == {i}") for i in range(2_300)]
     yield start(nodes, input={"a": 1})
 
@@ -94,9 +102,14 @@ def _pattern_schema() -> dict[str, Any]:
 
 
 def _schemas(_: str) -> Iterable[Post]:
-    for schema in (_doubling_schema(), _pattern_schema(), {"items": _doubling_schema()},
-                   {"properties": {f"p{i}": {"pattern": "(a{1,99}){1,99}"} for i in range(900)}},
-                   {"uniqueItems": True}, {"properties": {"l": {"uniqueItems": True}}}):  # fmt: skip
+    for schema in (
+        _doubling_schema(),
+        _pattern_schema(),
+        {"items": _doubling_schema()},
+        {"properties": {f"p{i}": {"pattern": "(a{1,99}){1,99}"} for i in range(900)}},
+        {"uniqueItems": True},
+        {"properties": {"l": {"uniqueItems": True}}},
+    ):
         values = {"s": LONG_TEXT, "l": [{"a": [i]} for i in range(30_000)]}
         yield start([node("a")], input=values, input_schema=schema)
         config = {"prompt": "?", "model": "m", "response_schema": schema}
@@ -108,7 +121,10 @@ def _schemas(_: str) -> Iterable[Post]:
 
 def _attempts(_: str) -> Iterable[Post]:
     retry = {"max_attempts": 1000, **AT_ONCE}
-    nodes = [node(f"n{i}", "fail", config={"message": "long " * 900}) | {"retry": retry} for i in range(2)]
+    nodes = [
+        node(f"n{i}", "fail", config={"message": "long " * 900}) | {"retry": retry}
+        for i in range(2)
+    ]
     yield start(nodes)
 
 
@@ -121,12 +137,17 @@ def _labels(_: str) -> Iterable[Post]:
 
 def _one_output_many_times(_: str) -> Iterable[Post]:
     config = {f"k{i}": "{{ input.s }}" for i in range(50)}
-    yield start([node("a", "echo", config=config), node("b", "echo", "a", config=config)], input={"s": "x" * 5 * MB})
+    yield start(
+        [node("a", "echo", config=config), node("b", "echo", "a", config=config)],
+        input={"s": "x" * 5 * MB},
+    )
 
 
 def _output_in_many_nodes(_: str) -> Iterable[Post]:
     nodes = [node(f"n{i}", "echo", config={"x": "{{ input.s }}"}) for i in range(60)]
-    yield start([*nodes, node("end", "noop", *[f"n{i}" for i in range(60)])], input={"s": "x" * 5 * MB})
+    yield start(
+        [*nodes, node("end", "noop", *[f"n{i}" for i in range(60)])], input={"s": "x" * 5 * MB}
+    )
 
 
 def _chain_that_doubles(_: str) -> Iterable[Post]:
@@ -165,13 +186,19 @@ def _near_miss_names(_: str) -> Iterable[Post]:
 
 
 def _many_nodes(_: str) -> Iterable[Post]:
-    nodes = [{"id": f"n{i}", "handler": "noop", "dependencies": [f"n{i - 1}"] if i else []} for i in range(100_000)]
+    nodes = [
+        {"id": f"n{i}", "handler": "noop", "dependencies": [f"n{i - 1}"] if i else []}
+        for i in range(100_000)
+    ]
     yield start(nodes, timeout_seconds=1)
 
 
 def _many_large_documents(_: str) -> Iterable[Post]:
     for number in range(6):
-        nodes = [{"id": f"n{i}", "handler": "noop", "dependencies": [f"n{i - 1}"] if i else []} for i in range(30_000)]
+        nodes = [
+            {"id": f"n{i}", "handler": "noop", "dependencies": [f"n{i - 1}"] if i else []}
+            for i in range(30_000)
+        ]
         yield start(nodes, description=f"{number}", timeout_seconds=1)
 
 
@@ -183,23 +210,40 @@ def _wide_edges(_: str) -> Iterable[Post]:
 
 
 def _deep(_: str) -> Iterable[Post]:
-    for text in ("[" * 100_000 + "]" * 100_000, '{"a":' * 500_000 + "1" + "}" * 500_000, "[" * 8 * MB):
+    for text in (
+        "[" * 100_000 + "]" * 100_000,
+        '{"a":' * 500_000 + "1" + "}" * 500_000,
+        "[" * 8 * MB,
+    ):
         yield Post(START, f'{{"definition":{{"nodes":[]}},"input":{{"x":{text}}}}}'.encode())
 
 
 def _many_values(_: str) -> Iterable[Post]:
     yield Post(
-        START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{"x":[' + b"[]," * 500_000 + b"1]}}"
+        START,
+        b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{"x":['
+        + b"[]," * 500_000
+        + b"1]}}",
     )
     keys = b",".join(b'"%d":1' % i for i in range(200_000))
-    yield Post(START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{' + keys + b"}}")
-    yield Post(START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},' + b'"k":1,' * 2 * MB + b'"l":1}')
+    yield Post(
+        START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{' + keys + b"}}"
+    )
+    yield Post(
+        START,
+        b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},' + b'"k":1,' * 2 * MB + b'"l":1}',
+    )
     digits = b"9" * 5 * MB
-    yield Post(START, b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{"x":' + digits + b"}}")
+    yield Post(
+        START,
+        b'{"definition":{"nodes":[{"id":"a","handler":"noop"}]},"input":{"x":' + digits + b"}}",
+    )
 
 
 def _characters(_: str) -> Iterable[Post]:
-    yield from _as_every_name("\0", "\ud800", "\udfff\0" * 50_000, "\u2028", "x" * 300, "../" * 90, "{{" * 50_000)
+    yield from _as_every_name(
+        "\0", "\ud800", "\udfff\0" * 50_000, "\u2028", "x" * 300, "../" * 90, "{{" * 50_000
+    )
     yield Post(START, b'{"definition":\xff\xfe}')
     yield Post(START, b"\0" * MB)
 
@@ -223,7 +267,9 @@ def _templates(_: str) -> Iterable[Post]:
     yield start([node("a", "echo", config={"x": "{{ " * 400_000})])
     yield start([node("a", "echo", config={"x": "{{ input.s }}" * 100_000})], input={"s": "x" * KB})
     yield start([node("a", "echo", config={"x": "{{ input" + ".a" * 500_000 + " }}"})])
-    yield start([node("a", "echo", config={f"k{i}": "{{ input.s[0:9] | upper }}" for i in range(50_000)})])
+    yield start(
+        [node("a", "echo", config={f"k{i}": "{{ input.s[0:9] | upper }}" for i in range(50_000)})]
+    )
 
 
 # requests
@@ -232,14 +278,21 @@ def _templates(_: str) -> Iterable[Post]:
 def _batches(_: str) -> Iterable[Post]:
     definition = {"name": "hostile", "nodes": [node("a", "echo", config={"x": "{{ input.s }}"})]}
     items: list[Any] = [{"input": {"s": "x" * 5 * KB}}] * 1000
-    yield Post(f"{START}/batch", json.dumps({"definition": definition, "executions": items}).encode())
+    yield Post(
+        f"{START}/batch", json.dumps({"definition": definition, "executions": items}).encode()
+    )
     each = {"definition": {"nodes": [node(f"n{i}") for i in range(10)], "name": "hostile"}}
     items = [each | {"labels": {"n": str(i)}} for i in range(1000)]
     yield Post(f"{START}/batch", json.dumps({"executions": items}).encode())
 
 
 def _wrong_batch(_: str) -> Iterable[Post]:
-    for wrong in ({"definition": 1}, {"x": "x" * 10 * KB}, {"workflow": "w" * 1000}, {"labels": {"a": 1}}):
+    for wrong in (
+        {"definition": 1},
+        {"x": "x" * 10 * KB},
+        {"workflow": "w" * 1000},
+        {"labels": {"a": 1}},
+    ):
         yield Post(f"{START}/batch", json.dumps({"executions": [wrong] * 1000}).encode())
 
 
@@ -248,10 +301,12 @@ def _wrong_batch(_: str) -> Iterable[Post]:
 
 def _large_answers(place: str) -> Iterable[Post]:
     for kind, size in (("json", 60 * MB), ("json", 70 * MB), ("text", 60 * MB)):
-        yield start([
-            node("a", "call_external_service", config={"url": f"{place}/{kind}/{size}"}),
-            node("b", "noop", "a", condition="size(a.data) > 1"),
-        ])  # fmt: skip
+        yield start(
+            [
+                node("a", "call_external_service", config={"url": f"{place}/{kind}/{size}"}),
+                node("b", "noop", "a", condition="size(a.data) > 1"),
+            ]
+        )
 
 
 def _endless_answers(place: str) -> Iterable[Post]:

@@ -32,7 +32,9 @@ async def _deep(request: web.Request) -> web.Response:
 
 async def _gzip(request: web.Request) -> web.Response:
     body = await asyncio.to_thread(gzip.compress, b"[" + b"1," * 200 * MB + b"1]", 1)
-    return web.Response(body=body, content_type="application/json", headers={"Content-Encoding": "gzip"})
+    return web.Response(
+        body=body, content_type="application/json", headers={"Content-Encoding": "gzip"}
+    )
 
 
 async def _endless(request: web.Request) -> web.StreamResponse:
@@ -49,7 +51,9 @@ async def _headers(request: web.Request) -> web.Response:
 async def _model(request: web.Request) -> web.Response:
     content = json.dumps({"s": LONG_TEXT, "l": [{"a": [i]} for i in range(30_000)]})
     message = {"role": "assistant", "content": content}
-    return web.json_response({"choices": [{"message": message, "finish_reason": "stop"}], "model": "m"})
+    return web.json_response(
+        {"choices": [{"message": message, "finish_reason": "stop"}], "model": "m"}
+    )
 
 
 @asynccontextmanager

@@ -2,8 +2,9 @@
 
     python probe.py FILE '{"health": {"worker": "http://127.0.0.1:9000"}, "api": "http://127.0.0.1:8000", "key": "..."}'
 
-A line for each answer: what was asked, when (by the monotonic clock, which all processes share), how many seconds it
-took. `machine` is a thread that only sleeps: what it oversleeps is nobody's fault but the machine's.
+A line for each answer: what was asked, when (by the monotonic clock, which all processes share),
+how many seconds it took. `machine` is a thread that only sleeps: what it oversleeps is nobody's
+fault but the machine's.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def run_light(address: str, key: str) -> None:
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_SECONDS)
     try:
         headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-        connection.request("POST", "/api/v1/executions?wait=55", json.dumps({"definition": LIGHT}), headers)
+        connection.request(
+            "POST", "/api/v1/executions?wait=55", json.dumps({"definition": LIGHT}), headers
+        )
         response = connection.getresponse()
         answer = response.read()
         if response.status != http.client.CREATED or json.loads(answer)["state"] != "COMPLETED":
@@ -83,7 +86,9 @@ def watch_machine(out: IO[str]) -> None:
 
 def main(path: str, given: dict[str, Any]) -> None:
     with open(path, "a", buffering=1, encoding="utf-8") as out:  # noqa: PTH123 -- a line at a time
-        asks: dict[str, Callable[[], None]] = {"light": partial(run_light, given["api"], given["key"])}
+        asks: dict[str, Callable[[], None]] = {
+            "light": partial(run_light, given["api"], given["key"])
+        }
         asks |= {name: partial(ask_health, address) for name, address in given["health"].items()}
         for name, ask in asks.items():
             threading.Thread(target=ask_again_and_again, args=(name, ask, out), daemon=True).start()

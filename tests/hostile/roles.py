@@ -51,8 +51,20 @@ def make_keys(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
     """With the command line, as an operator does it."""
     keys = {}
     for name, scope in KEYS.items():
-        command = [sys.executable, "-m", "penstock", "keys", "create", "--scope", scope, "--name", name]
-        done = subprocess.run(command, env=dict(environ), cwd=folder, check=True, capture_output=True, text=True)
+        command = [
+            sys.executable,
+            "-m",
+            "penstock",
+            "keys",
+            "create",
+            "--scope",
+            scope,
+            "--name",
+            name,
+        ]
+        done = subprocess.run(
+            command, env=dict(environ), cwd=folder, check=True, capture_output=True, text=True
+        )
         keys[name] = done.stdout.strip()
     return keys
 
@@ -62,7 +74,11 @@ def one_process(place: str) -> Iterator[Target]:
     """`penstock serve`: API, orchestrator and worker in one process, on SQLite."""
     with ExitStack() as stack:
         folder = stack.enter_context(open_folder())
-        environ = {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK_", "OPENAI_"))}
+        environ = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PENSTOCK_", "OPENAI_"))
+        }
         environ |= {
             "PENSTOCK_STORE": f"sqlite:///{folder}/store/penstock.db",
             "PYTHONUNBUFFERED": "1",
@@ -72,10 +88,15 @@ def one_process(place: str) -> Iterator[Target]:
         keys = make_keys(environ, folder)
         log = folder / "serve.log"
         process = Process(
-            [sys.executable, "-m", "penstock", "serve", "--port", "0"], log, folder=folder, environ=environ
+            [sys.executable, "-m", "penstock", "serve", "--port", "0"],
+            log,
+            folder=folder,
+            environ=environ,
         )
         stack.callback(process.kill)
-        found = until_now(lambda: SERVED.search(log.read_text()), "it serves", seconds=START_SECONDS)
+        found = until_now(
+            lambda: SERVED.search(log.read_text()), "it serves", seconds=START_SECONDS
+        )
         assert found, log.read_text()
 
         def sizes() -> dict[str, int]:
@@ -86,7 +107,9 @@ def one_process(place: str) -> Iterator[Target]:
             return {"sqlite": total}
 
         address = found[1]
-        yield Target(address, keys, {"serve": process.pid}, {"serve": address}, sizes, log.read_text)
+        yield Target(
+            address, keys, {"serve": process.pid}, {"serve": address}, sizes, log.read_text
+        )
 
 
 @contextmanager
@@ -117,7 +140,11 @@ def three_roles(place: str) -> Iterator[Target]:
 
 
 def _settings(place: str) -> dict[str, str]:
-    return {"PENSTOCK_HTTP_PRIVATE": "true", "PENSTOCK_RATE_LIMIT": "off", "PENSTOCK_LLM_BASE_URL": f"{place}/v1"}
+    return {
+        "PENSTOCK_HTTP_PRIVATE": "true",
+        "PENSTOCK_RATE_LIMIT": "off",
+        "PENSTOCK_LLM_BASE_URL": f"{place}/v1",
+    }
 
 
 def _unprefixed(settings: Mapping[str, str]) -> dict[str, str]:
@@ -197,9 +224,15 @@ class Probe:
         """How long each thing takes when nobody attacks."""
 
     def __enter__(self) -> Self:
-        given = {"health": dict(self._target.health), "api": self._target.api, "key": self._target.keys["probe"]}
+        given = {
+            "health": dict(self._target.health),
+            "api": self._target.api,
+            "key": self._target.keys["probe"],
+        }
         self._path.touch()
-        self._process = subprocess.Popen([sys.executable, probe.__file__, str(self._path), json.dumps(given)])
+        self._process = subprocess.Popen(
+            [sys.executable, probe.__file__, str(self._path), json.dumps(given)]
+        )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -224,7 +257,9 @@ class Probe:
         """Before the first attack."""
         self.pass_seconds(seconds)
         for name in self._names:
-            self._usual[name] = median([sample.seconds for sample in self.samples() if sample.name == name])
+            self._usual[name] = median(
+                [sample.seconds for sample in self.samples() if sample.name == name]
+            )
 
     def samples(self) -> list[Sample]:
         found = []
@@ -242,7 +277,9 @@ class Probe:
         for sample in samples:
             if sample.name in self._names and sample.ended >= since:
                 overslept = sum(
-                    each.seconds for each in noise if each.ended >= sample.began and each.began <= sample.ended
+                    each.seconds
+                    for each in noise
+                    if each.ended >= sample.began and each.began <= sample.ended
                 )
                 delay = sample.seconds - overslept - self._usual[sample.name]
                 worst[sample.name] = max(worst.get(sample.name, 0.0), delay)

@@ -14,7 +14,14 @@ from penstock.config import Settings
 from penstock.embedded import Engine
 from penstock.engine.states import ExecutionState
 from penstock.stores.base import Wish
-from tests.hostile.expressions import CONDITIONS, LONG_TEXT, MANY_VALUES, NESTED_COUNTS, TRANSFORMS, Hostile
+from tests.hostile.expressions import (
+    CONDITIONS,
+    LONG_TEXT,
+    MANY_VALUES,
+    NESTED_COUNTS,
+    TRANSFORMS,
+    Hostile,
+)
 from tests.hostile.watching import watched_loop
 from tests.waiting import until
 
@@ -27,17 +34,30 @@ INNOCENT = {
     "nodes": [
         {"id": "a", "handler": "echo", "config": {"n": 1}},
         {"id": "b", "handler": "noop", "dependencies": ["a"], "condition": "a.n == 1"},
-        {"id": "c", "handler": "transform", "dependencies": ["a", "b"], "config": {"expression": "a.n + 1"}},
+        {
+            "id": "c",
+            "handler": "transform",
+            "dependencies": ["a", "b"],
+            "config": {"expression": "a.n + 1"},
+        },
     ],
 }
 
 
 def as_condition(hostile: Hostile) -> dict[str, Any]:
-    return {"name": "hostile", "nodes": [{"id": "n", "handler": "noop", "condition": hostile.source}]}
+    return {
+        "name": "hostile",
+        "nodes": [{"id": "n", "handler": "noop", "condition": hostile.source}],
+    }
 
 
 def as_transform(hostile: Hostile) -> dict[str, Any]:
-    node = {"id": "n", "handler": "transform", "dependencies": ["a"], "config": {"expression": hostile.source}}
+    node = {
+        "id": "n",
+        "handler": "transform",
+        "dependencies": ["a"],
+        "config": {"expression": hostile.source},
+    }
     return {"name": "hostile", "nodes": [{"id": "a", "handler": "input"}, node]}
 
 
@@ -122,7 +142,12 @@ def test_an_overrun_is_recorded_and_never_tried_again(tmp_path: Path):
 
 def test_a_document_of_nothing_but_overruns_is_given_up_after_three():
     nodes = [
-        {"id": f"n{i}", "handler": "noop", "condition": f"input.s.matches('{NESTED_COUNTS}{i}')", "optional": True}
+        {
+            "id": f"n{i}",
+            "handler": "noop",
+            "condition": f"input.s.matches('{NESTED_COUNTS}{i}')",
+            "optional": True,
+        }
         for i in range(500)
     ]
 

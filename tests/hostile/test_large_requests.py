@@ -50,7 +50,9 @@ async def post(body: bytes, sandbox: Recording, path: str = "/api/v1/executions"
     async with Engine("memory://", settings=settings, sandbox=sandbox) as engine:
         fleet = EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator)
         app = create_app(engine.service, fleet, settings, version="1")
-        return await call(app, "POST", path, {"content-type": "application/json"}, body=body, client="127.0.0.1")
+        return await call(
+            app, "POST", path, {"content-type": "application/json"}, body=body, client="127.0.0.1"
+        )
 
 
 def sent(input_text: str, **document: Any) -> bytes:
@@ -83,17 +85,25 @@ def test_a_body_with_few_values_is_not():
         ('"b": "' + "1,:" * 400_000 + '"', 201, "", ""),
     ],
 )
-def test_what_is_wrong_in_a_large_body_is_told_as_in_a_small_one(wrong: str, status: int, code: str, path: str):
-    small, large = (asyncio.run(post(sent(f"{{{more}{wrong}}}"), Recording())) for more in ("", f"{MANY},"))
+def test_what_is_wrong_in_a_large_body_is_told_as_in_a_small_one(
+    wrong: str, status: int, code: str, path: str
+):
+    small, large = (
+        asyncio.run(post(sent(f"{{{more}{wrong}}}"), Recording())) for more in ("", f"{MANY},")
+    )
     assert small.status == large.status == status
     if code:
         assert small.json["code"] == large.json["code"] == code
         assert large.json["problems"][0]["path"].startswith(path)
-        assert small.json["problems"][0]["message"][:20] == large.json["problems"][0]["message"][:20]
+        assert (
+            small.json["problems"][0]["message"][:20] == large.json["problems"][0]["message"][:20]
+        )
 
 
 def test_a_body_that_goes_over_the_limits_is_refused():
-    answer = asyncio.run(post(sent(f"{{{MANY}}}"), Recording(overrun="it needed more than 384 MiB of memory")))
+    answer = asyncio.run(
+        post(sent(f"{{{MANY}}}"), Recording(overrun="it needed more than 384 MiB of memory"))
+    )
     assert (answer.status, answer.code) == (422, "too_large")
     assert "it needed more than 384 MiB" in answer.json["detail"]
 
@@ -101,10 +111,14 @@ def test_a_body_that_goes_over_the_limits_is_refused():
 PATTERN = {"properties": {"s": {"pattern": "^((a|b|c|d)+)+(a*)*y$"}}}
 
 
-@pytest.mark.parametrize("schema", [PATTERN, {"properties": {"s": {"pattern": "^[a-z]{1,9000}y$"}}}])
+@pytest.mark.parametrize(
+    "schema", [PATTERN, {"properties": {"s": {"pattern": "^[a-z]{1,9000}y$"}}}]
+)
 def test_a_large_input_is_checked_against_its_schema_beside_the_loop(schema: dict[str, Any]):
     sandbox = Recording()
-    answer = asyncio.run(post(sent(json.dumps({"s": "abcd" * 40_000}), input_schema=schema), sandbox))
+    answer = asyncio.run(
+        post(sent(json.dumps({"s": "abcd" * 40_000}), input_schema=schema), sandbox)
+    )
     assert (answer.status, answer.code) == (422, "invalid_input")
     assert sandbox.functions == [CHECK]
 
@@ -120,28 +134,39 @@ def test_a_schema_that_takes_long_to_compile_is_compiled_beside_the_loop():
 def test_a_small_input_is_checked_at_once():
     sandbox = Recording()
     assert asyncio.run(post(sent('{"s": "ay"}', input_schema=PATTERN), sandbox)).status == 201
-    assert asyncio.run(post(sent('{"s": "a"}', input_schema=PATTERN), sandbox)).code == "invalid_input"
+    assert (
+        asyncio.run(post(sent('{"s": "a"}', input_schema=PATTERN), sandbox)).code == "invalid_input"
+    )
     assert sandbox.functions == []
 
 
 def test_an_input_that_takes_too_long_to_check_does_not_fit():
     sandbox = Recording(overrun="it took more than 2 s of computing time")
-    answer = asyncio.run(post(sent(json.dumps({"s": "abcd" * 40_000}), input_schema=PATTERN), sandbox))
+    answer = asyncio.run(
+        post(sent(json.dumps({"s": "abcd" * 40_000}), input_schema=PATTERN), sandbox)
+    )
     assert (answer.status, answer.code) == (422, "invalid_input")
     assert "it can't be checked against its schema: it took more than 2 s" in answer.json["detail"]
 
 
 JSON_VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4)
+    ),
     max_leaves=20,
-)  # fmt: skip
+)
 
 
 @given(JSON_VALUES, st.sampled_from([None, 1]), st.booleans())
 def test_pieces_give_what_the_whole_gives(value: Any, indent: int | None, ascii_only: bool):  # noqa: FBT001
-    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode(
+        "utf-8", "surrogatepass"
+    )
     with patch("penstock.definition.parse.PIECE_BYTES", 8):
         assert decode_in_pieces(text) == value
 

@@ -62,7 +62,10 @@ def test_a_large_answer_means_what_a_small_one_means(body: bytes, content_type: 
 
 def test_an_answer_that_needs_too_much_memory_fails_its_own_node():
     settings = Settings(http_private=True, expression_memory_bytes=16 * MIB)
-    with pytest.raises(Terminal, match="the answer has 9,000,004 bytes and can't be read: it needed more than 16 MiB"):
+    with pytest.raises(
+        Terminal,
+        match="the answer has 9,000,004 bytes and can't be read: it needed more than 16 MiB",
+    ):
         asyncio.run(fetched(SMALL_VALUES, settings))
 
 
@@ -72,7 +75,9 @@ def test_a_large_answer_of_a_model_is_read_beside_the_loop():
 
     async def work() -> Any:
         async with serving(always(body=msgspec.json.encode(answer), content_type=JSON)) as server:
-            provider = Settings.load(environ={"PENSTOCK_LLM_BASE_URL": server.url, "PENSTOCK_HTTP_PRIVATE": "1"})
+            provider = Settings.load(
+                environ={"PENSTOCK_LLM_BASE_URL": server.url, "PENSTOCK_HTTP_PRIVATE": "1"}
+            )
             http = HttpHandler(provider)
             handler = LlmHandler(provider, http)
             try:
@@ -101,7 +106,10 @@ def test_secrets_are_taken_out_of_a_large_output_beside_the_loop(monkeypatch: py
 
     async def work() -> None:
         given = registry(msgspec.Raw(text))
-        async with Engine("memory://", settings=Settings(), registry=given) as engine, watched_loop() as watch:
+        async with (
+            Engine("memory://", settings=Settings(), registry=given) as engine,
+            watched_loop() as watch,
+        ):
             result = await (await engine.start({"name": "large", "nodes": nodes})).result()
             assert watch.held_seconds < HELD_SECONDS_MAX
             assert result.outputs["a"] == {"list": [["***", 1]] * 200_000}
@@ -129,8 +137,13 @@ def test_a_stored_document_with_a_secret_where_it_is_shown_is_refused_at_run_tim
 
 
 def test_a_large_document_of_conditions_delays_nobody():
-    condition = "input.a == '" + "x" * 3500 + "' || " + " || ".join(f"input.b == {i}" for i in range(20))
-    nodes = [{"id": f"n{i}", "handler": "noop", "condition": f"{condition} || input.c == {i}"} for i in range(300)]
+    condition = (
+        "input.a == '" + "x" * 3500 + "' || " + " || ".join(f"input.b == {i}" for i in range(20))
+    )
+    nodes = [
+        {"id": f"n{i}", "handler": "noop", "condition": f"{condition} || input.c == {i}"}
+        for i in range(300)
+    ]
     large = {"name": "large", "nodes": nodes}
     small = {"name": "small", "nodes": [{"id": "a", "handler": "noop"}]}
 
@@ -156,15 +169,32 @@ def test_values_out_of_60_mb_of_outputs_are_looked_up_beside_the_loop():
     )
     nodes = [
         {"id": "a", "handler": "give"},
-        {"id": "b", "handler": "noop", "dependencies": ["a"], "condition": "a.n == 7", "config": {"x": "{{ a.n }}"}},
-        {"id": "c", "handler": "decision", "dependencies": ["a", "b"],
-         "config": {"value_a": "{{ a.rows[600000].a }}", "operator": "==", "value_b": 2}},
-        {"id": "d", "handler": "output", "dependencies": ["c"], "config": {"n": "{{ a.n }}", "is": "{{ c.result }}"}},
-    ]  # fmt: skip
+        {
+            "id": "b",
+            "handler": "noop",
+            "dependencies": ["a"],
+            "condition": "a.n == 7",
+            "config": {"x": "{{ a.n }}"},
+        },
+        {
+            "id": "c",
+            "handler": "decision",
+            "dependencies": ["a", "b"],
+            "config": {"value_a": "{{ a.rows[600000].a }}", "operator": "==", "value_b": 2},
+        },
+        {
+            "id": "d",
+            "handler": "output",
+            "dependencies": ["c"],
+            "config": {"n": "{{ a.n }}", "is": "{{ c.result }}"},
+        },
+    ]
 
     async def work() -> None:
         settings = Settings(output_max_bytes=128 * MIB)
-        async with Engine("memory://", settings=settings, registry=registry(msgspec.Raw(text))) as engine:
+        async with Engine(
+            "memory://", settings=settings, registry=registry(msgspec.Raw(text))
+        ) as engine:
             async with watched_loop() as watch:
                 handle = await engine.start({"name": "large", "nodes": nodes})
                 async for _ in handle.events():

@@ -30,7 +30,8 @@ from tests.hostile.roles import Probe, Target, Watch, one_process, three_roles
 MIB = 1024 * 1024
 MEMORY_MAX = 1024 * MIB
 DELAY_SECONDS_MAX = 0.25
-"""By which a role may answer `/health/live` later than before, and a light execution may end later."""
+"""By which a role may answer `/health/live` later than before, and a light execution may end later.
+"""
 LONGER = {
     "batches of 1,000": {"light": 3.0},
     "a chain of 100,000 nodes": {"light": 1.0, "orchestrator": 0.5, "serve": 0.5},
@@ -38,12 +39,14 @@ LONGER = {
 }
 """What may be delayed by more during these, and by how much. Nothing is to be added here.
 
-A batch is 2,000 executions that were accepted before: queues are first in, first out. All nodes of an execution that
-is timed out end in one commit.
+A batch is 2,000 executions that were accepted before: queues are first in, first out. All nodes of
+an execution that is timed out end in one commit.
 """
 GROWTH_TIMES_MAX = 10
 GROWTH_FREE = 40 * MIB
-"""For write-ahead logs, the probe's executions, and a config of the largest size that was built up by doubling."""
+"""For write-ahead logs, the probe's executions, and a config of the largest size that was built up
+by doubling.
+"""
 BASELINE_SECONDS = 1.5
 RUN_SECONDS = 2.5
 """After this an execution is cancelled."""
@@ -81,12 +84,18 @@ class Found(NamedTuple):
 
     def faults(self) -> list[str]:
         found = list(self.problems)
-        found += [f"{role} took {size // MIB} MiB" for role, size in self.memory.items() if size > MEMORY_MAX]
+        found += [
+            f"{role} took {size // MIB} MiB"
+            for role, size in self.memory.items()
+            if size > MEMORY_MAX
+        ]
         for name, seconds in self.delays.items():
             if seconds > LONGER.get(self.attack, {}).get(name, DELAY_SECONDS_MAX):
                 found.append(f"{name} waited {seconds * 1000:.0f} ms")
         if self.growth > self.stored_max:
-            found.append(f"the store grew by {self.growth // MIB} MiB; {self.stored_max // MIB} would do")
+            found.append(
+                f"the store grew by {self.growth // MIB} MiB; {self.stored_max // MIB} would do"
+            )
         return found
 
     def __str__(self) -> str:
@@ -95,7 +104,8 @@ class Found(NamedTuple):
         return (
             f"{self.attack}: {self.took:.1f} s, sent {self.sent / 1e6:.1f} MB, "
             f"accepted {self.accepted}, store +{self.growth // MIB} MiB, "
-            f"memory {memory} MiB, delays {delays} ms" + "".join(f"\n    ! {fault}" for fault in self.faults())
+            f"memory {memory} MiB, delays {delays} ms"
+            + "".join(f"\n    ! {fault}" for fault in self.faults())
         )
 
 
@@ -110,13 +120,17 @@ class Attacker:
         """The answer if it was accepted, else nothing; anything but a clear refusal is a problem."""
         self.sent += len(body)
         headers = {"content-type": "application/json"}
-        async with self.session.post(self.target.api + path, data=io.BytesIO(body), headers=headers) as answer:
+        async with self.session.post(
+            self.target.api + path, data=io.BytesIO(body), headers=headers
+        ) as answer:
             text = await answer.read()
             if answer.status in {200, 201}:
                 self.accepted += 1
                 return dict(json.loads(text))
             if not 400 <= answer.status < 500 or len(text) > 1_000_000:
-                self.problems.append(f"answered {answer.status} with {len(text)} bytes: {text[:200]!r}")
+                self.problems.append(
+                    f"answered {answer.status} with {len(text)} bytes: {text[:200]!r}"
+                )
             return {}
 
     async def send(self, attack: Attack) -> None:
@@ -132,14 +146,18 @@ class Attacker:
         await self._cancel(running)
         running = await self._await_ends(running, END_SECONDS)
         if running:
-            self.problems.append(f"{len(running)} executions can't be cancelled, such as {running[0]}")
+            self.problems.append(
+                f"{len(running)} executions can't be cancelled, such as {running[0]}"
+            )
 
     async def _cancel(self, ids: list[str]) -> None:
         """As an operator, who must be able to."""
         headers = {"authorization": f"Bearer {self.target.keys['operator']}"}
         for first in range(0, len(ids), 500):
             body = {"action": "cancel", "execution_ids": ids[first : first + 500]}
-            async with self.session.post(f"{self.target.api}{START}/bulk", json=body, headers=headers) as answer:
+            async with self.session.post(
+                f"{self.target.api}{START}/bulk", json=body, headers=headers
+            ) as answer:
                 if answer.status != 200:
                     self.problems.append(f"a cancel was answered with {answer.status}")
 
@@ -182,7 +200,11 @@ class Attacker:
 
 async def _headers_of_64_mb(attacker: Attacker) -> None:
     lines = b"".join(b"x-%d: " % i + b"x" * 60_000 + b"\r\n" for i in range(20))
-    for start in (b"GET / HTTP/1.1\r\nHost: x\r\n", b"GET /" + b"a" * 1_000_000, b"POST / HTTP/1.1\r\nX: "):
+    for start in (
+        b"GET / HTTP/1.1\r\nHost: x\r\n",
+        b"GET /" + b"a" * 1_000_000,
+        b"POST / HTTP/1.1\r\nX: ",
+    ):
         async with attacker.connections(4, start) as connections:
             for each in connections:
                 for _ in range(14):
@@ -195,7 +217,9 @@ async def _headers_of_64_mb(attacker: Attacker) -> None:
 async def _half_sent_requests(attacker: Attacker) -> None:
     body = b"Content-Length: 1000000\r\n\r\n{"
     key = attacker.target.keys["attacker"].encode()
-    headers = b"POST /api/v1/executions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + b"\r\n"
+    headers = (
+        b"POST /api/v1/executions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + b"\r\n"
+    )
     async with (
         attacker.connections(300, b"GET /health HTTP/1.1\r\n"),
         attacker.connections(150, headers + body),
@@ -206,7 +230,9 @@ async def _half_sent_requests(attacker: Attacker) -> None:
 
 async def _event_streams(attacker: Attacker) -> None:
     key = attacker.target.keys["attacker"].encode()
-    request = b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + b"\r\n\r\n"
+    request = (
+        b"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + b"\r\n\r\n"
+    )
     async with attacker.connections(300, request):
         definition = {"name": "hostile", "nodes": [node(f"n{i}") for i in range(20)]}
         body = json.dumps({"definition": definition, "executions": [{}] * 100}).encode()
@@ -214,7 +240,10 @@ async def _event_streams(attacker: Attacker) -> None:
 
 
 async def _node_params(attacker: Attacker) -> None:
-    definition = {"name": "hostile", "nodes": [node(f"n{i}", "echo", config={"x": 1}) for i in range(50)]}
+    definition = {
+        "name": "hostile",
+        "nodes": [node(f"n{i}", "echo", config={"x": 1}) for i in range(50)],
+    }
     bodies = [
         {"node_params": {f"n{i}": {"x": "x" * 250_000} for i in range(50)}},
         {"node_params": {f"n{i}x": {"x": 1} for i in range(20_000)}},
@@ -246,11 +275,19 @@ def _attacks(*, is_full: bool) -> dict[str, tuple[Raw, int]]:
     kit = {attack.name: (sending(attack), attack.stored_bytes) for attack in KIT}
     every = {**kit, **{name: (raw, 0) for name, raw in REQUESTS.items()}}
     only = os.environ.get("HOSTILE_ONLY", "")
-    chosen = {name: found for name, found in every.items() if any(each in name for each in only.split("|"))}
-    return {name: found for name, found in chosen.items() if is_full or only or name not in ONLY_IN_FULL}
+    chosen = {
+        name: found
+        for name, found in every.items()
+        if any(each in name for each in only.split("|"))
+    }
+    return {
+        name: found for name, found in chosen.items() if is_full or only or name not in ONLY_IN_FULL
+    }
 
 
-async def _run(target: Target, place: str, probe: Probe, name: str, raw: Raw, brought: int) -> Found:
+async def _run(
+    target: Target, place: str, probe: Probe, name: str, raw: Raw, brought: int
+) -> Found:
     await asyncio.to_thread(probe.pass_seconds, 0.0)
     headers = {"authorization": f"Bearer {target.keys['attacker']}"}
     timeout = aiohttp.ClientTimeout(total=60)
@@ -279,7 +316,9 @@ async def _run(target: Target, place: str, probe: Probe, name: str, raw: Raw, br
     return found
 
 
-async def _judge(start: Callable[[str], AbstractContextManager[Target]], folder: Path, fault: Fault) -> list[str]:
+async def _judge(
+    start: Callable[[str], AbstractContextManager[Target]], folder: Path, fault: Fault
+) -> list[str]:
     """The faults of attacks that had some in every try."""
     bad = []
     async with serve_too_much() as place:

@@ -15,9 +15,12 @@ class Watch:
 
     @property
     def held_seconds(self) -> float:
-        """The longest that this thread has computed between two turns. Not by the clock: the machine may be busy.
+        """The longest that this thread has computed between two turns.
 
-        What it has computed since its last turn counts too: what ends a test may come right behind what held the loop.
+        Not by the clock: the machine may be busy.
+
+        What it has computed since its last turn counts too: what ends a test may come right behind
+        what held the loop.
         """
         return max(self._longest, time.thread_time() - self._before)
 

@@ -16,9 +16,7 @@ from penstock.local import Process
 from penstock.local.ports import free_port
 from tests.waiting import until_now
 
-STUBBORN = (
-    "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); signal.pause()"
-)
+STUBBORN = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); signal.pause()"
 PARENT = """
 import os, signal, sys
 from pathlib import Path
@@ -52,7 +50,9 @@ def test_one_that_does_not_listen_is_killed(tmp_path):
 
 
 def test_its_end_and_its_last_words_are_known(tmp_path):
-    process = Process([sys.executable, "-c", "import sys; print('no disk'); sys.exit(3)"], tmp_path / "log")
+    process = Process(
+        [sys.executable, "-c", "import sys; print('no disk'); sys.exit(3)"], tmp_path / "log"
+    )
     assert until_now(lambda: process.code) == 3
     assert process.last_lines() == "no disk"
 
@@ -64,7 +64,9 @@ def test_a_program_that_is_not_there_is_told(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_it_ends_with_the_process_that_started_it(tmp_path, number):
-    with subprocess.Popen([sys.executable, "-c", PARENT, tmp_path / "log"], stdout=subprocess.PIPE) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, tmp_path / "log"], stdout=subprocess.PIPE
+    ) as parent:
         assert parent.stdout
         pid = int(parent.stdout.readline())
         assert not gone(pid)
@@ -86,8 +88,16 @@ def test_a_free_port_can_be_had_many_times():
 def test_the_leash_is_a_script_that_needs_nothing():
     leash = Path(sys.modules["penstock.local.process"].__file__ or "").with_name("leash.py")
     done = subprocess.run(
-        [sys.executable, "-I", "-S", leash, '{"command": ["/nonexistent"], "user": null, "folder": null}'],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            leash,
+            '{"command": ["/nonexistent"], "user": null, "folder": null}',
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 126
     assert "/nonexistent" in done.stderr

@@ -61,7 +61,10 @@ def test_a_cluster_node_can_be_started():
 
 
 def test_a_port_that_is_taken_is_told(tmp_path):
-    with redis_server() as other, pytest.raises(PenstockError, match=rf"port {other.port}.*server.log"):
+    with (
+        redis_server() as other,
+        pytest.raises(PenstockError, match=rf"port {other.port}.*server.log"),
+    ):
         RedisServer(tmp_path, port=other.port).start()
 
 
@@ -118,7 +121,10 @@ def test_without_servers_the_error_says_what_to_install(monkeypatch):
 
 
 def test_what_does_not_run_or_is_too_old_is_passed_over(tmp_path, monkeypatch):
-    for name, text in {"redis-server": "Redis server v=6.2.1 sha=0", "valkey-server": "Valkey server v=7.2.5"}.items():
+    for name, text in {
+        "redis-server": "Redis server v=6.2.1 sha=0",
+        "valkey-server": "Valkey server v=7.2.5",
+    }.items():
         script = tmp_path / name
         script.write_text(f"#!/bin/sh\necho '{text}'\n")
         script.chmod(0o755)

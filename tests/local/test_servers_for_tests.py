@@ -12,7 +12,9 @@ def store_ids(urls: list[str]) -> set[str]:
     found = set()
     for url in urls:
         with psycopg.connect(url) as connection:
-            found |= set(connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall())
+            found |= set(
+                connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall()
+            )
     return {value for (value,) in found}
 
 
@@ -32,7 +34,9 @@ def test_each_postgresql_database_is_another_store():
 
 def test_a_bare_database_has_no_tables():
     with psycopg.connect(bare_database_url()) as connection:
-        assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+        assert connection.execute(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+        ).fetchone() == (0,)
 
 
 def test_a_database_that_comes_again_is_as_new():
@@ -49,7 +53,9 @@ def test_a_database_that_comes_again_is_as_new():
     for url in later:
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT * FROM handlers").fetchall() == []
-            assert connection.execute("SELECT max(commit_number), count(*) FROM partitions").fetchone() == (0, 3)
+            assert connection.execute(
+                "SELECT max(commit_number), count(*) FROM partitions"
+            ).fetchone() == (0, 3)
 
 
 def test_a_private_redis_can_be_killed():

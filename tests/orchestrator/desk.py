@@ -63,17 +63,26 @@ class Desk:
         assert lease is not None
         limit = self._inline_max_bytes
         return PartitionOwner(
-            self.stores, lease, self.plans, inline_max_bytes=limit, sandbox=self.sandbox, observer=self._note
+            self.stores,
+            lease,
+            self.plans,
+            inline_max_bytes=limit,
+            sandbox=self.sandbox,
+            observer=self._note,
         )
 
     def _note(self, changes: Any, _ended: Any) -> None:
         self.changes.append(list(changes))
 
-    async def workflow(self, nodes: list[dict[str, Any]], name: str = "flow", **fields: Any) -> Plan:
+    async def workflow(
+        self, nodes: list[dict[str, Any]], name: str = "flow", **fields: Any
+    ) -> Plan:
         document = {"name": name, "nodes": nodes, **fields}
         text = json.dumps(document).encode()
         plan = compile_document(document, handlers=WORK).plan
-        plan.version = (await self.stores.cold.put_workflow(name, str(hash(text)), text, self.now)).version
+        plan.version = (
+            await self.stores.cold.put_workflow(name, str(hash(text)), text, self.now)
+        ).version
         return plan
 
     async def start(self, nodes: list[dict[str, Any]], given: Any = None, **fields: Any) -> str:
@@ -85,7 +94,9 @@ class Desk:
     async def accept(self, plan: Plan, given: Any = None) -> str:
         name = f"execution-{next(self._numbers)}"
         text = json.dumps(given or {}).encode()
-        record = ExecutionRecord(name, plan.name, plan.version, ExecutionState.PENDING, text, self.now)
+        record = ExecutionRecord(
+            name, plan.name, plan.version, ExecutionState.PENDING, text, self.now
+        )
         await self.stores.cold.create([NewExecution(record)])
         return name
 
@@ -143,10 +154,14 @@ class SplitDesk(Desk):
 
     def archiver(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Archiver:
         side = self.stores.split.hot
-        return Archiver(side, self.carrier(owner, metrics), owner.lease, metrics or Metrics(), lambda: self.now)
+        return Archiver(
+            side, self.carrier(owner, metrics), owner.lease, metrics or Metrics(), lambda: self.now
+        )
 
     def checkpointer(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Checkpointer:
-        return Checkpointer(self.stores.split.hot, self.carrier(owner, metrics), metrics or Metrics())
+        return Checkpointer(
+            self.stores.split.hot, self.carrier(owner, metrics), metrics or Metrics()
+        )
 
     async def checkpoint(self, owner: PartitionOwner) -> None:
         """Of everything that runs."""
@@ -154,10 +169,14 @@ class SplitDesk(Desk):
         checkpointer.dirty.update(await self.stores.hot.active(0))
         await checkpointer.copy()
 
-    async def build(self, owner: PartitionOwner, known_number: int = 0, metrics: Metrics | None = None) -> int | None:
+    async def build(
+        self, owner: PartitionOwner, known_number: int = 0, metrics: Metrics | None = None
+    ) -> int | None:
         split = self.stores.split
         claimed = await rebuild.claim(split, owner.lease)
-        return await rebuild.build(self.stores, split, owner.lease, claimed, known_number=known_number, metrics=metrics)
+        return await rebuild.build(
+            self.stores, split, owner.lease, claimed, known_number=known_number, metrics=metrics
+        )
 
     def row(self, name: str) -> Stored:
         """What the cold store has, whatever the hot one says."""

@@ -82,7 +82,9 @@ def test_tasks_go_to_the_queue_of_the_live_worker_that_started_last() -> None:
 
 def test_what_a_dead_worker_registered_decides_nothing() -> None:
     async def scenario(hall: Hall) -> None:
-        await hall.stores.cold.remember_handlers({"work": SPECIAL})  # as a worker does when it starts
+        await hall.stores.cold.remember_handlers(
+            {"work": SPECIAL}
+        )  # as a worker does when it starts
         await hall.worker("living", "work", work=USUAL)
         await hall.start([node("a")])
         await hall.drain(hall.owner)
@@ -120,8 +122,9 @@ def test_tasks_that_wait_where_their_worker_died_go_to_the_queue_of_another() ->
         await hall.work(hall.owner)
         stored = await hall.stored(name)
         assert {address: (str(run.state), run.attempt) for address, run in stored.runs.items()} == {
-            "a": ("COMPLETED", 1), "b": ("COMPLETED", 1),
-        }  # fmt: skip
+            "a": ("COMPLETED", 1),
+            "b": ("COMPLETED", 1),
+        }
 
     in_the_hall(scenario)
 
@@ -154,7 +157,9 @@ def test_a_queue_that_the_document_names_is_not_left() -> None:
     in_the_hall(scenario)
 
 
-def test_a_handler_that_nobody_of_the_queue_has_fails_the_task_after_the_limit_and_not_before() -> None:
+def test_a_handler_that_nobody_of_the_queue_has_fails_the_task_after_the_limit_and_not_before() -> (
+    None
+):
     async def scenario(hall: Hall) -> None:
         await hall.worker("old", "shared", other=USUAL)
         name = await hall.start([node("a", queue="shared", retry={"max_attempts": 30})])
@@ -165,10 +170,17 @@ def test_a_handler_that_nobody_of_the_queue_has_fails_the_task_after_the_limit_a
         await hall.pass_time(2 * LOOK_SECONDS)
         stored = await hall.stored(name)
         (failure,) = stored.runs["a"].failures
-        assert (failure.error.category, failure.attempt, failure.worker_id) == ("no_handler", 1, None)
+        assert (failure.error.category, failure.attempt, failure.worker_id) == (
+            "no_handler",
+            1,
+            None,
+        )
         assert "'work'" in failure.error.message
         assert "'shared'" in failure.error.message
-        assert [line.after for line in stored.history if line.node == "a"] == ["QUEUED", "FAILED"], "nobody began it"
+        assert [line.after for line in stored.history if line.node == "a"] == [
+            "QUEUED",
+            "FAILED",
+        ], "nobody began it"
         assert len(hall.stores.hot.letters) == 1
         assert await hall.queues() == {}
 
@@ -224,7 +236,9 @@ def test_a_pool_that_is_down_fails_nothing() -> None:
     in_the_hall(scenario)
 
 
-def test_a_queue_without_a_worker_is_said_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_queue_without_a_worker_is_said_once_and_so_is_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario(hall: Hall) -> None:
         with caplog.at_level(logging.INFO, "penstock.orchestrator"):
             await hall.worker("living", "other", other=USUAL)
@@ -232,7 +246,10 @@ def test_a_queue_without_a_worker_is_said_once_and_so_is_its_end(caplog: pytest.
             await hall.drain(hall.owner)
             await hall.pass_time(20 * LOOK_SECONDS)
             assert [record.levelname for record in caplog.records] == ["WARNING"]
-            assert "2 tasks wait in the queue 'work': no live worker serves the queue 'work'" in caplog.text
+            assert (
+                "2 tasks wait in the queue 'work': no live worker serves the queue 'work'"
+                in caplog.text
+            )
             await hall.worker("newcomer", "work", work=USUAL)
             await hall.pass_time(20 * LOOK_SECONDS)
             assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
@@ -246,14 +263,25 @@ def test_a_queue_without_a_worker_is_said_once_and_so_is_its_end(caplog: pytest.
         ([], {}),
         ([Offer("a", {"work"}, {"work": USUAL})], {"work": "work"}),
         ([Offer("a", {"special", "work"}, {"work": SPECIAL})], {"work": "special"}),
-        ([Offer("a", {"work"}, {"work": SPECIAL})], {}),  # --queues work: it doesn't serve what it asks for
-        ([Offer("b", {"work"}, {"work": USUAL}, 2.0), Offer("a", {"special"}, {"work": SPECIAL}, 1.0)],
-         {"work": "work"}),
+        # --queues work: it doesn't serve what it asks for
+        ([Offer("a", {"work"}, {"work": SPECIAL})], {}),
+        (
+            [
+                Offer("b", {"work"}, {"work": USUAL}, 2.0),
+                Offer("a", {"special"}, {"work": SPECIAL}, 1.0),
+            ],
+            {"work": "work"},
+        ),
         ([Offer("a", {"work"}, None)], {}),  # of an older version
-        ([Offer("a", {"special"}, {"work": SPECIAL}, 2.0, 100.0), Offer("b", {"work"}, {"work": USUAL}, 1.0)],
-         {"work": "work"}),
+        (
+            [
+                Offer("a", {"special"}, {"work": SPECIAL}, 2.0, 100.0),
+                Offer("b", {"work"}, {"work": USUAL}, 1.0),
+            ],
+            {"work": "work"},
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_queue_of_a_handler_is_what_its_newest_live_worker_asks_for_and_serves(
     offers: list[Offer], queues: dict[str, Any]
 ) -> None:

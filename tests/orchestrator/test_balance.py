@@ -33,8 +33,9 @@ def test_shares_are_even_and_make_up_the_whole(partitions: int, count: int) -> N
 def test_what_each_prefers_is_as_much_as_its_share_and_nobody_elses(count: int) -> None:
     names = [f"o{number}" for number in range(count)]
     first = [
-        tuple(balance.by_preference(range(8), names, name)[: balance.share(8, names, name)]) for name in names
-    ]  # fmt: skip
+        tuple(balance.by_preference(range(8), names, name)[: balance.share(8, names, name)])
+        for name in names
+    ]
     assert sorted(partition for some in first for partition in some) == list(range(8))
 
 
@@ -76,7 +77,9 @@ class Fleet:
             await member.stop()
 
 
-def test_one_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         fleet = Fleet(monkeypatch)
         async with fleet.open():
@@ -105,7 +108,9 @@ def test_the_only_one_has_everything_after_its_first_look() -> None:
     asyncio.run(scenario())
 
 
-def test_those_that_begin_together_move_no_partition_more_than_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_those_that_begin_together_move_no_partition_more_than_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         fleet = Fleet(monkeypatch)
         async with fleet.open():
@@ -122,7 +127,9 @@ def test_those_that_begin_together_move_no_partition_more_than_once(monkeypatch:
     asyncio.run(scenario())
 
 
-def test_a_dead_ones_partitions_are_shared_out_among_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dead_ones_partitions_are_shared_out_among_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         fleet = Fleet(monkeypatch)
         async with fleet.open():
@@ -145,7 +152,9 @@ def test_a_dead_ones_partitions_are_shared_out_among_the_others(monkeypatch: pyt
     asyncio.run(scenario())
 
 
-def test_a_partition_is_given_up_only_after_its_commit_has_landed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_is_given_up_only_after_its_commit_has_landed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Or the commit would be refused, and everything in it decided once more."""
 
     async def scenario() -> None:
@@ -208,7 +217,9 @@ def test_a_store_that_does_not_answer_is_as_good_as_none(monkeypatch: pytest.Mon
     asyncio.run(scenario())
 
 
-def test_a_part_of_an_owner_that_goes_on_when_it_is_to_end_keeps_no_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_of_an_owner_that_goes_on_when_it_is_to_end_keeps_no_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def goes_on(_self: Reaper) -> None:
         """As one does that takes its end for a failure of its own, and tries again."""
         with contextlib.suppress(asyncio.CancelledError):

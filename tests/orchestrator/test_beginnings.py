@@ -131,7 +131,10 @@ def test_an_execution_that_gained_nodes_before_its_start_still_keeps() -> None:
         execution.handle(NodesAdded(NAME, (AddedNode("b[0]", "b", ("a",)),)), desk.now)
         await owner._commit_batch()
         desk.now += 1
-        assert sorted(task.node for task in await desk.work(await desk.own("owner-2"))) == ["b", "b[0]"]
+        assert sorted(task.node for task in await desk.work(await desk.own("owner-2"))) == [
+            "b",
+            "b[0]",
+        ]
 
     asyncio.run(scenario())
 
@@ -161,7 +164,9 @@ def test_a_start_in_a_later_batch_than_the_cancel_changes_nothing() -> None:
         await desk.drain(owner)
         await desk.stores.hot.append([ExecutionStarted(NAME)])
         assert await desk.work(owner) == []
-        assert await desk.states(NAME) == dict(zip("abcd", ["COMPLETED"] + ["CANCELLED"] * 3, strict=True))
+        assert await desk.states(NAME) == dict(
+            zip("abcd", ["COMPLETED"] + ["CANCELLED"] * 3, strict=True)
+        )
         assert await desk.state(NAME) == "CANCELLED"
 
     asyncio.run(scenario())
@@ -171,7 +176,9 @@ def test_no_other_event_makes_an_execution_begin() -> None:
     async def scenario() -> None:
         desk = Desk()
         await accept(desk, diamond())
-        await desk.stores.hot.append([PauseRequested(NAME), ExecutionBroke(NAME, "no"), CancelRequested("never-was")])
+        await desk.stores.hot.append(
+            [PauseRequested(NAME), ExecutionBroke(NAME, "no"), CancelRequested("never-was")]
+        )
         assert await desk.work(await desk.own()) == []
         assert await desk.state(NAME) == "PENDING"
         assert await desk.stores.hot.load([NAME, "never-was"]) == {}

@@ -26,14 +26,18 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfer, "AWAY_SECONDS", 0.001)
 
 
-async def _owner(desk: SplitDesk, name: str = "owner-1", metrics: Metrics | None = None) -> PartitionOwner:
+async def _owner(
+    desk: SplitDesk, name: str = "owner-1", metrics: Metrics | None = None
+) -> PartitionOwner:
     """Of a partition that is built."""
     owner = await desk.own(name)
     await desk.build(owner, metrics=metrics)
     return owner
 
 
-def test_what_ends_without_a_row_is_archived_into_a_new_one(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_ends_without_a_row_is_archived_into_a_new_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         desk, metrics = SplitDesk(), Metrics()
         owner = await _owner(desk)
@@ -76,7 +80,9 @@ def test_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None
         desk, metrics = SplitDesk(), Metrics()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
-        name = await desk.start([node("bad", retry={"max_attempts": 1}), node("slow")], on_failure="continue")
+        name = await desk.start(
+            [node("bad", retry={"max_attempts": 1}), node("slow")], on_failure="continue"
+        )
         paused = await desk.start(diamond())
         await desk.stores.hot.append([PauseRequested(paused)])
         await desk.drain(owner)
@@ -85,7 +91,9 @@ def test_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None
         await desk.drain(owner)
         desk.stores.put_cold_back(older)
         await desk.archiver(owner, metrics).drain()
-        assert [row.letter.node for row in await desk.stores.cold.letters(LetterSearch())] == ["bad"]
+        assert [row.letter.node for row in await desk.stores.cold.letters(LetterSearch())] == [
+            "bad"
+        ]
         assert desk.row(name).runs["bad"].state == "FAILED"
         assert desk.row(paused).record.state == "PAUSED"
         assert metrics.rewritten == 2
@@ -93,7 +101,9 @@ def test_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None
     asyncio.run(scenario())
 
 
-def test_an_end_of_which_the_hot_store_has_nothing_is_not_archived(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_end_of_which_the_hot_store_has_nothing_is_not_archived(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         desk, metrics = SplitDesk(), Metrics()
         owner = await _owner(desk)
@@ -148,7 +158,9 @@ def test_what_the_older_copy_has_as_running_and_the_hot_store_has_let_go_runs_ag
     asyncio.run(scenario())
 
 
-def test_an_orchestrator_with_nothing_to_copy_notices_it_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_orchestrator_with_nothing_to_copy_notices_it_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(checkpointer, "CHECKPOINT_SECONDS", 0.05)
     monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
 
@@ -173,7 +185,9 @@ def test_an_orchestrator_with_nothing_to_copy_notices_it_by_itself(monkeypatch: 
     asyncio.run(scenario())
 
 
-def test_an_execution_whose_version_is_lost_waits_and_does_not_fail(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_execution_whose_version_is_lost_waits_and_does_not_fail(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         desk = SplitDesk()
         owner = await _owner(desk)
@@ -196,7 +210,9 @@ def test_an_execution_whose_version_is_lost_waits_and_does_not_fail(caplog: pyte
     assert "submit the document again" in caplog.text
 
 
-def test_what_was_to_begin_and_no_store_knows_is_said_loudly(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_was_to_begin_and_no_store_knows_is_said_loudly(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         desk = SplitDesk()
         owner = await _owner(desk)

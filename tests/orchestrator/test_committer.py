@@ -179,7 +179,9 @@ def test_a_commit_that_nobody_waits_for_any_more_fails_without_a_complaint() -> 
 
     async def scenario() -> list[Any]:
         complaints: list[Any] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context["message"]))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: complaints.append(context["message"])
+        )
         store = Away()
         committer = Committer(store, Lease(0, "", "", 0, 0), lambda _: None, None)  # type: ignore[arg-type]
         await committer.begin([], 1)

@@ -55,7 +55,9 @@ async def go_on(desk: Desk, owner: PartitionOwner, goes_on: threading.Event) -> 
     await desk.drain(owner)
 
 
-def run(scenario: Callable[[Desk, threading.Event], Awaitable[None]], error: Exception | None = None) -> None:
+def run(
+    scenario: Callable[[Desk, threading.Event], Awaitable[None]], error: Exception | None = None
+) -> None:
     async def both() -> None:
         for desk in (Desk(), SplitDesk()):
             with compiling_stopped(error) as goes_on:
@@ -95,7 +97,9 @@ def test_a_cancel_meanwhile_is_not_lost() -> None:
         await desk.drain(owner)
         await go_on(desk, owner, goes_on)
         ended = [commands for changes in desk.changes for commands in changes if commands.finished]
-        assert [(each.execution_id, each.record and each.record.state) for each in ended] == [(large, "CANCELLED")]
+        assert [(each.execution_id, each.record and each.record.state) for each in ended] == [
+            (large, "CANCELLED")
+        ]
 
     run(scenario)
 
@@ -120,6 +124,8 @@ def test_a_plan_that_can_not_be_compiled_fails_the_execution_once() -> None:
         _, owner = await begun(desk)
         await go_on(desk, owner, goes_on)
         assert owner._beginning == {}
-        assert [commands.finished for changes in desk.changes for commands in changes if commands.record] == [True]
+        assert [
+            commands.finished for changes in desk.changes for commands in changes if commands.record
+        ] == [True]
 
     run(scenario, error=RuntimeError("this version can't compile it"))

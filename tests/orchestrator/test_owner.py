@@ -68,7 +68,9 @@ def test_events_of_executions_that_ended_or_never_were_change_nothing() -> None:
             ExecutionStarted(name),
             TimerFired(name),
         ]
-        await desk.stores.hot.append([*late, ExecutionStarted("never-accepted"), TimerFired("never-accepted")])
+        await desk.stores.hot.append(
+            [*late, ExecutionStarted("never-accepted"), TimerFired("never-accepted")]
+        )
         await desk.drain(owner)
         assert await desk.stored(name) == before
         assert not owner._cache, "or whoever has ended would stay in memory for ever"
@@ -85,7 +87,10 @@ def test_what_ended_while_it_was_refused_is_left_as_it_ended() -> None:
         name = await desk.start([node("a")])
         await desk.work(owner)
         before = await desk.stored(name)
-        assert await owner._culprit(name, ValueError("of a commit that has happened all the same")) is None
+        assert (
+            await owner._culprit(name, ValueError("of a commit that has happened all the same"))
+            is None
+        )
         await desk.drain(owner)
         assert await desk.stored(name) == before
 
@@ -113,7 +118,9 @@ def test_a_retry_waits_for_its_timer() -> None:
         owner = await desk.own()
         await desk.drain(owner)
         (task,) = await desk.fetch()
-        await desk.report(TaskFailed(*key_of(task), "worker-1", desk.now, TaskError("handler", "boom")))
+        await desk.report(
+            TaskFailed(*key_of(task), "worker-1", desk.now, TaskError("handler", "boom"))
+        )
         await desk.drain(owner)
         assert await desk.fetch() == []
         desk.now += 9.9
@@ -147,7 +154,9 @@ def test_an_owner_whose_lease_was_taken_commits_nothing_and_stops() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_again(when: str) -> None:
+def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_again(
+    when: str,
+) -> None:
     """Whether it happened or not, the decision is made once: nothing is dispatched twice, nothing is forgotten."""
 
     async def scenario() -> None:
@@ -174,7 +183,9 @@ def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_aga
             tasks += fetched
             await desk.succeed(fetched)
         assert lost >= 2
-        assert sorted(key_of(task) for task in tasks) == sorted((name, each, 1, 1) for each in "abcd")
+        assert sorted(key_of(task) for task in tasks) == sorted(
+            (name, each, 1, 1) for each in "abcd"
+        )
         assert await desk.state(name) == "COMPLETED"
 
     asyncio.run(scenario())
@@ -237,7 +248,13 @@ def test_large_configs_travel_as_blobs_that_are_there_before_the_commit() -> Non
 
         async def watch(commit: Commit) -> None:
             configs = [task.config for commands in commit.changes for task in commands.tasks]
-            seen.extend([await desk.stores.blobs.get(config) for config in configs if isinstance(config, Blob)])
+            seen.extend(
+                [
+                    await desk.stores.blobs.get(config)
+                    for config in configs
+                    if isinstance(config, Blob)
+                ]
+            )
             await real(commit)
 
         desk.stores.hot.commit = watch  # type: ignore[method-assign]
@@ -357,13 +374,19 @@ def test_an_exception_in_the_core_fails_that_execution_and_no_other(
     async def scenario() -> None:
         desk = Desk()
         names = [await desk.start(diamond()) for _ in range(3)]
-        _spoil(monkeypatch, lambda it, event: it.record.execution_id == names[1] and isinstance(event, kind))
+        _spoil(
+            monkeypatch,
+            lambda it, event: it.record.execution_id == names[1] and isinstance(event, kind),
+        )
         with caplog.at_level(logging.ERROR):
             await desk.work(await desk.own())
         assert [await desk.state(name) for name in names] == ["COMPLETED", "FAILED", "COMPLETED"]
         record = (await desk.stored(names[1])).record
         assert record.error is not None
-        assert (record.error.category, "a bug in the core" in record.error.message) == ("internal_error", True)
+        assert (record.error.category, "a bug in the core" in record.error.message) == (
+            "internal_error",
+            True,
+        )
         assert {"QUEUED", "RUNNING", "PENDING"}.isdisjoint((await desk.states(names[1])).values())
         assert desk.stores.hot.inbox_depth() == desk.stores.queue.depth() == 0
 
@@ -382,15 +405,25 @@ def test_an_exception_after_a_large_output_was_fetched_fails_that_execution_and_
         owner = await desk.own()
         await desk.drain(owner)
         blob = await desk.stores.blobs.put(b'{"x":1}')
-        await desk.report(*(TaskSucceeded(*key_of(task), "worker-1", desk.now, blob) for task in await desk.fetch()))
-        _spoil(monkeypatch, lambda it, event: it.record.execution_id == bad and isinstance(event, Continued))
+        await desk.report(
+            *(
+                TaskSucceeded(*key_of(task), "worker-1", desk.now, blob)
+                for task in await desk.fetch()
+            )
+        )
+        _spoil(
+            monkeypatch,
+            lambda it, event: it.record.execution_id == bad and isinstance(event, Continued),
+        )
         await _insist(desk, owner)
         assert (await desk.state(bad), await desk.state(good)) == ("FAILED", "COMPLETED")
 
     asyncio.run(scenario())
 
 
-def test_an_execution_that_cannot_be_loaded_fails_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_execution_that_cannot_be_loaded_fails_and_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         desk = Desk()
         bad, good = [await desk.start([node("a"), node("b", "a")]) for _ in range(2)]
@@ -425,13 +458,19 @@ def test_an_execution_whose_workflow_is_gone_fails_and_no_other() -> None:
 def test_an_execution_whose_large_output_is_gone_fails_and_no_other() -> None:
     async def scenario() -> None:
         desk = Desk()
-        bad, good = [await desk.start([node("a"), node("b", "a", config={"x": "{{ a.x }}"})]) for _ in range(2)]
+        bad, good = [
+            await desk.start([node("a"), node("b", "a", config={"x": "{{ a.x }}"})])
+            for _ in range(2)
+        ]
         owner = await desk.own("owner")
         await desk.drain(owner)
         values: dict[str, Any] = {bad: Blob("never-put", 9), good: b'{"x":1}'}
         tasks = await desk.fetch()
         await desk.report(
-            *(TaskSucceeded(*key_of(task), "worker-1", desk.now, values[task.execution_id]) for task in tasks)
+            *(
+                TaskSucceeded(*key_of(task), "worker-1", desk.now, values[task.execution_id])
+                for task in tasks
+            )
         )
         await _insist(desk, owner)
         assert (await desk.state(bad), await desk.state(good)) == ("FAILED", "COMPLETED")
@@ -447,7 +486,11 @@ def test_a_commit_that_is_refused_for_its_content_is_split_until_the_culprit_is_
 
         async def refuse(commit: Commit) -> None:
             for commands in commit.changes:
-                if commands.execution_id == names[3] and "b" in commands.nodes and not commands.finished:
+                if (
+                    commands.execution_id == names[3]
+                    and "b" in commands.nodes
+                    and not commands.finished
+                ):
                     raise ValueError("can't be written")
             await real(commit)
 

@@ -141,7 +141,9 @@ def test_a_plan_that_was_compiled_elsewhere_is_looked_at_once() -> None:
     at_a_desk(scenario)
 
 
-def test_while_the_store_is_away_plans_stay_and_learning_goes_on_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_the_store_is_away_plans_stay_and_learning_goes_on_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "LEARN_SECONDS", 0.0)
 
     async def scenario(desk: Desk) -> None:
@@ -151,7 +153,11 @@ def test_while_the_store_is_away_plans_stay_and_learning_goes_on_afterwards(monk
         refused: list[Exception] = []
 
         async def away() -> Any:
-            refused.append(StoreUnavailable("PostgreSQL is away") if len(refused) % 2 else RuntimeError("a bug"))
+            refused.append(
+                StoreUnavailable("PostgreSQL is away")
+                if len(refused) % 2
+                else RuntimeError("a bug")
+            )
             raise refused[-1]
 
         desk.cold.known_handlers = away

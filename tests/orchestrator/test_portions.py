@@ -24,7 +24,9 @@ def _size(copies: Sequence[Copy]) -> int:
 
 
 def _watch(
-    desk: SplitDesk, monkeypatch: pytest.MonkeyPatch, why: Callable[[Sequence[Copy]], Exception | None] | None = None
+    desk: SplitDesk,
+    monkeypatch: pytest.MonkeyPatch,
+    why: Callable[[Sequence[Copy]], Exception | None] | None = None,
 ) -> list[Sequence[Copy]]:
     """What is put into the cold store, which fails with what `why` answers."""
     put, seen = desk.stores.rows.put_copies, list[Sequence[Copy]]()
@@ -48,7 +50,9 @@ async def _run(desk: SplitDesk, count: int, size: int = 1000) -> tuple[Any, list
     return owner, names
 
 
-def test_archives_are_read_and_put_in_portions_of_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(transfer, "PORTION_BYTES", 5000)
     monkeypatch.setattr(transfer, "READ_MOST", 8)
 
@@ -93,13 +97,19 @@ def test_checkpoints_are_put_in_portions_of_so_many_bytes(monkeypatch: pytest.Mo
     asyncio.run(scenario())
 
 
-def test_copies_that_are_too_much_together_are_put_in_halves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_that_are_too_much_together_are_put_in_halves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A time-out says that the store is away; but it isn't, if it takes less."""
 
     async def scenario() -> None:
         desk = SplitDesk()
         owner, names = await _run(desk, 9)
-        _watch(desk, monkeypatch, lambda copies: StoreUnavailable("time-out") if len(copies) > 2 else None)
+        _watch(
+            desk,
+            monkeypatch,
+            lambda copies: StoreUnavailable("time-out") if len(copies) > 2 else None,
+        )
         await desk.archiver(owner).drain()
         assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
 
@@ -116,7 +126,11 @@ def test_one_that_is_never_taken_is_given_up_and_named_and_stops_nobody_else(
         _watch(
             desk,
             monkeypatch,
-            lambda copies: StoreUnavailable("time-out") if large in {copy.execution_id for copy in copies} else None,
+            lambda copies: (
+                StoreUnavailable("time-out")
+                if large in {copy.execution_id for copy in copies}
+                else None
+            ),
         )
         await desk.archiver(owner).drain()
         assert set(desk.stores.hot.changes) == {large}
@@ -151,7 +165,9 @@ def test_an_owner_whose_copies_are_of_a_store_that_was_built_again_since_stops()
     asyncio.run(scenario())
 
 
-def test_a_rebuild_reads_less_at_once_where_executions_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rebuild_reads_less_at_once_where_executions_are_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(rebuild, "PORTION_BYTES", 5000)
     monkeypatch.setattr(rebuild, "FIRST_PORTION", 8)
 
@@ -181,7 +197,9 @@ def test_a_rebuild_reads_less_at_once_where_executions_are_large(monkeypatch: py
     asyncio.run(scenario())
 
 
-def test_others_get_their_turn_between_large_executions_of_a_rebuild(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_get_their_turn_between_large_executions_of_a_rebuild(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The renewal of the lease is one of them."""
     monkeypatch.setattr(rebuild, "LARGE_BYTES", 500)
 

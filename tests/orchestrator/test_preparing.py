@@ -51,7 +51,9 @@ class SlowDesk(Desk):
     async def let_go(self, owner: PartitionOwner) -> None:
         """What was asked is answered, and the owner has heard of it."""
         self.sandbox.may_go_on.set()
-        under_way = {task for tasks in owner._preparer._under_way.values() for task in tasks.values()}
+        under_way = {
+            task for tasks in owner._preparer._under_way.values() for task in tasks.values()
+        }
         await asyncio.gather(*under_way)
         await self.drain(owner)
 
@@ -236,7 +238,9 @@ def test_after_some_overruns_an_execution_is_not_tried_any_more():
 def test_a_config_out_of_a_large_output_is_resolved_beside_the_loop():
     async def work(desk: SlowDesk) -> None:
         owner = await desk.own()
-        name = await desk.start([node("a"), node("b", "a", config={"x": "{{ a.items[2] }}", "y": "n: {{ a.n }}"})])
+        name = await desk.start(
+            [node("a"), node("b", "a", config={"x": "{{ a.items[2] }}", "y": "n: {{ a.n }}"})]
+        )
         await desk.drain(owner)
         large = b'{"n":7,"items":[0,1,{"k":"v"}],"rest":"' + b"x" * 2_000_000 + b'"}'
         await desk.succeed(await desk.fetch(), large)
@@ -277,7 +281,9 @@ def test_a_large_config_is_kept_before_the_owner_commits():
 
         with patch.object(desk.stores.blobs, "put", note):
             owner = await desk.own()
-            name = await desk.start([node("a", config={"x": "{{ input.text }}"})], {"text": "x" * 1_000_000})
+            name = await desk.start(
+                [node("a", config={"x": "{{ input.text }}"})], {"text": "x" * 1_000_000}
+            )
             await desk.drain(owner)
             await asyncio.gather(*owner._preparer._under_way[name].values())
             await desk.drain(owner)

@@ -86,7 +86,9 @@ def test_a_new_owner_starts_counting_from_nothing() -> None:
     asyncio.run(scenario())
 
 
-def test_time_in_which_the_watch_could_not_look_counts_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_in_which_the_watch_could_not_look_counts_for_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The process was paused for an hour: the workers' silence in that hour says nothing."""
     looked: list[float] = []
     clock = 0.0
@@ -150,7 +152,9 @@ def test_an_outage_of_the_store_declares_nobody_dead(monkeypatch: pytest.MonkeyP
     asyncio.run(scenario())
 
 
-def test_an_owner_that_takes_a_partition_over_knows_for_how_long_its_workers_have_been_silent() -> None:
+def test_an_owner_that_takes_a_partition_over_knows_for_how_long_its_workers_have_been_silent() -> (
+    None
+):
     """Else each death of an orchestrator would keep the tasks of a dead worker waiting for another 15 s."""
 
     async def scenario() -> None:

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from penstock.engine.commands import Task
-from penstock.engine.events import CancelRequested, PauseRequested, ResumeRequested, TaskFailed, TaskStarted
+from penstock.engine.events import (
+    CancelRequested,
+    PauseRequested,
+    ResumeRequested,
+    TaskFailed,
+    TaskStarted,
+)
 from penstock.engine.events import TaskError as Error
 from penstock.engine.states import ExecutionState
 from penstock.errors import Fenced, StoreUnavailable
@@ -138,7 +144,9 @@ def test_what_has_ended_and_was_archived_does_not_come_back() -> None:
     asyncio.run(scenario())
 
 
-def test_what_ends_while_it_is_looked_for_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ends_while_it_is_looked_for_does_not_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         desk = SplitDesk()
         owner = await _owner(desk)
@@ -230,7 +238,9 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
         desk.changes.clear()
         owner = await _owner(desk, "owner-2")
         await desk.drain(owner)
-        assert not [each for changes in desk.changes for each in changes if each.tasks and not each.held]
+        assert not [
+            each for changes in desk.changes for each in changes if each.tasks and not each.held
+        ]
         assert [await desk.state(name) for name in copied + fresh] == ["PAUSED", "CANCELLED"] * 2
 
     asyncio.run(scenario())
@@ -268,7 +278,9 @@ def test_a_store_that_has_gone_back_in_time_is_built_again_also_if_only_its_owne
         assert later.lease.commit_number < owner.lease.commit_number
         assert await desk.build(later, 0 if cold_knows else owner.lease.commit_number) == 1
         await desk.drain(later)
-        expected = {"a": "COMPLETED", "b": "QUEUED", "c": "QUEUED"} if cold_knows else {"a": "QUEUED"}
+        expected = (
+            {"a": "COMPLETED", "b": "QUEUED", "c": "QUEUED"} if cold_knows else {"a": "QUEUED"}
+        )
         assert await desk.states(name) == expected
 
     asyncio.run(scenario(cold_knows=True))
@@ -350,7 +362,9 @@ def test_many_come_back_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(scenario())
 
 
-def test_an_execution_whose_checkpoint_cannot_be_read_begins_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_execution_whose_checkpoint_cannot_be_read_begins_again(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         desk = SplitDesk()
         owner = await _owner(desk)
@@ -366,7 +380,9 @@ def test_an_execution_whose_checkpoint_cannot_be_read_begins_again(caplog: pytes
         asyncio.run(scenario())
 
 
-def test_an_orchestrator_builds_its_partition_again_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_orchestrator_builds_its_partition_again_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("penstock.orchestrator.service.LEASE_SECONDS", 0.1)
     monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
 
@@ -426,7 +442,8 @@ def test_an_orchestrator_notices_that_its_store_has_gone_back_behind_what_it_has
         known = desk.stores.hot._partitions[0].commit_number
         desk.stores.hot.become(image)
         assert desk.stores.rows.numbers[0] < desk.stores.hot._partitions[0].commit_number < known
-        desk.now += 60.0  # and it has nothing to write, because it reads on from a position that isn't there yet
+        # and it has nothing to write, because it reads on from a position that isn't there yet
+        desk.now += 60.0
         await until(lambda: metrics.rebuilt == 1)
         await until(desk.stores.queue.depth)
         assert _keys(await desk.fetch()) == [("a", 3, 1)]

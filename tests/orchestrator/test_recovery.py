@@ -59,10 +59,14 @@ def test_an_execution_that_was_accepted_and_never_started_is_started(tmp_path: P
     assert events == [ExecutionStarted("e1"), ExecutionStarted("e2")]
 
 
-def test_a_queued_node_is_handed_out_again_and_one_in_a_workers_hands_has_lost_its_attempt(tmp_path: Path) -> None:
+def test_a_queued_node_is_handed_out_again_and_one_in_a_workers_hands_has_lost_its_attempt(
+    tmp_path: Path,
+) -> None:
     async def leave_in_the_middle(stores: SqliteStores) -> None:
         owner = await begin(stores, "e1")
-        await owner.commit(queued(task("e1", "fetched", attempt=2), task("e1", "waiting", attempt=3)))
+        await owner.commit(
+            queued(task("e1", "fetched", attempt=2), task("e1", "waiting", attempt=3))
+        )
         for given in await stores.queue.fetch("worker-1", {"echo"}, 1):
             stores.queue.begin(key_of(given))
 
@@ -80,7 +84,11 @@ def test_a_node_that_said_it_was_running_has_lost_its_attempt(tmp_path: Path) ->
     async def leave_in_the_middle(stores: SqliteStores) -> None:
         owner = await begin(stores, "e1")
         run = NodeRun("a", NodeState.RUNNING, 4, 1.0, 2.0, worker_id="worker-7")
-        await owner.commit(Commands("e1", nodes={"a": run}, history=[Transition(2, 2.0, "a", "QUEUED", "RUNNING", 4)]))
+        await owner.commit(
+            Commands(
+                "e1", nodes={"a": run}, history=[Transition(2, 2.0, "a", "QUEUED", "RUNNING", 4)]
+            )
+        )
 
     events, _ = _after_a_restart(tmp_path, leave_in_the_middle)
     assert events == [TaskLost("e1", "a", 1, 4, "worker-7"), Continued("e1")]
@@ -144,7 +152,9 @@ def test_recovering_twice_does_no_harm(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task(tmp_path: Path) -> None:
+def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task(
+    tmp_path: Path,
+) -> None:
     async def scenario() -> None:
         stores = SqliteStores(tmp_path / "store.db")
         owner = await begin(stores, "e1")
@@ -152,7 +162,11 @@ def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task
         for given in await stores.queue.fetch("worker-1", {"echo"}, 1):
             stores.queue.begin(key_of(given))
         run = NodeRun("a", NodeState.RUNNING, 1, 1.0, 2.0, worker_id="worker-1")
-        await owner.commit(Commands("e1", nodes={"a": run}, history=[Transition(3, 2.0, "a", "QUEUED", "RUNNING", 1)]))
+        await owner.commit(
+            Commands(
+                "e1", nodes={"a": run}, history=[Transition(3, 2.0, "a", "QUEUED", "RUNNING", 1)]
+            )
+        )
         await Owner.of(stores)
         await recover(stores, 0)
         assert not any(isinstance(event, TaskLost) for event in await _inbox(stores))
@@ -161,7 +175,9 @@ def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task
     asyncio.run(scenario())
 
 
-def test_a_task_that_waits_through_a_change_of_owner_is_not_handed_out_again(tmp_path: Path) -> None:
+def test_a_task_that_waits_through_a_change_of_owner_is_not_handed_out_again(
+    tmp_path: Path,
+) -> None:
     async def scenario() -> None:
         stores = SqliteStores(tmp_path / "store.db")
         owner = await begin(stores, "e1")
@@ -174,7 +190,9 @@ def test_a_task_that_waits_through_a_change_of_owner_is_not_handed_out_again(tmp
     asyncio.run(scenario())
 
 
-def test_a_wish_that_was_stored_and_perhaps_never_handled_is_asked_for_again(tmp_path: Path) -> None:
+def test_a_wish_that_was_stored_and_perhaps_never_handled_is_asked_for_again(
+    tmp_path: Path,
+) -> None:
     async def ask_and_die(stores: SqliteStores) -> None:
         await begin(stores, "e1")
         await stores.cold.steer("e1", "cancel")
@@ -253,7 +271,9 @@ def test_one_that_begins_between_two_looks_is_not_lost(monkeypatch: pytest.Monke
     asyncio.run(scenario())
 
 
-def test_where_the_store_keeps_its_tasks_nothing_is_loaded_to_recover(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_the_store_keeps_its_tasks_nothing_is_loaded_to_recover(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         desk = Desk()
         await desk.start(diamond())
@@ -317,7 +337,9 @@ def test_a_wish_is_not_followed_by_an_older_one(monkeypatch: pytest.MonkeyPatch)
     asyncio.run(scenario())
 
 
-def test_what_the_cold_store_has_a_copy_of_is_not_looked_for_in_the_hot_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_cold_store_has_a_copy_of_is_not_looked_for_in_the_hot_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         desk = SplitDesk()
         owner = await desk.own()

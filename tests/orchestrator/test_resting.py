@@ -71,7 +71,9 @@ def test_an_execution_of_many_nodes_stays_in_memory() -> None:
     asyncio.run(scenario())
 
 
-def test_nothing_leaves_memory_before_what_was_decided_has_landed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_leaves_memory_before_what_was_decided_has_landed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Or its next event would be decided from what the store had before."""
 
     async def scenario() -> None:

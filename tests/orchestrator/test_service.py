@@ -120,10 +120,14 @@ def test_commits_that_fail_or_whose_answer_is_lost_cost_no_execution_and_no_seco
 
 
 @on_stores
-def test_a_result_comes_even_if_the_answer_to_the_last_commit_was_lost(opened: Opened, tmp_path: Path) -> None:
+def test_a_result_comes_even_if_the_answer_to_the_last_commit_was_lost(
+    opened: Opened, tmp_path: Path
+) -> None:
     async def scenario() -> None:
         async with _shop(opened(tmp_path)) as shop:
-            shop.fail_commits(lambda given: "after" if any(each.finished for each in given.changes) else None)
+            shop.fail_commits(
+                lambda given: "after" if any(each.finished for each in given.changes) else None
+            )
             execution = await shop.engine.start(DIAMOND)
             async with asyncio.timeout(PATIENCE_SECONDS / 2):
                 assert (await execution.result()).state == "COMPLETED"
@@ -133,7 +137,9 @@ def test_a_result_comes_even_if_the_answer_to_the_last_commit_was_lost(opened: O
 
 
 @on_stores
-def test_a_handler_that_runs_while_the_owner_starts_again_keeps_its_attempt(opened: Opened, tmp_path: Path) -> None:
+def test_a_handler_that_runs_while_the_owner_starts_again_keeps_its_attempt(
+    opened: Opened, tmp_path: Path
+) -> None:
     async def scenario() -> None:
         async with _shop(opened(tmp_path)) as shop:
             document = {"name": "w", "nodes": [{"id": "a", "handler": "wait", "retry": RETRY}]}
@@ -182,13 +188,17 @@ def test_an_owner_that_breaks_is_followed_by_another(
     assert "a bug" in caplog.text
 
 
-def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(service, "LEASE_SECONDS", 0.2)
 
     async def scenario() -> None:
         stores = MemoryStores(time.time, 8)
         first, second = (
-            Orchestrator(stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name=name)
+            Orchestrator(
+                stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name=name
+            )
             for name in ("first", "second")
         )
         first.start()
@@ -211,7 +221,9 @@ def test_a_lease_is_kept_through_a_long_decision(monkeypatch: pytest.MonkeyPatch
 
     async def scenario() -> None:
         stores = MemoryStores(time.time)
-        orchestrator = Orchestrator(stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first")
+        orchestrator = Orchestrator(
+            stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first"
+        )
         orchestrator.start()
         await until(lambda: orchestrator.owned)
         owner = orchestrator.owned[0]
@@ -228,12 +240,16 @@ def test_a_lease_is_kept_through_a_long_decision(monkeypatch: pytest.MonkeyPatch
     asyncio.run(scenario())
 
 
-def test_an_owner_that_lost_its_lease_ends_without_a_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_that_lost_its_lease_ends_without_a_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(service, "LEASE_SECONDS", 0.1)
 
     async def scenario() -> None:
         stores = MemoryStores(time.time)
-        orchestrator = Orchestrator(stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first")
+        orchestrator = Orchestrator(
+            stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first"
+        )
         orchestrator.start()
         await until(lambda: orchestrator.owned)
         stores.hot._partitions[0].lease = None
@@ -247,7 +263,9 @@ def test_an_owner_that_lost_its_lease_ends_without_a_commit(monkeypatch: pytest.
     asyncio.run(scenario())
 
 
-def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Dies: it neither renews nor releases anything any more."""
     monkeypatch.setattr(service, "LEASE_SECONDS", 0.2)
 
@@ -255,7 +273,9 @@ def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(monkeypa
         stores = MemoryStores(time.time, 8)
         async with _shop(stores) as shop:
             names = [(await shop.engine.start(DIAMOND)).id for _ in range(30)]
-            other = Orchestrator(stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="other")
+            other = Orchestrator(
+                stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="other"
+            )
             other.start()
             await shop.engine.orchestrator.recovered.wait()
             for work in shop.engine.orchestrator._tasks:

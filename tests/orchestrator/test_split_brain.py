@@ -67,16 +67,23 @@ def test_an_owner_on_a_second_master_waits_and_builds_nothing_while_the_first_on
 def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
     async def scenario() -> None:
         desk, metrics = SplitDesk(), Metrics()
-        one = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics)
+        one = Orchestrator(
+            desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
+        )
         one.start()
         ended, name = await desk.start([node("a")]), await desk.start([node("a"), node("b", "a")])
         await until(lambda: desk.stores.queue.depth() == 2)
         other = promoted(desk)
         tasks = {task.execution_id: task for task in await desk.fetch()}
         await desk.succeed([tasks[ended]])
-        await until(lambda: desk.row(ended).record.state == "COMPLETED", "the second master is behind the cold store")
+        await until(
+            lambda: desk.row(ended).record.state == "COMPLETED",
+            "the second master is behind the cold store",
+        )
         other.now = desk.now + 2 * HOUR
-        two = Orchestrator(other.stores, other.plans, inline_max_bytes=1000, name="two", metrics=metrics)
+        two = Orchestrator(
+            other.stores, other.plans, inline_max_bytes=1000, name="two", metrics=metrics
+        )
         two.start()
         await until(lambda: 0 in two._tenures, "the other one has the lease there")
         await desk.succeed([tasks[name]])
@@ -97,7 +104,9 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
 def test_an_owner_whose_claim_was_taken_ends_though_it_has_nothing_to_copy() -> None:
     async def scenario() -> None:
         desk, metrics = SplitDesk(), Metrics()
-        one = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics)
+        one = Orchestrator(
+            desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
+        )
         one.start()
         await one.recovered.wait()
         rows = desk.stores.rows
@@ -105,7 +114,10 @@ def test_an_owner_whose_claim_was_taken_ends_though_it_has_nothing_to_copy() -> 
         rows._holders[0] = ("two", "server-2", desk.now)
         await until(lambda: metrics.fenced == 1)
         desk.now += CLAIM_SECONDS + 1
-        await until(lambda: rows._holders[0][0] == "one", "it has the partition again when the other one is gone")
+        await until(
+            lambda: rows._holders[0][0] == "one",
+            "it has the partition again when the other one is gone",
+        )
         await one.stop()
 
     asyncio.run(scenario())

@@ -26,7 +26,9 @@ ECHO = {"echo"}
 
 
 def _offer(heartbeat_seconds: float, silent_seconds: float = 0.0) -> Offer:
-    return Offer("worker-1", ECHO, None, silent_seconds=silent_seconds, heartbeat_seconds=heartbeat_seconds)
+    return Offer(
+        "worker-1", ECHO, None, silent_seconds=silent_seconds, heartbeat_seconds=heartbeat_seconds
+    )
 
 
 def _reaped(dead_seconds: float, announced: float, silences: Sequence[float]) -> list[int]:
@@ -37,7 +39,12 @@ def _reaped(dead_seconds: float, announced: float, silences: Sequence[float]) ->
         stores = Desk().stores
         owner, _ = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
-        reaper = Reaper(stores.queue, owner.lease, dead_seconds=dead_seconds, announced=lambda: {"worker-1": announced})
+        reaper = Reaper(
+            stores.queue,
+            owner.lease,
+            dead_seconds=dead_seconds,
+            announced=lambda: {"worker-1": announced},
+        )
         await look(reaper, 0.0)
         for seconds in silences:
             await look(reaper, seconds)
@@ -61,7 +68,9 @@ def test_a_worker_that_announces_slow_heartbeats_is_shown_as_live_for_as_long() 
     assert not live([_offer(0.0, silent_seconds=1.0)], 1.0)
 
 
-def test_a_worker_whose_settings_disagree_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_whose_settings_disagree_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     offers = [_offer(5.0)]
 
     class Queue:
@@ -89,8 +98,12 @@ def test_a_worker_whose_settings_disagree_is_warned_of_once(caplog: pytest.LogCa
 def test_an_orchestrator_copies_and_archives_as_often_as_is_set() -> None:
     async def scenario() -> None:
         desk, metrics = SplitDesk(), Metrics()
-        timing = Timing(checkpoint_seconds=0.01, archive_seconds=0.01, lease_seconds=1.0, reconcile_seconds=0.05)
-        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics, timing=timing)
+        timing = Timing(
+            checkpoint_seconds=0.01, archive_seconds=0.01, lease_seconds=1.0, reconcile_seconds=0.05
+        )
+        orchestrator = Orchestrator(
+            desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics, timing=timing
+        )
         orchestrator.start()
         name = await desk.start([node("a")])
         await until(desk.stores.queue.depth)

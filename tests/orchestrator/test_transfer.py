@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.events import CancelRequested, ExecutionStarted, PauseRequested, TaskFailed, TaskStarted
+from penstock.engine.events import (
+    CancelRequested,
+    ExecutionStarted,
+    PauseRequested,
+    TaskFailed,
+    TaskStarted,
+)
 from penstock.engine.events import TaskError as Error
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator import archiver, loader, transfer
@@ -30,7 +36,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _refuse(
-    desk: SplitDesk, monkeypatch: pytest.MonkeyPatch, why: Callable[[Sequence[Copy]], Exception | None]
+    desk: SplitDesk,
+    monkeypatch: pytest.MonkeyPatch,
+    why: Callable[[Sequence[Copy]], Exception | None],
 ) -> None:
     """The cold store fails with what `why` answers."""
     put = desk.stores.rows.put_copies
@@ -136,7 +144,9 @@ def test_dead_letters_are_brought_once_also_while_their_execution_runs() -> None
         await desk.drain(owner)
         archive = desk.archiver(owner)
         await archive.drain()
-        assert [row.letter.node for row in await desk.stores.cold.letters(LetterSearch())] == ["bad"]
+        assert [row.letter.node for row in await desk.stores.cold.letters(LetterSearch())] == [
+            "bad"
+        ]
         await desk.succeed([slow])
         await desk.drain(owner)
         await archive.drain()
@@ -155,13 +165,19 @@ def test_a_cold_store_that_is_away_is_waited_for_and_warned_of_once(
         name = await desk.start([node("a")])
         await desk.work(owner)
         left = iter(range(5))
-        _refuse(desk, monkeypatch, lambda _: StoreUnavailable("away") if next(left, None) is not None else None)
+        _refuse(
+            desk,
+            monkeypatch,
+            lambda _: StoreUnavailable("away") if next(left, None) is not None else None,
+        )
         await desk.archiver(owner).drain()
         assert desk.row(name).record.state == "COMPLETED"
 
     with caplog.at_level(logging.WARNING, "penstock.orchestrator"):
         asyncio.run(scenario())
-    assert [record.message for record in caplog.records] == ["partition 0 can't be archived, and waits: away"]
+    assert [record.message for record in caplog.records] == [
+        "partition 0 can't be archived, and waits: away"
+    ]
 
 
 def test_what_the_cold_store_refuses_for_its_content_stays_in_the_hot_store_and_stops_nobody_else(
@@ -174,7 +190,11 @@ def test_what_the_cold_store_refuses_for_its_content_stays_in_the_hot_store_and_
         bad = names[4]
         await desk.work(owner)
         _refuse(
-            desk, monkeypatch, lambda copies: ValueError("\\u0000") if bad in {c.execution_id for c in copies} else None
+            desk,
+            monkeypatch,
+            lambda copies: (
+                ValueError("\\u0000") if bad in {c.execution_id for c in copies} else None
+            ),
         )
         await desk.archiver(owner).drain()
         assert not desk.stores.hot.boxes[0]
@@ -189,14 +209,20 @@ def test_what_the_cold_store_refuses_for_its_content_stays_in_the_hot_store_and_
     assert len(caplog.records) == 1
 
 
-def test_a_cold_store_that_refuses_everything_is_away_and_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cold_store_that_refuses_everything_is_away_and_nothing_is_dropped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         desk = SplitDesk()
         owner = await desk.own()
         names = [await desk.start([node("a")]) for _ in range(4)]
         await desk.work(owner)
         left = iter(range(9))
-        _refuse(desk, monkeypatch, lambda _: RuntimeError("a bug") if next(left, None) is not None else None)
+        _refuse(
+            desk,
+            monkeypatch,
+            lambda _: RuntimeError("a bug") if next(left, None) is not None else None,
+        )
         await desk.archiver(owner).drain()
         assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
         assert not desk.stores.hot.changes
@@ -220,7 +246,9 @@ def test_only_the_owner_takes_entries_off_the_outbox() -> None:
     asyncio.run(scenario())
 
 
-def test_an_end_is_not_archived_when_what_led_to_it_was_lost_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_end_is_not_archived_when_what_led_to_it_was_lost_in_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A FLUSHALL after the outbox was read, and before the executions were."""
 
     async def scenario() -> None:
@@ -243,7 +271,9 @@ def test_an_end_is_not_archived_when_what_led_to_it_was_lost_in_between(monkeypa
     asyncio.run(scenario())
 
 
-def test_a_call_that_takes_entries_off_is_never_made_twice_by_one_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_takes_entries_off_is_never_made_twice_by_one_owner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Its answer may be lost and the call still be done, later: it would take off what was never archived."""
 
     async def scenario() -> None:
@@ -276,7 +306,9 @@ def test_what_runs_is_copied_as_it_is_and_what_has_ended_is_left_to_the_archiver
         name = await desk.start(diamond())
         await desk.drain(owner)
         (task,) = await desk.fetch()
-        await desk.stores.queue.started("worker-1", [TaskStarted(*key_of(task), "worker-1", desk.now)])
+        await desk.stores.queue.started(
+            "worker-1", [TaskStarted(*key_of(task), "worker-1", desk.now)]
+        )
         await desk.drain(owner)
         checkpointer = desk.checkpointer(owner, metrics)
         checkpointer.dirty.update({name, over, "unknown"})
@@ -306,7 +338,9 @@ def test_a_late_checkpoint_does_not_undo_an_archive() -> None:
     asyncio.run(scenario())
 
 
-def test_copies_come_with_a_commit_number_that_covers_what_is_in_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_come_with_a_commit_number_that_covers_what_is_in_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A commit that the store has and the owner hasn't heard of yet may be part of them."""
 
     async def scenario() -> None:
@@ -347,7 +381,9 @@ def test_a_start_of_an_execution_that_has_been_archived_runs_nothing() -> None:
     asyncio.run(scenario())
 
 
-def test_an_orchestrator_archives_and_checkpoints_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_orchestrator_archives_and_checkpoints_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("penstock.orchestrator.checkpointer.CHECKPOINT_SECONDS", 0.01)
 
     async def scenario() -> None:
@@ -415,7 +451,9 @@ async def _unavailable(*_: object, **_named: object) -> None:
     raise StoreUnavailable("away")
 
 
-def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(loader, "INTENT_SECONDS", 0.01)
     asked: list[Collection[str]] = []
 

@@ -49,7 +49,9 @@ def test_a_partition_whose_recovery_finds_no_room_is_owned_all_the_same(
     assert "is looked for later: away" in caplog.text
 
 
-def test_an_execution_that_cannot_be_read_is_left_alone_for_a_while(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_execution_that_cannot_be_read_is_left_alone_for_a_while(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Its timer is due for ever, and nothing can be decided about it."""
 
     async def scenario() -> None:
@@ -122,7 +124,9 @@ def test_while_large_values_cannot_be_read_only_who_needs_them_waits() -> None:
     asyncio.run(scenario(new_owner=True))
 
 
-def test_a_blob_store_that_is_away_is_not_asked_by_every_event(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Each question may take as long as a connection that nobody answers, and all others wait for it."""
     asked = 0
 
@@ -139,7 +143,12 @@ def test_a_blob_store_that_is_away_is_not_asked_by_every_event(monkeypatch: pyte
         await desk.drain(owner)
         blob = await desk.stores.blobs.put(b'{"x":1}')
         monkeypatch.setattr(desk.stores.blobs, "get", slow)
-        await desk.report(*[TaskSucceeded(*key_of(task), "worker-1", desk.now, blob) for task in await desk.fetch()])
+        await desk.report(
+            *[
+                TaskSucceeded(*key_of(task), "worker-1", desk.now, blob)
+                for task in await desk.fetch()
+            ]
+        )
         await desk.drain(owner)
         assert asked == 1
 
@@ -152,7 +161,10 @@ def test_while_large_values_cannot_be_written_tasks_carry_them() -> None:
         owner = await desk.own()
         parents = [f"p{number}" for number in range(5)]
         name = await desk.start(
-            [*(node(parent) for parent in parents), node("join", *parents, config={"x": "x" * 2000})]
+            [
+                *(node(parent) for parent in parents),
+                node("join", *parents, config={"x": "x" * 2000}),
+            ]
         )
         await desk.drain(owner)
         await desk.succeed(await desk.fetch(), b'"' + b"x" * 900 + b'"')

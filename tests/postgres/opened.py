@@ -23,7 +23,11 @@ def with_store(test: Callable[[PostgresColdStore], Awaitable[None]]) -> Callable
     def run() -> None:
         asyncio.run(with_opened(database_url(1), test))
 
-    run.__name__, run.__doc__, run.__module__ = str(getattr(test, "__name__", "")), test.__doc__, test.__module__
+    run.__name__, run.__doc__, run.__module__ = (
+        str(getattr(test, "__name__", "")),
+        test.__doc__,
+        test.__module__,
+    )
     return run
 
 
@@ -63,7 +67,10 @@ def copy_of(
 
 
 def change_of(told: ExecutionRecord, revision: int, outputs: dict[str, Value]) -> bytes:
-    lines = [Transition(seq, 1000.0 + seq, "", "PENDING", str(told.state), 0) for seq in range(1, revision + 1)]
+    lines = [
+        Transition(seq, 1000.0 + seq, "", "PENDING", str(told.state), 0)
+        for seq in range(1, revision + 1)
+    ]
     return codec.encode(codec.Change(codec.SCHEMA, told, [], outputs, lines))
 
 

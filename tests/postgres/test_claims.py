@@ -22,7 +22,9 @@ async def _let_time_pass(store: PostgresColdStore, seconds: float) -> None:
 
 
 @with_store
-async def test_an_owner_on_another_server_waits_for_the_one_that_lives(store: PostgresColdStore) -> None:
+async def test_an_owner_on_another_server_waits_for_the_one_that_lives(
+    store: PostgresColdStore,
+) -> None:
     first = await _claim(store, "one", "server-1")
     assert await store.claim(0, "two", "server-2") is None
     await _let_time_pass(store, CLAIM_SECONDS + 1)
@@ -35,13 +37,17 @@ async def test_an_owner_on_another_server_waits_for_the_one_that_lives(store: Po
 
 
 @with_store
-async def test_on_one_server_the_lease_says_who_may_and_a_claim_is_had_at_once(store: PostgresColdStore) -> None:
+async def test_on_one_server_the_lease_says_who_may_and_a_claim_is_had_at_once(
+    store: PostgresColdStore,
+) -> None:
     first = await _claim(store, "one", "server-1")
     assert (await _claim(store, "two", "server-1")).term > first.term
 
 
 @with_store
-async def test_whoever_has_a_partition_takes_it_along_to_another_server(store: PostgresColdStore) -> None:
+async def test_whoever_has_a_partition_takes_it_along_to_another_server(
+    store: PostgresColdStore,
+) -> None:
     claimed = await _claim(store, "one", "server-1")
     assert await store.renew_claim(0, claimed.term, "server-2")
     assert await store.claim(0, "two", "server-1") is None
@@ -58,7 +64,9 @@ async def test_a_partition_that_was_given_up_is_anybodys(store: PostgresColdStor
 
 
 @with_store
-async def test_of_many_that_claim_at_once_on_servers_of_their_own_one_wins(store: PostgresColdStore) -> None:
+async def test_of_many_that_claim_at_once_on_servers_of_their_own_one_wins(
+    store: PostgresColdStore,
+) -> None:
     found = await asyncio.gather(*(store.claim(0, f"holder-{n}", f"server-{n}") for n in range(20)))
     assert len([claimed for claimed in found if claimed is not None]) == 1
 

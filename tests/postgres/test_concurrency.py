@@ -16,8 +16,13 @@ def test_the_same_key_from_several_processes_at_once_makes_one_execution() -> No
     async def scenario(stores: list[PostgresColdStore]) -> None:
         for attempt in range(10):
             key = f"key-{attempt}"
-            made = [new(f"{key}-{number}", idempotency_key=key, request_hash="h") for number in range(12)]
-            answers = await asyncio.gather(*(_pick(stores, i).create([each]) for i, each in enumerate(made)))
+            made = [
+                new(f"{key}-{number}", idempotency_key=key, request_hash="h")
+                for number in range(12)
+            ]
+            answers = await asyncio.gather(
+                *(_pick(stores, i).create([each]) for i, each in enumerate(made))
+            )
             (winner,) = {answer for (answer,) in answers}
             assert await stores[0].execution(winner) is not None
         assert len(await stores[0].started(0)) == 10
@@ -31,8 +36,15 @@ def test_many_keys_in_any_order_do_not_wait_in_a_circle() -> None:
         batches = []
         for caller in range(6):
             order = keys[caller * 7 :] + keys[: caller * 7]
-            batches.append([_keyed(f"{caller}-{key}", key, 1000.0) for key in (order if caller % 2 else order[::-1])])
-        answers = await asyncio.gather(*(_pick(stores, i).create(batch) for i, batch in enumerate(batches)))
+            batches.append(
+                [
+                    _keyed(f"{caller}-{key}", key, 1000.0)
+                    for key in (order if caller % 2 else order[::-1])
+                ]
+            )
+        answers = await asyncio.gather(
+            *(_pick(stores, i).create(batch) for i, batch in enumerate(batches))
+        )
         assert all(len(answer) == 50 for answer in answers)
         assert len({name for answer in answers for name in answer}) == 50
         assert len(await stores[0].started(0)) == 50
@@ -44,7 +56,9 @@ def test_a_key_that_has_expired_is_renewed_by_one_of_many() -> None:
     async def scenario(stores: list[PostgresColdStore]) -> None:
         await stores[0].create([_keyed("old", "k", 1000.0)])
         later = [_keyed(f"new-{number}", "k", 1000.0 + KEY_SECONDS) for number in range(12)]
-        answers = await asyncio.gather(*(_pick(stores, i).create([each]) for i, each in enumerate(later)))
+        answers = await asyncio.gather(
+            *(_pick(stores, i).create([each]) for i, each in enumerate(later))
+        )
         assert len({answer for (answer,) in answers}) == 1
         assert answers[0] != ["old"]
         assert len(await stores[0].started(0)) == 2
@@ -58,13 +72,17 @@ def test_of_triggers_and_cancels_from_several_processes_one_begins_it() -> None:
         await stores[0].create([new(name, waits=True) for name in names])
         for name in names:
             triggers = [_pick(stores, i).trigger(name, str(i).encode(), {}) for i in range(6)]
-            answers = await asyncio.gather(*triggers, _pick(stores, 1).steer(name, "cancel"), return_exceptions=True)
+            answers = await asyncio.gather(
+                *triggers, _pick(stores, 1).steer(name, "cancel"), return_exceptions=True
+            )
             assert Counter(type(answer) for answer in answers[:6])[Conflict] >= 5
             begun = [number for number, answer in enumerate(answers[:6]) if answer is None]
             intent = await stores[0].intent(name)
             assert intent is not None
             assert not intent.waits
-            assert intent.record.input == (str(begun[0]).encode() if begun else new(name).record.input)
+            assert intent.record.input == (
+                str(begun[0]).encode() if begun else new(name).record.input
+            )
         assert set(await stores[0].wishes(0)) == set(names)
 
     _run(scenario)
@@ -72,7 +90,9 @@ def test_of_triggers_and_cancels_from_several_processes_one_begins_it() -> None:
 
 def test_versions_from_several_processes_are_numbered_without_a_gap() -> None:
     async def scenario(stores: list[PostgresColdStore]) -> None:
-        puts = (_pick(stores, i).put_workflow("flow", f"hash-{i % 10}", b"text", 1.0) for i in range(30))
+        puts = (
+            _pick(stores, i).put_workflow("flow", f"hash-{i % 10}", b"text", 1.0) for i in range(30)
+        )
         versions = await asyncio.gather(*puts)
         assert {each.version for each in versions} == set(range(1, 11))
         assert len({(each.version, each.content_hash) for each in versions}) == 10

@@ -1,4 +1,7 @@
-"""What comes from the hot store: late, twice, out of order. The row and the changes only go forward."""
+"""What comes from the hot store: late, twice, out of order.
+
+The row and the changes only go forward.
+"""
 
 import asyncio
 
@@ -32,7 +35,10 @@ async def test_an_archive_ends_an_execution_and_has_its_history(store: PostgresC
     assert await store.history("unknown") is None
     assert await store.started(0) == ["b"]
     intents = await store.intents(["a", "b", "unknown", "a\x00", "half \ud800"])
-    assert {name: str(intent.record.state) for name, intent in intents.items()} == {"a": "COMPLETED", "b": "PENDING"}
+    assert {name: str(intent.record.state) for name, intent in intents.items()} == {
+        "a": "COMPLETED",
+        "b": "PENDING",
+    }
     with pytest.raises(Conflict, match="COMPLETED"):
         await store.steer("a", "cancel")
 
@@ -47,17 +53,23 @@ async def test_where_nearly_everything_has_ended_an_archive_still_finds_its_rows
     await store.database.change("ANALYZE executions")
     told = copying._merged([copy_of(name, COMPLETED, 3) for name in names[:500]])
     async with store.database.connection() as connection:
-        cursor = await connection.execute("EXPLAIN " + copying.UPDATE_ROWS, copying._row_columns(told))
+        cursor = await connection.execute(
+            "EXPLAIN " + copying.UPDATE_ROWS, copying._row_columns(told)
+        )
         plan = "\n".join(row[0] for row in await cursor.fetchall())
     assert "by_id" in plan, plan
     assert "by_state" not in plan, plan  # that would read all that is active, for each batch
 
 
 @with_store
-async def test_the_intent_of_an_execution_that_was_archived_says_that_it_has_ended(store: PostgresColdStore) -> None:
+async def test_the_intent_of_an_execution_that_was_archived_says_that_it_has_ended(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a"), new("b")])
     await store.put_copies(0, 1, [copy_of("a", COMPLETED, 2), copy_of("b", RUNNING, 2)])
-    states = {name: str(intent.record.state) for name, intent in (await store.intents(["a", "b"])).items()}
+    states = {
+        name: str(intent.record.state) for name, intent in (await store.intents(["a", "b"])).items()
+    }
     assert states == {"a": "COMPLETED", "b": "PENDING"}
 
 
@@ -67,7 +79,11 @@ async def test_a_late_checkpoint_does_not_undo_an_archive(store: PostgresColdSto
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
     assert await shown(store, "a") == ("RUNNING", 1, 2)
     await store.put_copies(0, 2, [copy_of("a", FAILED, 4)])
-    for late in (copy_of("a", RUNNING, 3), copy_of("a", RUNNING, 9), copy_of("a", RUNNING, 1, generation=2)):
+    for late in (
+        copy_of("a", RUNNING, 3),
+        copy_of("a", RUNNING, 9),
+        copy_of("a", RUNNING, 1, generation=2),
+    ):
         await store.put_copies(0, 3, [late])
         assert await shown(store, "a") == ("FAILED", 1, 4)
     await store.put_copies(0, 3, [copy_of("a", COMPLETED, 9, generation=2)])
@@ -76,7 +92,9 @@ async def test_a_late_checkpoint_does_not_undo_an_archive(store: PostgresColdSto
 
 
 @with_store
-async def test_copies_of_a_lower_generation_or_revision_change_nothing(store: PostgresColdStore) -> None:
+async def test_copies_of_a_lower_generation_or_revision_change_nothing(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a")])
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 5, generation=2)])
     for late in (
@@ -110,7 +128,9 @@ async def test_a_summary_without_changes_leaves_those_that_are_stored_and_they_m
 
 
 @with_store
-async def test_changes_of_an_earlier_generation_do_not_follow_a_summary(store: PostgresColdStore) -> None:
+async def test_changes_of_an_earlier_generation_do_not_follow_a_summary(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a"), new("b")])
     summaries = [copy_of("a", RUNNING, 2, generation=2, changes=False)]
     summaries.append(copy_of("b", FAILED, 4, generation=2, changes=False))
@@ -120,9 +140,15 @@ async def test_changes_of_an_earlier_generation_do_not_follow_a_summary(store: P
 
 
 @with_store
-async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_another(store: PostgresColdStore) -> None:
+async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_another(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a"), new("b")])
-    copies = [copy_of("a", PAUSED, 2), copy_of("a", RUNNING, 3, changes=False), copy_of("b", COMPLETED, 2)]
+    copies = [
+        copy_of("a", PAUSED, 2),
+        copy_of("a", RUNNING, 3, changes=False),
+        copy_of("b", COMPLETED, 2),
+    ]
     await store.put_copies(0, 1, [*copies, copy_of("b", RUNNING, 9), copy_of("b", RUNNING, 1)])
     rows = {row.execution_id: row.state for row in await store.search(Search())}
     assert rows == {"a": "RUNNING", "b": "COMPLETED"}
@@ -131,7 +157,9 @@ async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_anot
 
 
 @with_store
-async def test_of_several_copies_in_one_call_an_older_one_changes_nothing(store: PostgresColdStore) -> None:
+async def test_of_several_copies_in_one_call_an_older_one_changes_nothing(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a"), new("b")])
     await store.put_copies(0, 1, [copy_of("a", PAUSED, 5), copy_of("a", RUNNING, 3)])
     await store.put_copies(0, 2, [copy_of("b", PAUSED, 2, generation=2), copy_of("b", RUNNING, 3)])
@@ -140,7 +168,9 @@ async def test_of_several_copies_in_one_call_an_older_one_changes_nothing(store:
 
 
 @with_store
-async def test_what_has_begun_no_longer_waits_whatever_its_record_says(store: PostgresColdStore) -> None:
+async def test_what_has_begun_no_longer_waits_whatever_its_record_says(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a")])
     await store.put_copies(0, 1, [copy_of("a", ExecutionState.PENDING, 1)])
     with pytest.raises(Conflict, match="can be triggered"):
@@ -167,23 +197,37 @@ async def test_an_execution_without_a_row_gets_one_from_its_copy(store: Postgres
     assert (made.execution_id, made.request_hash) == ("lost", "hash")
     intent = await store.intent("lost")
     assert intent is not None
-    assert (intent.idempotency_key, intent.retry_of, intent.record.input) == ("order-17", "first", told.input)
+    assert (intent.idempotency_key, intent.retry_of, intent.record.input) == (
+        "order-17",
+        "first",
+        told.input,
+    )
     assert await store.put_copies(0, 8, [lost]) == Written(), "it is there now"
     assert len(await store.letters(LetterSearch())) == 1
 
 
 @with_store
-async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_rebuilt(store: PostgresColdStore) -> None:
-    assert list((await store.put_copies(0, 7, [copy_of("lost", RUNNING, 2, generation=5)])).rewritten) == ["lost"]
+async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_rebuilt(
+    store: PostgresColdStore,
+) -> None:
+    assert list(
+        (await store.put_copies(0, 7, [copy_of("lost", RUNNING, 2, generation=5)])).rewritten
+    ) == ["lost"]
     await store.steer("lost", "cancel")
-    assert [(kept.execution_id, kept.generation) for kept in await store.unfinished(0)] == [("lost", 5)]
+    assert [(kept.execution_id, kept.generation) for kept in await store.unfinished(0)] == [
+        ("lost", 5)
+    ]
     claimed = await store.claim(0, "orchestrator-1", "server-1")
     assert claimed is not None
-    assert await store.begin_rebuild(0, claimed.term, 0) == 6, "greater than all that the hot store has"
+    assert await store.begin_rebuild(0, claimed.term, 0) == 6, (
+        "greater than all that the hot store has"
+    )
 
 
 @with_store
-async def test_a_copy_without_changes_and_without_a_row_is_answered_as_missing(store: PostgresColdStore) -> None:
+async def test_a_copy_without_changes_and_without_a_row_is_answered_as_missing(
+    store: PostgresColdStore,
+) -> None:
     only_letters = Copy("a", None, [], [letter("a")])
     copies = [copy_of("b", PAUSED, 3, changes=False), only_letters, copy_of("c", RUNNING, 2)]
     written = await store.put_copies(0, 7, copies)
@@ -194,7 +238,9 @@ async def test_a_copy_without_changes_and_without_a_row_is_answered_as_missing(s
 
 
 @with_store
-async def test_a_database_that_knows_less_than_it_has_acknowledged_takes_no_copies(store: PostgresColdStore) -> None:
+async def test_a_database_that_knows_less_than_it_has_acknowledged_takes_no_copies(
+    store: PostgresColdStore,
+) -> None:
     await store.put_copies(0, 5, [])
     with pytest.raises(ColdStoreWentBack, match="older copy"):
         await store.put_copies(0, 9, [copy_of("a", RUNNING, 2)], cold_number=6)
@@ -203,7 +249,9 @@ async def test_a_database_that_knows_less_than_it_has_acknowledged_takes_no_copi
 
 
 @with_store
-async def test_copies_that_come_during_a_rebuild_are_refused_when_it_is_known(store: PostgresColdStore) -> None:
+async def test_copies_that_come_during_a_rebuild_are_refused_when_it_is_known(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a")])
     async with store.database.transaction() as rebuilding:
         await rebuilding.execute("UPDATE partitions SET commit_number = %s", (REBUILD_JUMP,))
@@ -220,7 +268,9 @@ async def test_copies_that_come_during_a_rebuild_are_refused_when_it_is_known(st
 
 
 @with_store
-async def test_a_version_that_is_lost_is_put_back_under_its_number(store: PostgresColdStore) -> None:
+async def test_a_version_that_is_lost_is_put_back_under_its_number(
+    store: PostgresColdStore,
+) -> None:
     first = await store.put_workflow("flow", "hash-1", b"{}", 1.0)
     lost = structs.replace(first, version=3, content_hash="hash-3")
     assert await store.put_version_back(lost)
@@ -245,7 +295,9 @@ async def test_each_generation_is_greater_than_the_last(store: PostgresColdStore
 
 
 @with_store
-async def test_a_letter_is_stored_once_and_closed_ones_stay_closed(store: PostgresColdStore) -> None:
+async def test_a_letter_is_stored_once_and_closed_ones_stay_closed(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a")])
     only_letters = Copy("a", None, [], [letter("a", "p"), letter("a", "q")])
     for _ in range(2):
@@ -253,7 +305,9 @@ async def test_a_letter_is_stored_once_and_closed_ones_stay_closed(store: Postgr
     rows = await store.letters(LetterSearch())
     assert [(row.id, row.letter.node) for row in rows] == [(2, "q"), (1, "p")]
     await store.close_letters([1], "dropped", 5.0)
-    await store.put_copies(0, 1, [copy_of("a", FAILED, 3, letters=[*only_letters.letters, letter("a", "r")])])
+    await store.put_copies(
+        0, 1, [copy_of("a", FAILED, 3, letters=[*only_letters.letters, letter("a", "r")])]
+    )
     assert [row.letter.node for row in await store.letters(LetterSearch())] == ["r", "q"]
     assert await store.execution("a") is not None
 
@@ -262,7 +316,12 @@ async def test_a_letter_is_stored_once_and_closed_ones_stay_closed(store: Postgr
 async def test_texts_that_handlers_choose_do_not_stop_an_archive(store: PostgresColdStore) -> None:
     error = TaskError("odd\x00category", "boom \x00", detail={"\x00": "\x00"})
     await store.create([new("a")])
-    copy = copy_of("a", FAILED, 3, letters=[DeadLetter("a", "n\x00", "h\x00", 1.0, [AttemptFailure(1, 1.0, error)])])
+    copy = copy_of(
+        "a",
+        FAILED,
+        3,
+        letters=[DeadLetter("a", "n\x00", "h\x00", 1.0, [AttemptFailure(1, 1.0, error)])],
+    )
     assert copy.summary is not None
     copy.summary.error, copy.summary.error_node = error, "n\x00"
     await store.put_copies(0, 1, [copy])
@@ -281,7 +340,9 @@ async def test_what_is_unfinished_comes_in_pages_by_id_without_what_waits_or_has
     names = [f"e{number:03}" for number in range(250)]
     await store.create([new(name, waits=name == "e007") for name in reversed(names)])
     await store.put_copies(
-        0, 1, [copy_of("e008", COMPLETED, 2), copy_of("e009", RUNNING, 2), copy_of("e010", PAUSED, 3)]
+        0,
+        1,
+        [copy_of("e008", COMPLETED, 2), copy_of("e009", RUNNING, 2), copy_of("e010", PAUSED, 3)],
     )
     seen: list[str] = []
     while page := await store.unfinished(0, seen[-1] if seen else "", 100):
@@ -293,7 +354,9 @@ async def test_what_is_unfinished_comes_in_pages_by_id_without_what_waits_or_has
 
 
 @with_store
-async def test_copies_of_a_store_that_was_built_again_since_are_refused_as_a_whole(store: PostgresColdStore) -> None:
+async def test_copies_of_a_store_that_was_built_again_since_are_refused_as_a_whole(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a")])
     await store.put_copies(0, 5, [])
     await store.put_copies(0, 5 + REBUILD_JUMP, [])
@@ -306,10 +369,17 @@ async def test_copies_of_a_store_that_was_built_again_since_are_refused_as_a_who
 
 
 @with_store
-async def test_letters_that_come_after_the_retry_are_closed_as_those_that_came_before(store: PostgresColdStore) -> None:
+async def test_letters_that_come_after_the_retry_are_closed_as_those_that_came_before(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a"), new("b"), new("again", retry_of="a", created_at=1234.0)])
     await store.put_copies(
-        0, 1, [copy_of("a", FAILED, 3, letters=[letter("a")]), copy_of("b", FAILED, 3, letters=[letter("b")])]
+        0,
+        1,
+        [
+            copy_of("a", FAILED, 3, letters=[letter("a")]),
+            copy_of("b", FAILED, 3, letters=[letter("b")]),
+        ],
     )
     assert [row.letter.execution_id for row in await store.letters(LetterSearch())] == ["b"]
     (row,) = await store.letters(LetterSearch(execution_id="a", closed=True))
@@ -317,7 +387,9 @@ async def test_letters_that_come_after_the_retry_are_closed_as_those_that_came_b
 
 
 @with_store
-async def test_a_wish_stands_until_the_hot_store_says_that_it_was_fulfilled(store: PostgresColdStore) -> None:
+async def test_a_wish_stands_until_the_hot_store_says_that_it_was_fulfilled(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a"), new("b")])
     await store.steer("a", "pause")
     await store.steer("b", "cancel")
@@ -332,7 +404,9 @@ async def test_a_wish_stands_until_the_hot_store_says_that_it_was_fulfilled(stor
 
 
 @with_store
-async def test_what_a_copy_came_of_has_begun_and_is_not_to_be_started(store: PostgresColdStore) -> None:
+async def test_what_a_copy_came_of_has_begun_and_is_not_to_be_started(
+    store: PostgresColdStore,
+) -> None:
     await store.create([new("a"), new("b")])
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
     assert await store.started(0) == ["b"]

@@ -11,7 +11,9 @@ from tests.servers import database_url
 from tests.waiting import until
 
 
-def test_connections_that_were_idle_for_a_while_are_closed_and_calls_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_that_were_idle_for_a_while_are_closed_and_calls_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(database, "IDLE_SECONDS", 0.05)
 
     async def scenario(store: PostgresColdStore) -> None:

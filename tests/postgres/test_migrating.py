@@ -27,10 +27,18 @@ from tests.servers import bare_database_url, database_url
 
 def test_migrations_lead_to_the_tables_that_are_declared() -> None:
     url = database_url()
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool)
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool
+    )
     with engine.connect() as connection:
-        options = {"version_table": VERSION_TABLE, "compare_type": True, "compare_server_default": True}
-        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+        options = {
+            "version_table": VERSION_TABLE,
+            "compare_type": True,
+            "compare_server_default": True,
+        }
+        assert (
+            compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+        )
     engine.dispose()
 
 
@@ -59,7 +67,9 @@ def test_a_database_of_the_first_schema_is_brought_up_to_date_in_place_with_what
         connection.execute("DROP TABLE reports")
         for column in ("term", "holder", "server", "seen_at", "rebuilt_at", "rebuilt_on"):
             connection.execute(f"ALTER TABLE partitions DROP COLUMN {column}".encode())
-        connection.execute("UPDATE partitions SET commit_number = 1000007, generation = 4 WHERE number = 1")
+        connection.execute(
+            "UPDATE partitions SET commit_number = 1000007, generation = 4 WHERE number = 1"
+        )
         connection.execute("UPDATE penstock_version SET version_num = '0001'")
     with pytest.raises(SchemaMismatch, match="penstock migrate"):
         asyncio.run(with_opened(url, _shape))
@@ -85,7 +95,9 @@ def test_a_new_database_has_eight_partitions_and_an_id_of_its_own() -> None:
 def test_several_processes_may_migrate_at_once() -> None:
     url = bare_database_url()
     text = f"from penstock.stores.postgres.migrating import migrate; migrate({url!r}, 2)"
-    processes = [subprocess.Popen([sys.executable, "-c", text], stderr=subprocess.PIPE) for _ in range(3)]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", text], stderr=subprocess.PIPE) for _ in range(3)
+    ]
     for process in processes:
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0, said.decode()
@@ -154,7 +166,10 @@ def test_tables_of_somebody_else_are_left_alone() -> None:
 
 
 def test_no_error_shows_the_password() -> None:
-    for url in ("postgresql://me:s3cret@127.0.0.1:1/x", "postgresql://127.0.0.1:1/x?user=me&password=s3cret"):
+    for url in (
+        "postgresql://me:s3cret@127.0.0.1:1/x",
+        "postgresql://127.0.0.1:1/x?user=me&password=s3cret",
+    ):
         with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1") as refused:
             migrate(url)
         assert "s3cret" not in str(refused.value)
@@ -172,7 +187,10 @@ def test_no_error_shows_the_password() -> None:
 
 
 def test_an_address_may_have_the_short_scheme_and_options() -> None:
-    url = database_url(1).replace("postgresql://", "postgres://") + "?sslmode=prefer&application_name=mine"
+    url = (
+        database_url(1).replace("postgresql://", "postgres://")
+        + "?sslmode=prefer&application_name=mine"
+    )
     assert asyncio.run(with_opened(url, _shape))[0] == 1
 
 

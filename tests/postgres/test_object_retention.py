@@ -36,7 +36,9 @@ class SlowObjects(ObjectBlobs):
     async def delete_many(self, keys: Sequence[str]) -> None:
         self.putting = asyncio.create_task(self.blobs.put(b"again"))
         with psycopg.connect(self._database, autocommit=True) as connection:
-            await until(lambda: self._is_waiting(connection), "the put waits for the row, or is done")
+            await until(
+                lambda: self._is_waiting(connection), "the put waits for the row, or is done"
+            )
         await super().delete_many(keys)
 
     def _is_waiting(self, connection: psycopg.Connection) -> bool:

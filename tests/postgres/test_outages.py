@@ -34,9 +34,16 @@ def test_a_server_that_is_down_is_unavailable_and_works_again_after_a_restart() 
         for stop in (server.stop, server.kill):
             name = stop.__name__
             await store.create([new(name)])
-            await asyncio.gather(*(store.started(0) for _ in range(6)))  # connections that are idle when it goes
+            await asyncio.gather(
+                *(store.started(0) for _ in range(6))
+            )  # connections that are idle when it goes
             await asyncio.to_thread(stop)
-            for call in (store.create([new("refused")]), store.started(0), store.put_copies(0, 1, []), store.keys()):
+            for call in (
+                store.create([new("refused")]),
+                store.started(0),
+                store.put_copies(0, 1, []),
+                store.keys(),
+            ):
                 with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
                     await call
             await asyncio.to_thread(server.start)
@@ -73,7 +80,9 @@ async def test_a_connection_that_an_administrator_ends_between_two_calls_is_not_
 
 
 @with_store
-async def test_a_read_whose_connection_breaks_is_made_again_and_a_write_is_not(store: PostgresColdStore) -> None:
+async def test_a_read_whose_connection_breaks_is_made_again_and_a_write_is_not(
+    store: PostgresColdStore,
+) -> None:
     with psycopg.connect(_url(store), autocommit=True) as other:
 
         def end_whoever_waits() -> bool:
@@ -105,14 +114,20 @@ def test_a_read_only_server_is_unavailable_for_writes_and_answers_reads() -> Non
 
     async def scenario(store: PostgresColdStore) -> None:
         assert await store.started(0) == []
-        for call in (store.create([new("a")]), store.put_copies(0, 1, []), PostgresBlobs(store.database).put(b"x")):
+        for call in (
+            store.create([new("a")]),
+            store.put_copies(0, 1, []),
+            PostgresBlobs(store.database).put(b"x"),
+        ):
             with pytest.raises(StoreUnavailable, match="read-only"):
                 await call
 
     asyncio.run(with_opened(url, scenario))
 
 
-def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(database, "CALL_SECONDS", 0.3)
     url = database_url(1)
 
@@ -142,16 +157,22 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_un
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
         calls: list[Callable[[], Awaitable[Any]]] = [
             lambda: store.create([new("refused", idempotency_key="key")]),
-            lambda: store.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]),  # a slow one, in a pipeline
+            lambda: store.put_copies(
+                0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]
+            ),  # a slow one, in a pipeline
             lambda: store.steer("a", "cancel"),
             lambda: store.search(Search()),
             lambda: PostgresBlobs(store.database).put(b"x" * 100_000),
         ]
         await store.create([new("a")])
-        await asyncio.gather(*(store.started(0) for _ in range(6)))  # connections that are open when it falls silent
+        await asyncio.gather(
+            *(store.started(0) for _ in range(6))
+        )  # connections that are open when it falls silent
         proxy.is_silent = True
         async with asyncio.timeout(9):  # less than what libpq and psycopg take by themselves
-            for found in await asyncio.gather(*(call() for call in calls * 3), return_exceptions=True):
+            for found in await asyncio.gather(
+                *(call() for call in calls * 3), return_exceptions=True
+            ):
                 assert isinstance(found, StoreUnavailable)
             await until(lambda: store.database._is_silent)
             connections = proxy.accepted
@@ -168,18 +189,24 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_un
         asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy)))
 
 
-def test_a_call_that_is_cancelled_while_the_server_is_silent_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_that_is_cancelled_while_the_server_is_silent_ends_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """An owner that loses its lease waits for these before it gives its partition back."""
     monkeypatch.setattr(database, "CALL_SECONDS", 60.0)
     monkeypatch.setattr(database, "CANCEL_SECONDS", 0.1)
 
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
         proxy.is_silent = True
-        copying = asyncio.create_task(store.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]))
+        copying = asyncio.create_task(
+            store.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)])
+        )
         await until(lambda: store.database._in_use, "it is under way")
         await let_others_run()
         copying.cancel()
-        await asyncio.wait((copying,), timeout=4)  # by itself psycopg waits for five seconds, and then for five more
+        await asyncio.wait(
+            (copying,), timeout=4
+        )  # by itself psycopg waits for five seconds, and then for five more
         assert copying.cancelled()
 
     with TcpProxy(database_url(1)) as proxy:
@@ -192,7 +219,9 @@ def test_a_slow_call_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(store: PostgresColdStore) -> None:
         slow = asyncio.create_task(store.database.rows("SELECT pg_sleep(1)", seconds=20.0))
         await until(lambda: store.database._probing is not None, "it is doubted")
-        await until(lambda: store.database._probing is None, "and the server has answered somebody else")
+        await until(
+            lambda: store.database._probing is None, "and the server has answered somebody else"
+        )
         await store.create([new("a")])
         assert len(await slow) == 1
 
@@ -212,18 +241,24 @@ async def test_a_call_that_is_cancelled_leaves_nothing_behind(store: PostgresCol
 
 
 @with_store
-async def test_a_call_that_is_cancelled_while_its_connection_breaks_is_cancelled(store: PostgresColdStore) -> None:
+async def test_a_call_that_is_cancelled_while_its_connection_breaks_is_cancelled(
+    store: PostgresColdStore,
+) -> None:
     async def call() -> None:
         async with store.database.connection():
             try:
                 await asyncio.Event().wait()
-            except asyncio.CancelledError:  # what psycopg does, when it can't end a pipeline properly
+            except (
+                asyncio.CancelledError
+            ):  # what psycopg does, when it can't end a pipeline properly
                 raise psycopg.OperationalError("the connection is lost") from None
 
     task = asyncio.ensure_future(call())
     await let_others_run()
     task.cancel()
-    with pytest.raises(asyncio.CancelledError):  # and not a `StoreError`, after which it would be tried again
+    with pytest.raises(
+        asyncio.CancelledError
+    ):  # and not a `StoreError`, after which it would be tried again
         await task
 
 

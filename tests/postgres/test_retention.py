@@ -33,14 +33,23 @@ OLD, YOUNG = BEFORE - DAY, BEFORE + DAY
 async def test_what_ended_before_goes_with_all_that_belongs_to_it(store: PostgresColdStore) -> None:
     ends = {"old": OLD, "young": YOUNG, "failed": OLD}
     await store.create(
-        [new(name, created_at=OLD - 5, labels={"a": "b", "\x00": 1}) for name in [*ends, "runs", "waits"]]
+        [
+            new(name, created_at=OLD - 5, labels={"a": "b", "\x00": 1})
+            for name in [*ends, "runs", "waits"]
+        ]
     )
-    copies = [copy_of(name, COMPLETED, 3, finished_at=at) for name, at in ends.items() if name != "failed"]
+    copies = [
+        copy_of(name, COMPLETED, 3, finished_at=at) for name, at in ends.items() if name != "failed"
+    ]
     failed = copy_of("failed", FAILED, 3, finished_at=OLD, letters=[letter("failed")])
     await store.put_copies(0, 1, [*copies, failed, copy_of("runs", RUNNING, 2)])
     assert await would_go(store, BEFORE) == Purged(executions=2)
     assert await purge(store, BEFORE) == Purged(executions=2, letters=1)
-    assert {row.execution_id for row in await store.search(Search(labels={"a": "b"}))} == {"young", "runs", "waits"}
+    assert {row.execution_id for row in await store.search(Search(labels={"a": "b"}))} == {
+        "young",
+        "runs",
+        "waits",
+    }
     assert await store.letters(LetterSearch(closed=True)) == []
     assert [await store.execution(name) for name in ("old", "failed")] == [None, None]
     async with store.database.connection() as connection:
@@ -65,9 +74,16 @@ async def test_an_execution_stays_as_long_as_a_retry_of_it(store: PostgresColdSt
     retries = {"a": "runs", "b": "young", "c": "old"}
     await store.create([new(name, created_at=OLD - 9) for name in retries])
     await store.create([new(f"{name}2", created_at=OLD - 5, retry_of=name) for name in retries])
-    await store.put_copies(0, 1, [copy_of(name, FAILED, 3, finished_at=OLD - 8) for name in retries])
     await store.put_copies(
-        0, 1, [copy_of("b2", COMPLETED, 3, finished_at=YOUNG), copy_of("c2", COMPLETED, 3, finished_at=OLD)]
+        0, 1, [copy_of(name, FAILED, 3, finished_at=OLD - 8) for name in retries]
+    )
+    await store.put_copies(
+        0,
+        1,
+        [
+            copy_of("b2", COMPLETED, 3, finished_at=YOUNG),
+            copy_of("c2", COMPLETED, 3, finished_at=OLD),
+        ],
     )
     assert await purge(store, BEFORE) == Purged(executions=2)
     assert {row.execution_id for row in await store.search(Search())} == {"a", "a2", "b", "b2"}
@@ -78,10 +94,16 @@ async def test_an_execution_stays_as_long_as_a_retry_of_it(store: PostgresColdSt
 @with_store
 async def test_a_blob_stays_as_long_as_anything_names_it(store: PostgresColdStore) -> None:
     blobs = PostgresBlobs(store.database)
-    only_old, shared, kept, running = [await blobs.put(text) for text in (b"old", b"shared", b"kept", b"running")]
+    only_old, shared, kept, running = [
+        await blobs.put(text) for text in (b"old", b"shared", b"kept", b"running")
+    ]
     first = new("first", created_at=OLD - 9)
-    second = new("second", created_at=OLD - 9, retry_of="first", kept=[Kept("k", kept), Kept("i", b"inline")])
-    await store.create([first, second, new("runs", created_at=OLD - 9), new("young", created_at=OLD - 9)])
+    second = new(
+        "second", created_at=OLD - 9, retry_of="first", kept=[Kept("k", kept), Kept("i", b"inline")]
+    )
+    await store.create(
+        [first, second, new("runs", created_at=OLD - 9), new("young", created_at=OLD - 9)]
+    )
     outputs = {"a": only_old, "b": shared, "k": kept}
     await store.put_copies(
         0,
@@ -98,7 +120,11 @@ async def test_a_blob_stays_as_long_as_anything_names_it(store: PostgresColdStor
     await store.database.change("UPDATE executions SET retry_of = NULL WHERE id = 'second'")
     assert await would_go(store, BEFORE) == Purged(executions=1, blobs=1, blob_bytes=3)
     assert await purge(store, BEFORE) == Purged(executions=1, blobs=1, blob_bytes=3)
-    assert [await blobs.get(blob) for blob in (shared, kept, running)] == [b"shared", b"kept", b"running"]
+    assert [await blobs.get(blob) for blob in (shared, kept, running)] == [
+        b"shared",
+        b"kept",
+        b"running",
+    ]
     with pytest.raises(StoreError, match="gone"):
         await blobs.get(only_old)
 
@@ -108,7 +134,9 @@ async def test_a_blob_that_was_put_again_stays(store: PostgresColdStore) -> None
     blobs = PostgresBlobs(store.database)
     again = await blobs.put(b"again")
     await store.create([new("old", created_at=OLD)])
-    await store.put_copies(0, 1, [copy_of("old", COMPLETED, 3, finished_at=OLD, outputs={"a": again})])
+    await store.put_copies(
+        0, 1, [copy_of("old", COMPLETED, 3, finished_at=OLD, outputs={"a": again})]
+    )
     await _age_blobs(store, OLD - 2 * DAY)
     assert await blobs.put(b"again") == again
     assert await purge(store, BEFORE) == Purged(executions=1)
@@ -136,7 +164,9 @@ async def test_old_keys_go_and_the_audit_log_stays(store: PostgresColdStore) -> 
     for key, at in times.items():
         given = submitted(f"of-{key}", created_at=at)
         await store.create([structs.replace(given, idempotency_key=key, request_hash="h")])
-    await store.write_audit([AuditLine(OLD + i, "", "", "act", f"o/{i}", "", 200) for i in range(7)])
+    await store.write_audit(
+        [AuditLine(OLD + i, "", "", "act", f"o/{i}", "", 200) for i in range(7)]
+    )
     await store.write_audit([AuditLine(YOUNG, "", "", "act", "o/young", "", 200)])
     assert await purge(store, BEFORE, batch=3) == Purged(keys=1)
     assert [(await store.made_by("", key)) is not None for key in times] == [False, True, True]
@@ -178,9 +208,7 @@ async def _age_blobs(store: PostgresColdStore, at: float) -> None:
         connection.execute("UPDATE blobs SET used_at = %s", (at,))
 
 
-WAITING_FOR_A_LOCK = (
-    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-)
+WAITING_FOR_A_LOCK = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
 @with_store

@@ -10,7 +10,16 @@ from penstock.stores.postgres.texts import blob_keys, escaped, unescaped
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Search
 from tests.postgres.opened import new, with_store
 
-ODD = ("a\x00b", "\x00", "\ue000", "\ue0000", "\ue000\x00", "", "é 🦀", "".join(map(chr, range(33, 0xD800))))
+ODD = (
+    "a\x00b",
+    "\x00",
+    "\ue000",
+    "\ue0000",
+    "\ue000\x00",
+    "",
+    "é 🦀",
+    "".join(map(chr, range(33, 0xD800))),
+)
 
 
 @given(st.text(st.sampled_from("a0\x00\ue0001")), st.text(st.sampled_from("a0\x00\ue0001")))
@@ -22,28 +31,43 @@ def test_escaping_can_be_undone_and_keeps_texts_apart(one: str, other: str) -> N
 
 def test_blobs_are_found_in_what_names_them() -> None:
     blobs = [Blob(f"{number:064x}", number) for number in range(3)]
-    data = codec.encode([codec.encode({"a": blobs[0], "b": b'"blob"', "c": [blobs[1]]}), codec.encode(blobs[2])])
+    data = codec.encode(
+        [codec.encode({"a": blobs[0], "b": b'"blob"', "c": [blobs[1]]}), codec.encode(blobs[2])]
+    )
     assert blob_keys(data) == {blob.key for blob in blobs}
     assert blob_keys(codec.encode({"a": "blob"})) == set()
 
 
 @with_store
-async def test_audit_lines_and_keys_of_any_text_are_stored_and_found(store: PostgresColdStore) -> None:
+async def test_audit_lines_and_keys_of_any_text_are_stored_and_found(
+    store: PostgresColdStore,
+) -> None:
     for text in ODD:
         await store.write_audit([AuditLine(1.0, "", text, "act", text, text, 404, {"path": text})])
         (line,) = await store.audit(AuditSearch(object=text))
-        assert (line.object, line.key_name, line.address, line.detail) == (text, text, text, {"path": text})
+        assert (line.object, line.key_name, line.address, line.detail) == (
+            text,
+            text,
+            text,
+            {"path": text},
+        )
     await store.put_key(ApiKey("k", "odd\x00name", ("read",), b"", 1.0))
     assert [key.name for key in await store.keys()] == ["odd\x00name"]
 
 
 @with_store
-async def test_labels_and_idempotency_keys_of_any_text_and_length_work(store: PostgresColdStore) -> None:
+async def test_labels_and_idempotency_keys_of_any_text_and_length_work(
+    store: PostgresColdStore,
+) -> None:
     for number, text in enumerate(ODD):
         name = f"e{number}"
-        made = new(name, labels={text: text}, idempotency_key=text, key_scope=text, request_hash="h")
+        made = new(
+            name, labels={text: text}, idempotency_key=text, key_scope=text, request_hash="h"
+        )
         assert await store.create([made]) == [name]
-        assert [row.execution_id for row in await store.search(Search(labels={text: text}))] == [name]
+        assert [row.execution_id for row in await store.search(Search(labels={text: text}))] == [
+            name
+        ]
         (row,) = await store.search(Search(labels={text: text}))
         assert row.labels == {text: text}
         found = await store.made_by(text, text)
@@ -66,6 +90,11 @@ async def test_nothing_is_known_of_what_cannot_be_stored(store: PostgresColdStor
         assert not await store.remove_alias(odd, odd)
         assert not await store.revoke_key(odd, 1.0)
         assert await store.made_by(odd, odd) is None
-        for search in (Search(workflow=odd), Search(text=odd), Search(retry_of=odd), Search(labels={odd: odd})):
+        for search in (
+            Search(workflow=odd),
+            Search(text=odd),
+            Search(retry_of=odd),
+            Search(labels={odd: odd}),
+        ):
             assert await store.search(search) == []
         assert await store.audit(AuditSearch(object=odd, action=odd)) == []

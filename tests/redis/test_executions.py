@@ -16,10 +16,16 @@ OF_A_NEWER_VERSION = codec.encode(codec.Change(99, record(NAME), [], {}, []))
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [(WITHOUT_A_RECORD, "no beginning"), (OF_A_NEWER_VERSION, "schema 99"), (b"another program", "can't be read")],
+    [
+        (WITHOUT_A_RECORD, "no beginning"),
+        (OF_A_NEWER_VERSION, "schema 99"),
+        (b"another program", "can't be read"),
+    ],
     ids=["no record", "newer", "garbage"],
 )
-def test_changes_that_are_not_ours_or_have_no_beginning_are_refused(change: bytes, why: str) -> None:
+def test_changes_that_are_not_ours_or_have_no_beginning_are_refused(
+    change: bytes, why: str
+) -> None:
     async def scenario() -> None:
         async with place() as it:
             await it.call("RPUSH", keys.execution(0, NAME), change)

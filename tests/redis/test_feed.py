@@ -40,7 +40,9 @@ def test_a_place_behind_which_something_was_trimmed_is_refused() -> None:
             for seq in range(1, 5):
                 await it.commit(_line("execution-1", seq))
             await it.call("XTRIM", "penstock:{0}:events", "MAXLEN", "2")
-            assert len(await events.feed((2 * SLOTS + SLOTS - 1,))) == 2  # everything behind it is there
+            assert (
+                len(await events.feed((2 * SLOTS + SLOTS - 1,))) == 2
+            )  # everything behind it is there
             with pytest.raises(FeedGap):
                 await events.feed((SLOTS + SLOTS - 1,))
 
@@ -104,7 +106,9 @@ def test_whoever_begins_after_a_partition_was_built_again_has_missed_nothing(bef
     asyncio.run(scenario())
 
 
-def test_entries_of_the_feed_that_are_not_ours_are_skipped(caplog: pytest.LogCaptureFixture) -> None:
+def test_entries_of_the_feed_that_are_not_ours_are_skipped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario() -> None:
         async with place() as it:
             events = RedisEvents(it.server, 1)
@@ -117,4 +121,13 @@ def test_entries_of_the_feed_that_are_not_ours_are_skipped(caplog: pytest.LogCap
             assert [part.position for part in await events.feed((SLOTS,))] == [2 * SLOTS]
 
     asyncio.run(scenario())
-    assert len([record for record in caplog.records if "feed of commits can't be read" in record.getMessage()]) <= 1
+    assert (
+        len(
+            [
+                record
+                for record in caplog.records
+                if "feed of commits can't be read" in record.getMessage()
+            ]
+        )
+        <= 1
+    )

@@ -30,8 +30,10 @@ def test_every_worker_is_shown_with_the_tasks_on_its_list() -> None:
                 await it.queue.heartbeat(worker, ECHO, [])
             shown = await _shown(it)
             assert {name: sorted(nodes) for name, nodes in shown.items()} == {
-                "worker-1": ["a", "urgent"], "worker-2": ["b"], "worker-3": [],
-            }  # fmt: skip
+                "worker-1": ["a", "urgent"],
+                "worker-2": ["b"],
+                "worker-3": [],
+            }
             await it.queue.report("worker-1", [success(a, "worker-1")])
             assert (await _shown(it))["worker-1"] == ["urgent"]
             assert await it.queue.heartbeat("worker-2", ECHO, [stop(b)]) == []
@@ -49,8 +51,18 @@ def test_looking_does_not_make_the_tasks_of_others_ours() -> None:
             await it.queue.heartbeat("worker-1", ECHO, [])
             (worker,) = await other.worker_details(100)
             ((shown, seconds),) = worker["tasks"]
-            fields = ("execution_id", "node", "generation", "attempt", "handler", "queue", "workflow")
-            assert [getattr(shown, name) for name in fields] == [getattr(given, name) for name in fields]
+            fields = (
+                "execution_id",
+                "node",
+                "generation",
+                "attempt",
+                "handler",
+                "queue",
+                "workflow",
+            )
+            assert [getattr(shown, name) for name in fields] == [
+                getattr(given, name) for name in fields
+            ]
             assert 0 <= seconds < 20
             await other.report("worker-1", [success(given, "worker-1")])
             assert await it.inbox() == []
@@ -70,7 +82,9 @@ def test_a_task_whose_entry_is_gone_is_left_out() -> None:
     asyncio.run(scenario())
 
 
-def test_the_time_of_a_task_counts_from_when_its_worker_got_it_and_goes_on_through_heartbeats() -> None:
+def test_the_time_of_a_task_counts_from_when_its_worker_got_it_and_goes_on_through_heartbeats() -> (
+    None
+):
     async def scenario() -> None:
         async with place() as it:
             (given,) = await it.hand_out("a")
@@ -99,7 +113,9 @@ def test_a_worker_is_shown_with_the_time_of_its_first_heartbeat() -> None:
                 await it.queue.heartbeat("worker-1", ECHO, [])
             (worker,) = await it.queue.worker_details(100)
             assert worker["heartbeats"] == 3
-            assert before - 1 <= worker["started_at"] <= after + 0.001  # times are shown in milliseconds
+            assert (
+                before - 1 <= worker["started_at"] <= after + 0.001
+            )  # times are shown in milliseconds
             old = b'{"queues":["echo"],"running":1,"at":1000.0}'  # as the version before said it
             await it.call("HSET", "penstock:{fleet}:workers", "worker-1", old)
             (worker,) = await it.queue.worker_details(100)
@@ -116,7 +132,10 @@ def test_of_many_tasks_those_that_a_worker_has_had_for_longest_are_shown() -> No
             await it.queue.fetch("worker-2", ECHO, 3)
             for worker in ("worker-1", "worker-2"):
                 await it.queue.heartbeat(worker, ECHO, [])
-            assert await _shown(it, 4) == {"worker-1": ["n0", "n1", "n2", "n3"], "worker-2": ["n6", "n7", "n8"]}
+            assert await _shown(it, 4) == {
+                "worker-1": ["n0", "n1", "n2", "n3"],
+                "worker-2": ["n6", "n7", "n8"],
+            }
 
     asyncio.run(scenario())
 
@@ -125,11 +144,16 @@ def test_tasks_that_are_too_large_or_of_another_version_are_left_out() -> None:
     async def scenario() -> None:
         async with place() as it:
             await it.commit(started(NAME))
-            large = [task(NAME, f"large{number}", config=b"x" * (fleet.MOST_BYTES // 3)) for number in range(4)]
+            large = [
+                task(NAME, f"large{number}", config=b"x" * (fleet.MOST_BYTES // 3))
+                for number in range(4)
+            ]
             await it.commit(queued(*large, task(NAME, "small")))
             await it.call("XADD", STREAM, "*", "1", b"\x92\x01\x02")
             await it.queue.heartbeat("worker-1", ECHO, [])
-            await it.call("XREADGROUP", "GROUP", "workers", "worker-1", "COUNT", 10, "STREAMS", STREAM, ">")
+            await it.call(
+                "XREADGROUP", "GROUP", "workers", "worker-1", "COUNT", 10, "STREAMS", STREAM, ">"
+            )
             assert (await _shown(it))["worker-1"] == ["large0", "large1", "small"]
 
     asyncio.run(scenario())

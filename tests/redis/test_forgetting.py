@@ -23,7 +23,10 @@ class Shop:
 
     def __init__(self) -> None:
         self.server = Server(redis_url())
-        self.hot, self.queue = RedisHotStore(self.server, PARTITIONS), RedisTaskQueue(self.server, PARTITIONS)
+        self.hot, self.queue = (
+            RedisHotStore(self.server, PARTITIONS),
+            RedisTaskQueue(self.server, PARTITIONS),
+        )
         self.leases: list[Lease] = []
 
     async def __aenter__(self) -> Self:
@@ -38,7 +41,9 @@ class Shop:
 
     async def consumers(self) -> list[int]:
         streams = [f"penstock:{{{partition}}}:tasks:0:echo" for partition in range(PARTITIONS)]
-        groups: list[list[Any]] = [await self.server.main.call("XINFO", "CONSUMERS", key, "workers") for key in streams]
+        groups: list[list[Any]] = [
+            await self.server.main.call("XINFO", "CONSUMERS", key, "workers") for key in streams
+        ]
         return list(map(len, groups))
 
 
@@ -70,7 +75,8 @@ def test_a_worker_that_died_with_tasks_is_known_until_all_of_them_are_taken_back
         async with Shop() as it:
             assert len(await it.queue.fetch(WORKER, QUEUES, 10)) == PARTITIONS
             for lease in it.leases:
-                # with its counter: one that began anew would be a heartbeat to the owners of the others
+                # with its counter: one that began anew would be a heartbeat to the owners of the
+                # others
                 assert await it.queue.workers() == {WORKER: 1}
                 assert await it.queue.reap(lease.partition, lease.token, WORKER) == 1
             assert await it.consumers() == [0] * PARTITIONS

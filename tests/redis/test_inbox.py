@@ -41,7 +41,9 @@ def test_garbage_in_an_inbox_is_dropped_and_the_rest_goes_on(
 
     async def scenario() -> None:
         async with place() as it:
-            await it.call("XADD", "penstock:{0}:inbox", "1-*", "1", b"\xc1garbage", "1", START, "1", b"{}")
+            await it.call(
+                "XADD", "penstock:{0}:inbox", "1-*", "1", b"\xc1garbage", "1", START, "1", b"{}"
+            )
             await it.call("XADD", "penstock:{0}:inbox", "1-*", "1", b"garbage alone")
             await it.hot.append([ExecutionStarted(NAME)])
             received = await it.hot.receive(0, 0, 10, 0.0)
@@ -93,7 +95,9 @@ def test_a_result_of_a_newer_schema_fails_its_attempt_with_the_reason() -> None:
     async def scenario() -> None:
         async with place() as it:
             result = codec.encode(success(task(NAME), "worker-1"))
-            unknown = codec.encode(["TaskSucceededTwice", NAME, "fetch", 1, 1, "worker-1", {"new": True}])
+            unknown = codec.encode(
+                ["TaskSucceededTwice", NAME, "fetch", 1, 1, "worker-1", {"new": True}]
+            )
             await it.call("XADD", "penstock:{0}:inbox", "1-*", "2", result, "1", unknown)
             for event in await it.inbox():
                 assert isinstance(event, TaskFailed)

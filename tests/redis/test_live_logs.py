@@ -56,7 +56,9 @@ def test_a_redis_that_is_nearly_full_gets_no_logs_but_loses_those_that_are_over(
                 for number in range(300):  # so that a fortieth of it is more than a few buffers
                     await it.call("SET", f"filling {number}", b"x" * 10_000)
                 lines = (await it.call("INFO", "memory")).decode().splitlines()
-                used = next(int(line.partition(":")[2]) for line in lines if line.startswith("used_memory:"))
+                used = next(
+                    int(line.partition(":")[2]) for line in lines if line.startswith("used_memory:")
+                )
                 await it.call("CONFIG", "SET", "maxmemory", used + used // 40)
 
                 async def is_full() -> bool:

@@ -34,7 +34,9 @@ def test_a_task_moves_once_however_many_workers_without_its_handler_look() -> No
             for worker in range(3):
                 await it.queue._take(0, f"worker-{worker}", OLD, 10)
             assert await it.call("XRANGE", SIDE, "-", "+") == first
-            assert await it.call("XRANGE", "penstock:{0}:wake", "-", "+") == wake, "nobody is woken for nothing"
+            assert await it.call("XRANGE", "penstock:{0}:wake", "-", "+") == wake, (
+                "nobody is woken for nothing"
+            )
             assert await it.queue.fetch("worker-9", {"echo"}, 10, {"new"}) == [given]
 
     asyncio.run(scenario())

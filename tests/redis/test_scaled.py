@@ -49,7 +49,9 @@ def test_a_redis_that_is_laid_out_by_a_newer_version_is_refused() -> None:
 
 def test_a_wrong_number_of_partitions_is_refused() -> None:
     async def scenario() -> None:
-        stores = ScaledStores(redis_url(), Settings(database=database_url(partitions=4), partitions=5))
+        stores = ScaledStores(
+            redis_url(), Settings(database=database_url(partitions=4), partitions=5)
+        )
         with pytest.raises(SettingsError, match="4 partitions"):
             await stores.open()
 
@@ -67,7 +69,11 @@ def test_what_redis_has_and_postgresql_has_not_heard_of_is_found_as_running() ->
         await stores.cold.create([new(name) for name in names[1::2]])
         await owner.commit(ended(names[0]))
         begun, waiting = set(names[2::2]), set(names[1::2])
-        for state, expected in (("RUNNING", begun), ("PENDING", waiting), ("COMPLETED", {names[0]})):
+        for state, expected in (
+            ("RUNNING", begun),
+            ("PENDING", waiting),
+            ("COMPLETED", {names[0]}),
+        ):
             found: list[str] = []
             before = None
             while page := await stores.cold.search(Search(states=(state,), before=before, limit=2)):
@@ -118,7 +124,9 @@ def test_what_runs_in_redis_and_has_no_row_in_postgresql_can_be_cancelled_all_th
                 await stores.cold.steer("unknown", "cancel")
             await stores.cold.steer(name, "cancel")
             assert [row.execution_id for row in await stores.cold.search(Search())] == [name]
-            assert name in {wished for number in range(4) for wished in await stores.cold.wishes(number)}
+            assert name in {
+                wished for number in range(4) for wished in await stores.cold.wishes(number)
+            }
         finally:
             await stores.close()
 

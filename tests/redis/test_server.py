@@ -138,14 +138,19 @@ def test_out_of_memory_nothing_new_is_accepted_but_what_frees_memory_is() -> Non
     _alone(body)
 
 
-def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A process that stood still for a while, as on a busy machine, has nothing to blame its server for."""
     with redis_server() as server:
 
         async def scenario() -> None:
             async with place(server.url) as it:
-                # the moment at which the store was opened may be one at which a question is on its way
-                await until(lambda: _is_open_later(it, monkeypatch), "no question to be without an answer")
+                # the moment at which the store was opened may be one at which a question is on its
+                # way
+                await until(
+                    lambda: _is_open_later(it, monkeypatch), "no question to be without an answer"
+                )
                 os.kill(server.pid, signal.SIGSTOP)
                 try:
                     await until(lambda: _is_refused(it), "the server counts as silent")
@@ -201,7 +206,9 @@ def test_what_goes_away_comes_back() -> None:
 
 
 @pytest.mark.parametrize("changes_nothing", [True, False])
-def test_only_what_changes_nothing_is_asked_again_when_its_connection_breaks(*, changes_nothing: bool) -> None:
+def test_only_what_changes_nothing_is_asked_again_when_its_connection_breaks(
+    *, changes_nothing: bool
+) -> None:
     """The call of somebody else on the same connection may be why it broke."""
 
     async def scenario() -> None:
@@ -241,7 +248,9 @@ def test_a_connection_that_breaks_again_and_again_is_none(monkeypatch: pytest.Mo
     asyncio.run(scenario())
 
 
-def test_a_commit_whose_connection_breaks_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_whose_connection_breaks_is_not_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It may have happened: whoever reads the store again finds out."""
 
     async def scenario() -> None:

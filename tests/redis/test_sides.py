@@ -64,7 +64,10 @@ def test_what_is_wiped_is_everything_but_inbox_and_lease() -> None:
             await it.queue.fetch("worker-1", {"echo"}, 1)
             await it.call("SET", "penstock:{1}:execution:other", "another partition's")
             await it.side.wipe(it.lease)
-            assert sorted(await it.call("KEYS", "*")) == [b"penstock:{0}:lease", b"penstock:{1}:execution:other"]
+            assert sorted(await it.call("KEYS", "*")) == [
+                b"penstock:{0}:lease",
+                b"penstock:{1}:execution:other",
+            ]
             await it.side.restore(it.lease, {"execution-2": CHANGE})
             await it.side.mark_built(it.lease, "the-store", 1000)
             assert (await it.side.built(it.lease), it.lease.commit_number) == ("the-store", 1000)

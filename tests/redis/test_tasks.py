@@ -157,7 +157,9 @@ def test_a_task_that_was_released_under_a_new_owner_can_be_stopped() -> None:
             await it.commit(started("execution-2"))
             await _set_aside(it)
             await it.own("owner-1")
-            await it.commit(Commands("execution-2", stops=[stop(task("execution-2"))]))  # it reads the streams now
+            await it.commit(
+                Commands("execution-2", stops=[stop(task("execution-2"))])
+            )  # it reads the streams now
             await it.commit(Commands(NAME, held=False))
             await it.commit(Commands(NAME, stops=[stop(given)]))
             assert await _entries(it) == 0
@@ -227,7 +229,9 @@ def test_a_server_that_has_forgotten_its_scripts_is_told_them_again() -> None:
     asyncio.run(scenario())
 
 
-def test_an_outcome_of_a_task_that_was_taken_back_is_dropped_before_the_worker_has_heard_of_it() -> None:
+def test_an_outcome_of_a_task_that_was_taken_back_is_dropped_before_the_worker_has_heard_of_it() -> (
+    None
+):
     async def scenario() -> None:
         async with place() as it:
             (given,) = await it.hand_out("a")

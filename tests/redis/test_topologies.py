@@ -68,13 +68,24 @@ def test_a_server_that_was_demoted_is_not_used_as_master() -> None:
 
 def test_a_url_may_name_seeds_or_sentinels() -> None:
     seeds = parse("redis://user:secret@one:7000,two:7001,three")
-    assert [(server.host, server.port) for server in seeds.servers] == [("one", 7000), ("two", 7001), ("three", 6379)]
+    assert [(server.host, server.port) for server in seeds.servers] == [
+        ("one", 7000),
+        ("two", 7001),
+        ("three", 6379),
+    ]
     assert {server.password for server in seeds.servers} == {"secret"}
 
     watched = parse("redis+sentinel://user:secret@one,two:26380/orders/3?sentinel_password=other")
-    assert [(sentinel.host, sentinel.port) for sentinel in watched.sentinels] == [("one", 26379), ("two", 26380)]
+    assert [(sentinel.host, sentinel.port) for sentinel in watched.sentinels] == [
+        ("one", 26379),
+        ("two", 26380),
+    ]
     assert {sentinel.password for sentinel in watched.sentinels} == {"other"}
-    assert (watched.master_name, watched.servers[0].db, watched.servers[0].password) == ("orders", 3, "secret")
+    assert (watched.master_name, watched.servers[0].db, watched.servers[0].password) == (
+        "orders",
+        3,
+        "secret",
+    )
     assert "secret" not in str(watched)
     assert "other" not in str(watched)
 

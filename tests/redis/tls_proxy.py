@@ -17,7 +17,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 
 FOLDER = Path(__file__).with_name("tls")
 CERTIFICATE = FOLDER / "certificate.pem"
-"""Signed by itself, for 127.0.0.1, until 2126: a test must not depend on a program that makes one."""
+"""Signed by itself, for 127.0.0.1, until 2126: a test must not depend on a program that makes one.
+"""
 KEY = FOLDER / "key.pem"
 READ_BYTES = 1 << 16
 
@@ -35,7 +36,9 @@ class TlsProxy:
     def untrusted_url(self) -> str:
         """Nothing in it says who signed the certificate."""
         user, at, _ = self._target.netloc.rpartition("@")
-        return urlunsplit(self._target._replace(scheme="rediss", netloc=f"{user}{at}127.0.0.1:{self._port}"))
+        return urlunsplit(
+            self._target._replace(scheme="rediss", netloc=f"{user}{at}127.0.0.1:{self._port}")
+        )
 
     @property
     def url(self) -> str:
@@ -68,7 +71,9 @@ class TlsProxy:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        redis_reader, redis_writer = await asyncio.open_connection(self._target.hostname, self._target.port)
+        redis_reader, redis_writer = await asyncio.open_connection(
+            self._target.hostname, self._target.port
+        )
         try:
             await asyncio.gather(_copy(reader, redis_writer), _copy(redis_reader, writer))
         except (OSError, asyncio.CancelledError):

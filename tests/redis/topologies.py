@@ -68,11 +68,18 @@ class Watched:
 @contextmanager
 def watched_redis() -> Iterator[Watched]:
     with open_folder() as folder, ExitStack() as stack:
-        master, replica = (stack.enter_context(_server(folder / name)) for name in ("master", "replica"))
+        master, replica = (
+            stack.enter_context(_server(folder / name)) for name in ("master", "replica")
+        )
         with client_of(replica) as client:
             client.replicaof(HOST, str(master.port))
-            until_now(lambda: client.info("replication").get("master_link_status") == "up", "the replica to follow")
-        sentinels = [stack.enter_context(_sentinel(folder / f"s{number}", master)) for number in range(3)]
+            until_now(
+                lambda: client.info("replication").get("master_link_status") == "up",
+                "the replica to follow",
+            )
+        sentinels = [
+            stack.enter_context(_sentinel(folder / f"s{number}", master)) for number in range(3)
+        ]
         for sentinel in sentinels:
             with client_of(sentinel) as client:
                 until_now(partial(_knows_others, client), "the Sentinels to know each other")
@@ -94,7 +101,9 @@ def _sentinel(folder: Path, master: RedisServer) -> Sentinel:
 def _server(folder: Path, *, cluster: bool = False, extra: tuple[str, ...] = ()) -> RedisServer:
     folder.mkdir()
     (folder / "password").write_text(PASSWORD)
-    return RedisServer(folder, append_only=None, cluster=cluster, extra=("--masterauth", PASSWORD, *extra))
+    return RedisServer(
+        folder, append_only=None, cluster=cluster, extra=("--masterauth", PASSWORD, *extra)
+    )
 
 
 def client_of(server: RedisServer) -> redis.Redis:
@@ -119,7 +128,10 @@ class Cluster:
 def small_cluster() -> Iterator[Cluster]:
     extra = ("--cluster-node-timeout", str(NODE_TIMEOUT_MS))
     with open_folder() as folder, ExitStack() as stack:
-        servers = [stack.enter_context(_server(folder / str(number), cluster=True, extra=extra)) for number in range(4)]
+        servers = [
+            stack.enter_context(_server(folder / str(number), cluster=True, extra=extra))
+            for number in range(4)
+        ]
         clients: list[Any] = [stack.enter_context(client_of(server)) for server in servers]
         for number, client in enumerate(clients[:3]):
             first, last = number * SLOTS // 3, (number + 1) * SLOTS // 3 - 1
@@ -129,8 +141,14 @@ def small_cluster() -> Iterator[Cluster]:
         until_now(lambda: all(map(_is_whole, clients)), "the cluster to be whole")
         first_id = clients[0].execute_command("CLUSTER", "MYID").decode()
         clients[3].execute_command("CLUSTER", "REPLICATE", first_id)
-        until_now(lambda: clients[3].info("replication").get("master_link_status") == "up", "the replica to follow")
-        until_now(lambda: all(_has_replica(client) for client in clients), "every node to know of the replica")
+        until_now(
+            lambda: clients[3].info("replication").get("master_link_status") == "up",
+            "the replica to follow",
+        )
+        until_now(
+            lambda: all(_has_replica(client) for client in clients),
+            "every node to know of the replica",
+        )
         yield Cluster(servers[:3], servers[3])
 
 

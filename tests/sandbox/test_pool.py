@@ -21,8 +21,12 @@ ROOT = Path(__file__).parents[2]
 
 
 @asynccontextmanager
-async def pool(processes: int = 1, seconds: float = 0.2, memory_bytes: int = 64 * MIB, answer: int = 32 * MIB):
-    made = SandboxPool(processes=processes, seconds=seconds, memory_bytes=memory_bytes, answer_bytes_max=answer)
+async def pool(
+    processes: int = 1, seconds: float = 0.2, memory_bytes: int = 64 * MIB, answer: int = 32 * MIB
+):
+    made = SandboxPool(
+        processes=processes, seconds=seconds, memory_bytes=memory_bytes, answer_bytes_max=answer
+    )
     try:
         yield made
     finally:
@@ -63,7 +67,9 @@ def test_computing_without_end_is_ended_and_the_next_job_runs():
                 async for answer in sandbox.run(job("compute", b"said")):
                     heard.append(answer)  # noqa: PERF401 -- kept when it ends with an exception
 
-            with pytest.raises(Overrun, match=r"it took more than 0\.2 s of computing time \(expression_seconds\)"):
+            with pytest.raises(
+                Overrun, match=r"it took more than 0\.2 s of computing time \(expression_seconds\)"
+            ):
                 await hear()
             assert heard == [b"said"]
             assert await answers(sandbox, job("echo", b"next")) == [b"next"]
@@ -75,7 +81,9 @@ def test_computing_without_end_is_ended_and_the_next_job_runs():
 def test_taking_too_much_memory_is_ended_however_the_job_dies_of_it(what: Job):
     async def work() -> None:
         async with pool() as sandbox:
-            with pytest.raises(Overrun, match=r"it needed more than 64 MiB of memory \(expression_memory_bytes\)"):
+            with pytest.raises(
+                Overrun, match=r"it needed more than 64 MiB of memory \(expression_memory_bytes\)"
+            ):
                 await call(sandbox, what)
             assert await answers(sandbox, job("echo", b"next")) == [b"next"]
 
@@ -223,7 +231,9 @@ def test_whoever_has_much_to_do_keeps_nobody_waiting():
             order.append(name)
             turns.give_back()
 
-        waiting = [asyncio.create_task(one(name)) for name in ("busy", "busy", "busy", "other", "third")]
+        waiting = [
+            asyncio.create_task(one(name)) for name in ("busy", "busy", "busy", "other", "third")
+        ]
         await asyncio.sleep(0)
         turns.give_back()
         await asyncio.gather(*waiting)

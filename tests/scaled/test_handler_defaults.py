@@ -32,7 +32,9 @@ class Site:
         stores = await self.stack.enter_async_context(open_scaled(self.settings))
         self.service = service_over(stores, self.settings, Registry())
         self.stack.push_async_callback(self.service.close)
-        await self.stack.enter_async_context(self._role(run_orchestrator, self.settings, registry=Registry()))
+        await self.stack.enter_async_context(
+            self._role(run_orchestrator, self.settings, registry=Registry())
+        )
 
     def worker(self, registry: Registry, queues: Collection[str] = ()) -> Any:
         return self._role(run_worker, self.settings, registry, queues)
@@ -85,7 +87,9 @@ def test_its_queue_retries_and_time_out_count_where_nobody_has_imported_it() -> 
     calls: Counter[str] = Counter()
     registry = shaky(calls, queue="gpu", retry=Retry(max_attempts=6, **AT_ONCE))
 
-    @handler("slow", registry=registry, queue="gpu", retry=Retry(max_attempts=1), timeout_seconds=0.05)
+    @handler(
+        "slow", registry=registry, queue="gpu", retry=Retry(max_attempts=1), timeout_seconds=0.05
+    )
     async def slow() -> None:
         await asyncio.Event().wait()
 
@@ -122,7 +126,9 @@ def test_what_was_queued_before_anybody_knew_its_queue_is_taken_too() -> None:
     on_site(scenario)
 
 
-def test_what_it_asks_for_later_counts_for_what_starts_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_asks_for_later_counts_for_what_starts_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(plans, "LEARN_SECONDS", 0.01)
     calls: Counter[str] = Counter()
 
@@ -136,7 +142,9 @@ def test_what_it_asks_for_later_counts_for_what_starts_later(monkeypatch: pytest
             await site.start("shaky")
             return 3 in calls.values()
 
-        async with site.worker(shaky(calls, queue="tpu", retry=Retry(max_attempts=3, **AT_ONCE)), {"tpu"}):
+        async with site.worker(
+            shaky(calls, queue="tpu", retry=Retry(max_attempts=3, **AT_ONCE)), {"tpu"}
+        ):
             await until(is_learned)
             last = await site.start("shaky")
             await site.end(last)

@@ -22,7 +22,10 @@ class Store:
 
 
 async def get(address: str, path: str, method: str = "GET") -> tuple[int, str]:
-    async with aiohttp.ClientSession() as session, session.request(method, address + path) as answer:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, address + path) as answer,
+    ):
         return answer.status, await answer.text()
 
 
@@ -60,7 +63,9 @@ def test_metrics_are_shown():
     asked(work)
 
 
-@pytest.mark.parametrize(("path", "method", "status"), [("/", "GET", 404), ("/metrics", "POST", 405)])
+@pytest.mark.parametrize(
+    ("path", "method", "status"), [("/", "GET", 404), ("/metrics", "POST", 405)]
+)
 def test_nothing_else_is_answered(path, method, status):
     async def work(address: str) -> None:
         assert (await get(address, path, method))[0] == status
@@ -68,7 +73,9 @@ def test_nothing_else_is_answered(path, method, status):
     asked(work)
 
 
-@pytest.mark.parametrize("sent", [b"", b"\r\n\r\n", b"GET " + b"x" * 100_000, b"\xff\xfe \xff\r\n\r\n"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"\r\n\r\n", b"GET " + b"x" * 100_000, b"\xff\xfe \xff\r\n\r\n"]
+)
 def test_what_is_not_a_request_harms_nobody(sent):
     async def work(address: str) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(address.rpartition(":")[2]))

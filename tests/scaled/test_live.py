@@ -36,13 +36,17 @@ def _holders(address: str) -> list[tuple[str, dict[str, Any]]]:
     return [(worker["worker_id"], task) for worker in workers for task in worker["tasks"]]
 
 
-def test_logs_and_tasks_of_another_process_are_seen_while_it_works_and_when_another_takes_over(tmp_path: Path) -> None:
+def test_logs_and_tasks_of_another_process_are_seen_while_it_works_and_when_another_takes_over(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, {"handlers.py": HANDLERS})
     env = {**servers(), "PENSTOCK_SHUTDOWN_GRACE_SECONDS": "0"}
     with ExitStack() as stack:
         orchestrator = stack.enter_context(started("orchestrator", cwd=tmp_path, env=env))
         api = stack.enter_context(started("api", "--port", "0", cwd=tmp_path, env=env))
-        first = stack.enter_context(started("worker", "--handlers", "handlers.py", cwd=tmp_path, env=env))
+        first = stack.enter_context(
+            started("worker", "--handlers", "handlers.py", cwd=tmp_path, env=env)
+        )
         name = first.says("is ready").split(" ")[0]
         orchestrator.says("is ready")
         address = api.says("is ready").split(" ")[3] + "/api/v1"
@@ -54,12 +58,18 @@ def test_logs_and_tasks_of_another_process_are_seen_while_it_works_and_when_anot
         assert holder == name
         assert task.pop("seconds") > 0
         assert task == {
-            "execution_id": made, "node_id": "a", "attempt": 1, "handler": "waits", "queue": "patience",
+            "execution_id": made,
+            "node_id": "a",
+            "attempt": 1,
+            "handler": "waits",
+            "queue": "patience",
             "workflow": "looked-at",
-        }  # fmt: skip
+        }
 
         assert first.terminate() == 0
-        second = stack.enter_context(started("worker", "--handlers", "handlers.py", cwd=tmp_path, env=env))
+        second = stack.enter_context(
+            started("worker", "--handlers", "handlers.py", cwd=tmp_path, env=env)
+        )
         expected = [(2, [f"INFO waiting in {second.process.pid}"], True)]
         until_now(lambda: _texts(address, made) == expected, "the log of the second attempt")
         assert [task["attempt"] for _, task in _holders(address)] == [2]

@@ -51,7 +51,11 @@ class Site:
         document = {"name": "flow", "nodes": [{"id": "a", "handler": name, **fields}]}
         await self.service.workflows.put(document, allow_unknown_handlers=True)
         body = json.dumps({"workflow": "flow"}).encode()
-        return str((await call(self._app, "POST", "/api/v1/executions", JSON, body=body)).json["execution_id"])
+        return str(
+            (await call(self._app, "POST", "/api/v1/executions", JSON, body=body)).json[
+                "execution_id"
+            ]
+        )
 
     async def node(self, execution_id: str) -> Any:
         return (await self.get(f"/api/v1/executions/{execution_id}"))["nodes"]["a"]
@@ -92,7 +96,9 @@ async def role(run: Any, *what: Any, **more: Any) -> AsyncIterator[None]:
 
 def on_redis(scenario: Callable[[Site], Awaitable[None]], **settings: Any) -> None:
     async def main() -> None:
-        chosen = Settings(store=redis_url(), database=database_url(2), shutdown_grace_seconds=1.0, **settings)
+        chosen = Settings(
+            store=redis_url(), database=database_url(2), shutdown_grace_seconds=1.0, **settings
+        )
         async with AsyncExitStack() as stack:
             stores = await stack.enter_async_context(open_scaled(chosen))
             await stack.enter_async_context(role(run_orchestrator, chosen, registry=Registry()))
@@ -139,11 +145,17 @@ def test_a_queue_that_nobody_serves_shows_everywhere_until_somebody_does() -> No
             await site.until_status("ok")
             made = await site.start("paint", queue="gpu")
             node = await site.until_reason(made, "no_worker")
-            assert node["reason_text"] == "no live worker serves the queue 'gpu'; start one that does"
+            assert (
+                node["reason_text"] == "no live worker serves the queue 'gpu'; start one that does"
+            )
             shown = await site.until_status("degraded")
             assert shown["checks"]["workers"]["ok"]
             (untaken,) = shown["checks"]["queues"]["untaken"]
-            assert (untaken["queue"], untaken["waiting"], untaken["reason"]) == ("gpu", 1, "no_worker")
+            assert (untaken["queue"], untaken["waiting"], untaken["reason"]) == (
+                "gpu",
+                1,
+                "no_worker",
+            )
             queues = {each["queue"]: each for each in (await site.get("/api/v1/queues"))["items"]}
             assert (queues["gpu"]["workers"], queues["gpu"]["reason"]) == (0, "no_worker")
             (graph,) = (await site.get(f"/api/v1/executions/{made}/graph"))["nodes"]
@@ -165,7 +177,10 @@ def test_a_handler_that_nobody_of_the_queue_has_shows_and_ends_in_the_dead_lette
             await site.until_status("ok")
             made = await site.start("paint", queue="shared", retry={"max_attempts": 30})
             node = await site.until_reason(made, "no_handler")
-            assert "no live worker of the queue 'shared' has the handler 'paint'" in node["reason_text"]
+            assert (
+                "no live worker of the queue 'shared' has the handler 'paint'"
+                in node["reason_text"]
+            )
             shown = await site.until_status("degraded")
             assert "'paint'" in shown["reasons"][0]
             ended = await site.until_state(made, "FAILED")
@@ -206,14 +221,20 @@ def test_a_handler_that_moved_to_another_queue_takes_its_tasks_with_it() -> None
 
 
 @pytest.mark.parametrize("store", ["memory://", "sqlite"])
-def test_an_engine_without_the_handler_says_so_and_the_next_one_runs_it(store: str, tmp_path: Any) -> None:
+def test_an_engine_without_the_handler_says_so_and_the_next_one_runs_it(
+    store: str, tmp_path: Any
+) -> None:
     """As a program that is deployed again, without its handler and then with it."""
     address = f"sqlite:///{tmp_path / 'work.db'}" if store == "sqlite" else store
 
     async def main() -> None:
         settings = Settings(shutdown_grace_seconds=1.0)
         async with Engine(address, settings=settings, registry=registry_with("draw")) as engine:
-            site = Site(engine.service, EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator), settings)
+            site = Site(
+                engine.service,
+                EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator),
+                settings,
+            )
             made = await site.start("paint", retry={"max_attempts": 1})
             await site.until_reason(made, "no_handler")
             shown = await site.until_status("degraded")
@@ -222,7 +243,9 @@ def test_an_engine_without_the_handler_says_so_and_the_next_one_runs_it(store: s
             other = await engine.start({"name": "other", "nodes": [{"id": "a", "handler": "draw"}]})
             assert (await other.result()).completed
         if store == "sqlite":
-            async with Engine(address, settings=settings, registry=registry_with("paint")) as engine:
+            async with Engine(
+                address, settings=settings, registry=registry_with("paint")
+            ) as engine:
                 result = await engine.execution(made).result()
                 assert (result.state, result.nodes["a"]["attempt"]) == ("COMPLETED", 1)
 

@@ -79,20 +79,26 @@ class Chronicle:
         """Some lines of an execution; nobody is told of a commit whose answer was lost."""
         first = self._last[name] + 1
         history = [
-            Transition(seq, 1000.0 + seq, f"n{seq}", "PENDING", "QUEUED", 1) for seq in range(first, first + lines)
+            Transition(seq, 1000.0 + seq, f"n{seq}", "PENDING", "QUEUED", 1)
+            for seq in range(first, first + lines)
         ]
         await self._write(Commands(name, history=history), told=told)
 
     async def turn(self, name: str, lines: int = 0) -> None:
         """The execution itself goes on, amid so many lines of nodes before it and behind it."""
         first = self._last[name] + 1
-        around = [Transition(first + each, 1000.0, f"n{each}", "PENDING", "QUEUED", 1) for each in range(2 * lines + 1)]
+        around = [
+            Transition(first + each, 1000.0, f"n{each}", "PENDING", "QUEUED", 1)
+            for each in range(2 * lines + 1)
+        ]
         around[lines] = Transition(first + lines, 1000.0, "", "PAUSED", "RUNNING", 0)
         await self._write(Commands(name, history=around), told=True)
 
     async def finish(self, name: str, *, told: bool = True) -> None:
         seq = self._last[name] + 1
-        record = ExecutionRecord(name, "flow", 1, ExecutionState.COMPLETED, b"{}", 1000.0, finished_at=1001.0)
+        record = ExecutionRecord(
+            name, "flow", 1, ExecutionState.COMPLETED, b"{}", 1000.0, finished_at=1001.0
+        )
         history = [Transition(seq, 1000.0 + seq, "", "RUNNING", "COMPLETED", 0)]
         await self._write(Commands(name, record=record, history=history, finished=True), told=told)
 

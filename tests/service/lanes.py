@@ -24,7 +24,10 @@ class Lanes:
             name = f"{lane}/{number}"
             first = self._last.get(name, 0) + 1
             self._last[name] = first + lines - 1
-            told = [Transition(seq, 1.0, "n", "PENDING", "QUEUED", 1) for seq in range(first, first + lines)]
+            told = [
+                Transition(seq, 1.0, "n", "PENDING", "QUEUED", 1)
+                for seq in range(first, first + lines)
+            ]
             self._ends[lane] += 1
             self._parts[lane].append(FeedPart(self._ends[lane], name, told, lane))
         kept = self._parts[lane]

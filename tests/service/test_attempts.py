@@ -50,8 +50,10 @@ def test_attempts_that_were_followed_by_another_have_failed() -> None:
     trial.started("a", at=4.0)
     trial.succeed("a", at=5.0)
     assert seen(trial, "a") == [
-        (1, "FAILED", 0.0, 0.0, 1.0), (2, "FAILED", 2.0, None, 3.0), (3, "COMPLETED", 3.0, 4.0, 5.0),
-    ]  # fmt: skip
+        (1, "FAILED", 0.0, 0.0, 1.0),
+        (2, "FAILED", 2.0, None, 3.0),
+        (3, "COMPLETED", 3.0, 4.0, 5.0),
+    ]
     first, second, third = attempts(trial, "a")
     assert first["error"] == {"category": "handler", "message": "a failed"}
     assert second["error"]["category"] == "lost"

@@ -55,9 +55,14 @@ def test_workflows_that_fail_most_often_come_first_then_those_that_are_started_m
     found = charts.workflows(rows)
     assert [each["workflow"] for each in found] == ["worse", "bad", "busy", "new", "fine"]
     assert found[1] == {
-        "workflow": "bad", "total": 13, "completed": 2, "failed": 1, "cancelled": 9, "active": 1,
+        "workflow": "bad",
+        "total": 13,
+        "completed": 2,
+        "failed": 1,
+        "cancelled": 9,
+        "active": 1,
         "failure_rate": pytest.approx(1 / 3, abs=1e-6),
-    }  # fmt: skip
+    }
     assert found[3]["failure_rate"] == 0.0
 
 
@@ -68,9 +73,13 @@ def test_no_more_than_fifty_workflows_are_shown() -> None:
 
 def test_examples_are_of_what_there_is_most_and_have_ended() -> None:
     rows = [
-        row("a", "RUNNING", 0, 90, "running"), row("a", "COMPLETED", 0, 5, "second"), row("a", "FAILED", 0, 1, "third"),
-        row("b", "COMPLETED", 0, 9, "first"), row("b", "CANCELLED", 1, 1, "other bucket"), row("b", "PENDING", 2, 1),
-    ]  # fmt: skip
+        row("a", "RUNNING", 0, 90, "running"),
+        row("a", "COMPLETED", 0, 5, "second"),
+        row("a", "FAILED", 0, 1, "third"),
+        row("b", "COMPLETED", 0, 9, "first"),
+        row("b", "CANCELLED", 1, 1, "other bucket"),
+        row("b", "PENDING", 2, 1),
+    ]
     assert charts.examples(rows, 2) == {0: ["first", "second"], 1: ["other bucket"]}
 
 
@@ -85,7 +94,10 @@ def test_a_hop_is_from_the_decision_to_the_start_and_data_nodes_have_none() -> N
 
 
 def test_of_a_large_execution_only_some_hops_are_taken_from_all_over_it() -> None:
-    runs = [NodeRun("n", NodeState.COMPLETED, 1, queued_at=0.0, started_at=float(number)) for number in range(10_000)]
+    runs = [
+        NodeRun("n", NodeState.COMPLETED, 1, queued_at=0.0, started_at=float(number))
+        for number in range(10_000)
+    ]
     found = charts.hops_of(runs)
     assert 50 <= len(found) <= charts.MOST_HOPS
     assert max(found) > 9800
@@ -95,42 +107,76 @@ def test_of_a_large_execution_only_some_hops_are_taken_from_all_over_it() -> Non
 def test_hops_are_shown_in_milliseconds_and_none_where_there_are_none() -> None:
     shown = charts.hops_view({0: [0.001] * 19 + [0.5], 2: [0.0021234]}, WINDOW)
     assert (shown["p50_ms"], shown["p95_ms"], shown["samples"]) == (1.0, 2.123, 21)
-    assert [(each["p50_ms"], each["p95_ms"]) for each in shown["series"]] == [(1.0, 1.0), (None, None), (2.123, 2.123)]
+    assert [(each["p50_ms"], each["p95_ms"]) for each in shown["series"]] == [
+        (1.0, 1.0),
+        (None, None),
+        (2.123, 2.123),
+    ]
     assert charts.hops_view({}, WINDOW)["p50_ms"] is None
 
 
 @pytest.mark.parametrize(
     ("values", "share", "wanted"),
-    [([], 0.5, None), ([3.0], 0.5, 3.0), ([2.0, 1.0], 0.5, 1.0), ([3.0, 1.0, 2.0], 0.5, 2.0),
-     ([float(n) for n in range(100, 0, -1)], 0.95, 95.0), ([1.0, 2.0], 0.95, 2.0), ([1.0, 2.0], 0.0, 1.0)],
-)  # fmt: skip
-def test_a_percentile_is_one_of_the_values(values: list[float], share: float, wanted: float | None) -> None:
+    [
+        ([], 0.5, None),
+        ([3.0], 0.5, 3.0),
+        ([2.0, 1.0], 0.5, 1.0),
+        ([3.0, 1.0, 2.0], 0.5, 2.0),
+        ([float(n) for n in range(100, 0, -1)], 0.95, 95.0),
+        ([1.0, 2.0], 0.95, 2.0),
+        ([1.0, 2.0], 0.0, 1.0),
+    ],
+)
+def test_a_percentile_is_one_of_the_values(
+    values: list[float], share: float, wanted: float | None
+) -> None:
     assert charts.percentile(values, share) == wanted
 
 
 def plan(**handlers: str) -> Plan:
-    document = {"name": "w", "nodes": [{"id": name, "handler": handler} for name, handler in handlers.items()]}
+    document = {
+        "name": "w",
+        "nodes": [{"id": name, "handler": handler} for name, handler in handlers.items()],
+    }
     return compile_document(document, allow_unknown_handlers=True).plan
 
 
-def stored(state: ExecutionState, *runs: NodeRun, seconds: float = 1.0, version: int = 1, **fields: Any) -> Stored:
-    record = ExecutionRecord("x", "w", version, state, b"{}", 0.0, started_at=10.0, finished_at=10.0 + seconds)
+def stored(
+    state: ExecutionState, *runs: NodeRun, seconds: float = 1.0, version: int = 1, **fields: Any
+) -> Stored:
+    record = ExecutionRecord(
+        "x", "w", version, state, b"{}", 0.0, started_at=10.0, finished_at=10.0 + seconds
+    )
     record.added = fields.get("added", [])
     return Stored(record, {run.address: run for run in runs}, {}, 0, [], [])
 
 
 def run(name: str, state: NodeState, seconds: float = 1.0, **fields: Any) -> NodeRun:
-    given = {"attempt": 1, "queued_at": 20.0, "started_at": 20.0, "finished_at": 20.0 + seconds, **fields}
+    given = {
+        "attempt": 1,
+        "queued_at": 20.0,
+        "started_at": 20.0,
+        "finished_at": 20.0 + seconds,
+        **fields,
+    }
     return NodeRun(name, state, **given)
 
 
 def test_nodes_are_counted_and_timed_by_how_they_ended() -> None:
     times = NodeTimes()
     for seconds in (1.0, 2.0, 3.0):
-        times.add(stored(ExecutionState.COMPLETED, run("a", NodeState.COMPLETED, seconds), seconds=10 * seconds))
+        times.add(
+            stored(
+                ExecutionState.COMPLETED,
+                run("a", NodeState.COMPLETED, seconds),
+                seconds=10 * seconds,
+            )
+        )
     times.add(
         stored(
-            ExecutionState.FAILED, run("a", NodeState.FAILED, 99.0, attempt=3), run("b", NodeState.SKIPPED, attempt=0)
+            ExecutionState.FAILED,
+            run("a", NodeState.FAILED, 99.0, attempt=3),
+            run("b", NodeState.SKIPPED, attempt=0),
         )
     )
     times.add(stored(ExecutionState.CANCELLED, run("a", NodeState.CANCELLED, 99.0)))
@@ -140,10 +186,24 @@ def test_nodes_are_counted_and_timed_by_how_they_ended() -> None:
     assert (shown["p50_seconds"], shown["p95_seconds"]) == (20.0, 30.0)
     a, b, never = shown["nodes"]
     assert a == {
-        "node_id": "a", "handler": "echo", "count": 4, "failed": 1, "skipped": 0, "failure_rate": 0.25, "attempts": 7,
-        "p50_seconds": 2.0, "p95_seconds": 3.0,
-    }  # fmt: skip
-    nothing = {"count": 0, "failed": 0, "failure_rate": 0.0, "attempts": 0, "p50_seconds": None, "p95_seconds": None}
+        "node_id": "a",
+        "handler": "echo",
+        "count": 4,
+        "failed": 1,
+        "skipped": 0,
+        "failure_rate": 0.25,
+        "attempts": 7,
+        "p50_seconds": 2.0,
+        "p95_seconds": 3.0,
+    }
+    nothing = {
+        "count": 0,
+        "failed": 0,
+        "failure_rate": 0.0,
+        "attempts": 0,
+        "p50_seconds": None,
+        "p95_seconds": None,
+    }
     assert b == {"node_id": "b", "handler": "http", "skipped": 1, **nothing}
     assert never == {"node_id": "never", "handler": "noop", "skipped": 0, **nothing}
 
@@ -159,10 +219,19 @@ def test_nodes_that_only_an_older_version_has_come_last_and_gained_ones_have_a_h
     times = NodeTimes()
     added = [AddedNode("b[0]", "b")]
     gained = run("b[0]", NodeState.COMPLETED)
-    times.add(stored(ExecutionState.COMPLETED, run("b", NodeState.COMPLETED), gained, version=2, added=added))
+    times.add(
+        stored(
+            ExecutionState.COMPLETED, run("b", NodeState.COMPLETED), gained, version=2, added=added
+        )
+    )
     times.add(stored(ExecutionState.COMPLETED, run("old", NodeState.FAILED), version=1))
     assert times.versions == {1, 2}
-    nodes = times.view([plan(b="new-handler", a="echo"), plan(old="noop", b="old-handler")])["nodes"]
+    nodes = times.view([plan(b="new-handler", a="echo"), plan(old="noop", b="old-handler")])[
+        "nodes"
+    ]
     assert [(node["node_id"], node["handler"], node["count"]) for node in nodes] == [
-        ("b", "new-handler", 1), ("a", "echo", 0), ("old", "noop", 1), ("b[0]", "new-handler", 1),
-    ]  # fmt: skip
+        ("b", "new-handler", 1),
+        ("a", "echo", 0),
+        ("old", "noop", 1),
+        ("b[0]", "new-handler", 1),
+    ]

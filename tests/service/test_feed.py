@@ -19,7 +19,9 @@ from tests.service.chronicle import Chronicle, ids, seqs
 from tests.waiting import let_others_run, until
 
 
-def in_a_chronicle(scenario: Callable[[Chronicle], Awaitable[None]], path: Path | None = None, **limits: int) -> None:
+def in_a_chronicle(
+    scenario: Callable[[Chronicle], Awaitable[None]], path: Path | None = None, **limits: int
+) -> None:
     async def main() -> None:
         chronicle = await Chronicle.begin(path, **limits)
         try:
@@ -349,7 +351,9 @@ def test_the_feed_of_all_begins_now_and_has_the_order_of_commits() -> None:
         await chronicle.commit("a")
         await chronicle.finish("b")
         await reader.has(4)
-        got = [(entry.execution_id, entry.line.seq) for batch in reader.got for entry in batch.entries]
+        got = [
+            (entry.execution_id, entry.line.seq) for batch in reader.got for entry in batch.entries
+        ]
         assert got == [("b", 1), ("b", 2), ("a", 4), ("b", 3)]
         assert [name.partition(".")[2] for name in ids(reader.got)] == ["0", "1", "0", "0"]
         await cut(reader)
@@ -377,7 +381,9 @@ def test_the_feed_of_all_goes_on_behind_any_of_its_ids() -> None:
     in_a_chronicle(scenario)
 
 
-@pytest.mark.parametrize("name", ["99.0", "99", "x", "1.", "1.0.0", "-1.0", "", "\u0661.0", "1" * 30])
+@pytest.mark.parametrize(
+    "name", ["99.0", "99", "x", "1.", "1.0.0", "-1.0", "", "\u0661.0", "1" * 30]
+)
 def test_an_id_that_the_feed_of_all_does_not_have_is_refused(name: str) -> None:
     async def scenario(chronicle: Chronicle) -> None:
         with pytest.raises(NoSuchEvent):
@@ -466,7 +472,9 @@ async def _random_readers(chronicle: Chronicle, luck: random.Random) -> None:
 
     async def read(kind: str, batches: int) -> None:
         feed = chronicle.feed
-        following = feed.follow("a", int(last[kind])) if kind == "follow" else feed.everything(last[kind])
+        following = (
+            feed.follow("a", int(last[kind])) if kind == "follow" else feed.everything(last[kind])
+        )
         async with aclosing(following):
             async for batch in following:
                 for entry in batch.entries:
@@ -491,7 +499,9 @@ async def _random_readers(chronicle: Chronicle, luck: random.Random) -> None:
         task.cancel()
         await asyncio.wait((task,))
         rest = asyncio.create_task(read(kind, 10_000))
-        await until(partial(_has_more_than, got[kind], chronicle._last["a"] - 1), f"all lines by {kind}")
+        await until(
+            partial(_has_more_than, got[kind], chronicle._last["a"] - 1), f"all lines by {kind}"
+        )
         rest.cancel()
         await asyncio.wait((rest,))
         assert got[kind] == list(range(1, chronicle._last["a"] + 1))
@@ -499,7 +509,9 @@ async def _random_readers(chronicle: Chronicle, luck: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_readers_that_come_and_go_at_random_miss_nothing_and_get_nothing_twice(seed: int) -> None:
-    in_a_chronicle(lambda chronicle: _random_readers(chronicle, random.Random(seed)), most_waiting=8)
+    in_a_chronicle(
+        lambda chronicle: _random_readers(chronicle, random.Random(seed)), most_waiting=8
+    )
 
 
 def test_ids_hold_across_a_restart_on_the_same_file(tmp_path: Path) -> None:
@@ -518,12 +530,17 @@ def test_ids_hold_across_a_restart_on_the_same_file(tmp_path: Path) -> None:
 
     async def second(chronicle: Chronicle) -> None:
         await chronicle.commit("b", 2)
-        reader, one = Reader(chronicle.feed.everything(got[2][0])), Reader(chronicle.feed.follow("a", 2))
+        reader, one = (
+            Reader(chronicle.feed.everything(got[2][0])),
+            Reader(chronicle.feed.follow("a", 2)),
+        )
         await reader.has(4)
         await chronicle.finish("a")
         await reader.has(5)
         await one.task
-        assert [(entry.id, entry.line.seq) for batch in reader.got for entry in batch.entries][:2] == got[3:]
+        assert [(entry.id, entry.line.seq) for batch in reader.got for entry in batch.entries][
+            :2
+        ] == got[3:]
         assert reader.seqs == [1, 2, 3, 4, 4]
         assert one.seqs == [3, 4]
         await cut(reader)

@@ -117,7 +117,9 @@ def test_an_id_whose_lane_was_trimmed_is_refused_before_the_stream_begins() -> N
     asyncio.run(scenario())
 
 
-def test_a_reader_whose_lane_is_trimmed_while_it_sleeps_hears_of_it_and_misses_nothing_silently() -> None:
+def test_a_reader_whose_lane_is_trimmed_while_it_sleeps_hears_of_it_and_misses_nothing_silently() -> (
+    None
+):
     async def scenario() -> None:
         lanes = Lanes(2, random.Random(1), kept=5)
         feed = feed_of(lanes, most_waiting=3)
@@ -153,7 +155,9 @@ async def _random_clients(luck: random.Random) -> None:
                 tasks.append(asyncio.create_task(client.read(1)))
             elif tasks[place].done():
                 tasks[place].result()
-                tasks[place] = asyncio.create_task(client.read(luck.randrange(1, 20), luck.randrange(4)))
+                tasks[place] = asyncio.create_task(
+                    client.read(luck.randrange(1, 20), luck.randrange(4))
+                )
 
     go_on()
     for _ in range(luck.randrange(10, 60)):
@@ -167,7 +171,10 @@ async def _random_clients(luck: random.Random) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
     for client in clients:
         rest = asyncio.create_task(client.read())
-        await until(lambda client=client: client.got == lanes.lines or _has_too_much(client, lanes), "every line")  # type: ignore[misc]
+        await until(
+            lambda client=client: client.got == lanes.lines or _has_too_much(client, lanes),
+            "every line",
+        )  # type: ignore[misc]
         rest.cancel()
         await asyncio.wait((rest,))
         assert client.got == lanes.lines
@@ -215,7 +222,11 @@ def _parts(draw: st.DrawFn) -> tuple[int, list[FeedPart]]:
     ends = [0] * count
     parts = []
     for lane, gap, lines in draw(
-        st.lists(st.tuples(st.integers(0, count - 1), st.integers(1, 5), st.integers(1, 4)), min_size=1, max_size=12)
+        st.lists(
+            st.tuples(st.integers(0, count - 1), st.integers(1, 5), st.integers(1, 4)),
+            min_size=1,
+            max_size=12,
+        )
     ):
         ends[lane] += gap
         told = [Transition(seq, 1.0, "n", "PENDING", "QUEUED", 1) for seq in range(lines)]
@@ -256,7 +267,9 @@ def test_a_reader_that_is_ahead_of_the_others_gets_the_rest_with_ids_of_its_own(
     drawn: tuple[int, list[FeedPart]], data: st.DataObject
 ) -> None:
     count, parts = drawn
-    ends = [max([0, *(part.position for part in parts if part.lane == lane)]) for lane in range(count)]
+    ends = [
+        max([0, *(part.position for part in parts if part.lane == lane)]) for lane in range(count)
+    ]
     place = tuple(data.draw(st.integers(0, end)) for end in ends)
     [batch] = of_parts(parts, (0,) * count)
     mine = batch.seen_from(place)

@@ -78,7 +78,8 @@ class Elsewhere:
 
     async def silence(self) -> None:
         await until(
-            lambda: not self.wire.readers and self.service.news and self.service.news._task is None, "no reader"
+            lambda: not self.wire.readers and self.service.news and self.service.news._task is None,
+            "no reader",
         )
 
 
@@ -99,7 +100,10 @@ def elsewhere(scenario: Callable[[Elsewhere], Awaitable[None]]) -> None:
 
 def test_who_waits_is_told_of_an_end_that_another_process_recorded() -> None:
     async def scenario(place: Elsewhere) -> None:
-        waiting = [asyncio.create_task(place.service.executions.end("a", seconds)) for seconds in (None, 20.0)]
+        waiting = [
+            asyncio.create_task(place.service.executions.end("a", seconds))
+            for seconds in (None, 20.0)
+        ]
         await until(lambda: place.wire.readers, "somebody reads the news")
         await place.commit("a", 2)
         await place.finish("b")
@@ -129,7 +133,9 @@ def test_an_end_between_the_reading_of_the_store_and_the_beginning_of_the_news_i
     elsewhere(scenario)
 
 
-def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_the_news(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_the_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("penstock.service.executions.LOOK_SECONDS", 0.0)
 
     async def scenario(place: Elsewhere) -> None:
@@ -158,7 +164,9 @@ def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_the_news(mo
     elsewhere(scenario)
 
 
-def test_an_end_while_the_news_are_broken_off_is_found_when_they_are_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_end_while_the_news_are_broken_off_is_found_when_they_are_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def scenario(place: Elsewhere) -> None:
         waiting = asyncio.create_task(place.service.executions.end("a"))
         following = asyncio.create_task(_all(place, "a"))
@@ -179,7 +187,11 @@ def test_an_end_while_the_news_are_broken_off_is_found_when_they_are_back(caplog
     with caplog.at_level(logging.INFO, "penstock.service"):
         elsewhere(scenario)
     told = [record.getMessage() for record in caplog.records]
-    assert sum("broke off" in message for message in told) == sum("are back" in message for message in told) <= 4
+    assert (
+        sum("broke off" in message for message in told)
+        == sum("are back" in message for message in told)
+        <= 4
+    )
 
 
 def test_a_store_that_cannot_be_read_when_the_news_begin_is_read_later() -> None:

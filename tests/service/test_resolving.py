@@ -20,7 +20,12 @@ from tests.engine.trial import Trial, node, once
 def given(trial: Trial, name: str, blobs: MemoryBlobs | None = None) -> Resolved:
     execution = trial.execution
     stored = Stored(
-        execution.record, execution.runs, execution.outputs, execution.last_seq, trial.committed.history, []
+        execution.record,
+        execution.runs,
+        execution.outputs,
+        execution.last_seq,
+        trial.committed.history,
+        [],
     )
     found, _ = find_node(trial.plan, execution.record, name)
     return asyncio.run(resolved_config(stored, trial.plan, found, blobs or MemoryBlobs()))
@@ -31,10 +36,15 @@ def as_dispatched(trial: Trial, name: str) -> Resolved:
 
 
 CONFIG = {
-    "whole": "{{ a }}", "field": "{{ a.n }}", "text": "n is {{ a.n }}, {{ input.who }}",
-    "deep": [{"x": "{{ a.list[1] }}"}], "fallback": "{{ a.nothing ?? 7 }}", "id": "{{ execution.id }}",
-    "fixed": [1, None, True], "token": "Bearer {{ secrets.TOKEN }}",
-}  # fmt: skip
+    "whole": "{{ a }}",
+    "field": "{{ a.n }}",
+    "text": "n is {{ a.n }}, {{ input.who }}",
+    "deep": [{"x": "{{ a.list[1] }}"}],
+    "fallback": "{{ a.nothing ?? 7 }}",
+    "id": "{{ execution.id }}",
+    "fixed": [1, None, True],
+    "token": "Bearer {{ secrets.TOKEN }}",
+}
 
 
 def test_a_config_is_what_the_task_was_given_with_its_secrets_as_references() -> None:
@@ -44,7 +54,9 @@ def test_a_config_is_what_the_task_was_given_with_its_secrets_as_references() ->
     shown = given(trial, "b").config
     assert shown is not None
     assert (shown["field"], shown["text"], shown["fallback"]) == (1, "n is 1, Ada", 7)
-    assert shown["deep"] == [{"x": "{{ input.who }}"}], "what came from an output is never read as a template"
+    assert shown["deep"] == [{"x": "{{ input.who }}"}], (
+        "what came from an output is never read as a template"
+    )
     assert shown["token"] == "Bearer {{ secrets.TOKEN }}"
 
 
@@ -52,24 +64,41 @@ def test_overrides_are_put_over_it_as_plain_data() -> None:
     config = {"x": "{{ input.n }}", "y": 1, "s": "{{ secrets.S }}"}
     over = {"b": {"y": 2, "z": "{{ a.n }}", "s": "mine"}}
     trial = Trial(node("b", config=config), given={"n": 5}, overrides=over)
-    assert given(trial, "b") == as_dispatched(trial, "b") == Resolved({"x": 5, "y": 2, "z": "{{ a.n }}", "s": "mine"})
+    assert (
+        given(trial, "b")
+        == as_dispatched(trial, "b")
+        == Resolved({"x": 5, "y": 2, "z": "{{ a.n }}", "s": "mine"})
+    )
 
 
 def test_a_node_that_waits_is_resolved_as_soon_as_all_that_it_refers_to_has_ended() -> None:
     config = {"n": "{{ a.n }}", "m": "{{ b.m ?? 3 }}"}
-    trial = Trial(node("a"), once("b"), node("c"), once("d", "a", "b", "c", config=config, trigger_rule="all_done"))
+    trial = Trial(
+        node("a"),
+        once("b"),
+        node("c"),
+        once("d", "a", "b", "c", config=config, trigger_rule="all_done"),
+    )
     assert given(trial, "d") == Resolved(None, "it waits for the output of 'a', which is QUEUED")
     trial.succeed("a", {"n": 1})
-    assert given(trial, "d") == Resolved(None, "it waits for the output of 'b', which is QUEUED"), "it may still come"
+    assert given(trial, "d") == Resolved(None, "it waits for the output of 'b', which is QUEUED"), (
+        "it may still come"
+    )
     trial.succeed("b", {"m": 2})
-    assert given(trial, "d") == Resolved({"n": 1, "m": 2}), "c, which it doesn't refer to, still runs"
+    assert given(trial, "d") == Resolved({"n": 1, "m": 2}), (
+        "c, which it doesn't refer to, still runs"
+    )
     trial.succeed("c")
     assert given(trial, "d") == as_dispatched(trial, "d")
 
 
 def test_before_an_execution_begins_what_refers_to_nothing_is_resolved() -> None:
-    trial = Trial(node("a", config={"n": "{{ input.n }}"}), node("b", "a", config={"m": "{{ a.n }}"}),
-                  given={"n": 4}, start=False)  # fmt: skip
+    trial = Trial(
+        node("a", config={"n": "{{ input.n }}"}),
+        node("b", "a", config={"m": "{{ a.n }}"}),
+        given={"n": 4},
+        start=False,
+    )
     assert given(trial, "a") == Resolved({"n": 4})
     assert given(trial, "b") == Resolved(None, "it waits for the output of 'a', which is PENDING")
 
@@ -104,7 +133,9 @@ def test_what_could_not_be_resolved_says_what_the_node_failed_with() -> None:
 
 
 def test_what_never_started_was_given_nothing() -> None:
-    trial = Trial(once("a"), node("b", "a", config={"n": "{{ a.n ?? 1 }}"}), node("c", condition="1 > 2"))
+    trial = Trial(
+        once("a"), node("b", "a", config={"n": "{{ a.n ?? 1 }}"}), node("c", condition="1 > 2")
+    )
     trial.fail("a")
     assert given(trial, "b") == Resolved(None, "it never started: it is SKIPPED (upstream_failed)")
     assert given(trial, "c") == Resolved(None, "it never started: it is SKIPPED (condition_false)")
@@ -148,5 +179,7 @@ def test_a_config_that_is_too_large_to_show_says_so(more: int, shown: bool) -> N
     text = "x" * (MOST_BYTES - len('{"t":""}') + more)
     trial = Trial(node("a"), node("b", "a", config={"t": "{{ a }}"}))
     trial.succeed("a", text)
-    expected: Any = Resolved({"t": text}) if shown else Resolved(None, "too large to show (257 KiB)")
+    expected: Any = (
+        Resolved({"t": text}) if shown else Resolved(None, "too large to show (257 KiB)")
+    )
     assert given(trial, "b") == expected

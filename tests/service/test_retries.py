@@ -79,13 +79,20 @@ def test_a_retry_runs_what_did_not_complete_with_the_outputs_of_what_did() -> No
         name, plan = await shop.retries.retry(old)
         assert plan == preview
         assert (plan.version, plan.keeps) == (1, ["a", "c"])
-        assert [(run.node_id, run.reason) for run in plan.runs] == [("b", "failed"), ("d", "never ran")]
+        assert [(run.node_id, run.reason) for run in plan.runs] == [
+            ("b", "failed"),
+            ("d", "never ran"),
+        ]
         tasks = await shop.work(owner, b'{"by":"the retry"}')
         assert nodes(tasks) == ["b", "d"]
         assert dict(tasks[0].inputs) == {"a": b'{"by":"a"}'}
         assert dict(tasks[1].inputs) == {"b": b'{"by":"the retry"}', "c": b'{"by":"c"}'}
         stored = await shop.stored(name)
-        assert (stored.record.state, stored.record.input, stored.record.retry_of) == ("COMPLETED", b'{"n": 7}', old)
+        assert (stored.record.state, stored.record.input, stored.record.retry_of) == (
+            "COMPLETED",
+            b'{"n": 7}',
+            old,
+        )
         assert await shop.state(old) == "FAILED"
 
     asyncio.run(scenario())
@@ -137,7 +144,9 @@ def test_an_execution_that_has_not_ended_or_does_not_exist_is_refused() -> None:
         shop = Shop()
         owner = await shop.own()
         name = await shop.start(diamond())
-        with pytest.raises(Conflict, match="is PENDING; cancel it first, or wait until it has ended"):
+        with pytest.raises(
+            Conflict, match="is PENDING; cancel it first, or wait until it has ended"
+        ):
             await shop.retries.retry(name)
         await shop.drain(owner)
         with pytest.raises(Conflict, match="is RUNNING; cancel it first"):
@@ -172,10 +181,14 @@ def test_a_second_retry_is_refused_and_names_the_first() -> None:
         owner = await shop.own()
         old = await shop.failed(owner)
         name, _ = await shop.retries.retry(old)
-        with pytest.raises(Conflict, match=f"was retried as {name}, which is PENDING; cancel that one first"):
+        with pytest.raises(
+            Conflict, match=f"was retried as {name}, which is PENDING; cancel that one first"
+        ):
             await shop.retries.retry(old)
         await shop.work(owner)
-        with pytest.raises(Conflict, match=f"was retried as {name}, which is COMPLETED; retry that one"):
+        with pytest.raises(
+            Conflict, match=f"was retried as {name}, which is COMPLETED; retry that one"
+        ):
             await shop.retries.retry(old, start="a")
 
     asyncio.run(scenario())
@@ -203,7 +216,9 @@ def test_two_retries_at_once_make_one_execution(starts: tuple[str | None, str | 
                 assert isinstance(result, Conflict)
                 assert not isinstance(result, KeyReused)
                 assert f"was retried as {name}" in str(result)
-        assert len(results) - sum(isinstance(result, Conflict) for result in results) == 3 - len(set(starts))
+        assert len(results) - sum(isinstance(result, Conflict) for result in results) == 3 - len(
+            set(starts)
+        )
         await shop.work(owner)
         assert await shop.state(name) == "COMPLETED"
 
@@ -215,17 +230,30 @@ def test_another_version_runs_what_changed_and_keeps_the_rest() -> None:
         shop = Shop()
         owner = await shop.own()
         old = await shop.failed(owner)
-        changed = [node("a"), node("b", "a"), node("c", "a", config={"x": 1}), node("d", "b", "c"), node("e", "a")]
+        changed = [
+            node("a"),
+            node("b", "a"),
+            node("c", "a", config={"x": 1}),
+            node("d", "b", "c"),
+            node("e", "a"),
+        ]
         await shop.workflow(changed)
         await shop.workflow([node("a")])
         same = await shop.retries.preview(old, version="same")
         assert (same.version, same.keeps) == (1, ["a", "c"])
         assert (await shop.retries.preview(old, version="latest")).version == 3
-        assert await shop.retries.preview(old, version="2") == await shop.retries.preview(old, version=2)
+        assert await shop.retries.preview(old, version="2") == await shop.retries.preview(
+            old, version=2
+        )
         name, plan = await shop.retries.retry(old, version=2)
         assert plan.keeps == ["a"]
         reasons = {run.node_id: run.reason for run in plan.runs}
-        assert reasons == {"b": "failed", "c": "changed in version 2", "d": "never ran", "e": "new in version 2"}
+        assert reasons == {
+            "b": "failed",
+            "c": "changed in version 2",
+            "d": "never ran",
+            "e": "new in version 2",
+        }
         assert sorted(nodes(await shop.work(owner))) == ["b", "c", "d", "e"]
         assert (await shop.stored(name)).record.version == 2
 
@@ -246,7 +274,9 @@ def test_a_version_that_is_not_there_or_wants_another_input_is_refused() -> None
     asyncio.run(scenario())
 
 
-def test_a_retry_that_was_cancelled_before_it_began_has_lost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_that_was_cancelled_before_it_began_has_lost_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def lost(_events: object) -> None:
         raise StoreUnavailable("the start is lost; the owner will look for it")
 
@@ -267,7 +297,9 @@ def test_a_retry_that_was_cancelled_before_it_began_has_lost_nothing(monkeypatch
     asyncio.run(scenario())
 
 
-def test_a_retry_that_broke_before_it_began_has_lost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_retry_that_broke_before_it_began_has_lost_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         shop = Shop()
         owner = await shop.own()

@@ -35,7 +35,10 @@ class Ran(NamedTuple):
 
 
 class Chain:
-    """Executions of one plan. What a handler gives depends on its node, its config and its inputs, on nothing else."""
+    """Executions of one plan.
+
+    What a handler gives depends on its node, its config and its inputs, on nothing else.
+    """
 
     def __init__(self, choose: Choices, plan: Plan) -> None:
         self.choose, self.plan = choose, plan
@@ -43,7 +46,9 @@ class Chain:
 
     def run(self, kept: dict[str, Value], *, failures: bool) -> Ran:
         """From start to end, with workers that finish in any order and owners that come and go."""
-        committed = Committed(ExecutionRecord("e", "random", 1, ExecutionState.PENDING, b"{}", 0.0), kept)
+        committed = Committed(
+            ExecutionRecord("e", "random", 1, ExecutionState.PENDING, b"{}", 0.0), kept
+        )
         event: ev.AnyEvent = ev.ExecutionStarted("e")
         out: list[Task] = []
         ran = Ran(Stored(msgspec.UNSET, {}, {}, 0, [], []), [], Counter())  # type: ignore[arg-type]  # set at the end
@@ -60,12 +65,16 @@ class Chain:
             committed.assert_holds_all_of(execution)
             out += commands.tasks
             ran.dispatched.extend(task.node for task in commands.tasks)
-            ran.succeeded.update(line.node for line in commands.history if line.attempt and line.after == "COMPLETED")
+            ran.succeeded.update(
+                line.node for line in commands.history if line.attempt and line.after == "COMPLETED"
+            )
             gone = {stop.node for stop in commands.stops}
             out = [task for task in out if task.node not in gone]
             if commands.finished:
                 record, runs, outputs = execution.record, execution.runs, execution.outputs
-                return ran._replace(stored=Stored(record, runs, outputs, execution.last_seq, [], []))
+                return ran._replace(
+                    stored=Stored(record, runs, outputs, execution.last_seq, [], [])
+                )
             wanted = execution.wanted.items()
             if wanted:
                 execution.provide({address: self.blobs[blob.key] for address, blob in wanted})
@@ -77,10 +86,14 @@ class Chain:
     def outcome(self, task: Task, *, failures: bool) -> ev.AnyEvent:
         about = ("e", task.node, 1, task.attempt, "worker")
         if failures and self.choose.one_in(3):
-            return ev.TaskFailed(*about, started_at=0.0, error=TaskError("handler", "no"), retryable=False)
+            return ev.TaskFailed(
+                *about, started_at=0.0, error=TaskError("handler", "no"), retryable=False
+            )
         inputs = sorted((name, self.text(value)) for name, value in task.inputs)
         number = crc32(repr((task.node, self.text(task.config), inputs)).encode())
-        return ev.TaskSucceeded(*about, started_at=0.0, output=self.keep({"v": number, "flag": number % 3 > 0}))
+        return ev.TaskSucceeded(
+            *about, started_at=0.0, output=self.keep({"v": number, "flag": number % 3 > 0})
+        )
 
     def keep(self, output: Any) -> Value:
         text = msgspec.json.encode(output)
@@ -107,7 +120,10 @@ def random_plan(choose: Choices, most_nodes: int, *, plain: bool) -> Plan:
     for i in range(1 + choose.below(most_nodes)):
         parents = choose.some_of(list(above), choose.any_of(1, 2, 0, 3))
         ancestors = sorted({*parents, *(name for parent in parents for name in above[parent])})
-        node: dict[str, Any] = {"id": f"n{i}", "handler": choose.any_of("noop", "noop", "noop", "output")}
+        node: dict[str, Any] = {
+            "id": f"n{i}",
+            "handler": choose.any_of("noop", "noop", "noop", "output"),
+        }
         node |= {"dependencies": parents, "retry": {"max_attempts": 1}}
         if ancestors and choose.one_in(2):
             node["config"] = {"v": f"{{{{ {choose.any_of(*ancestors)}.v ?? 0 }}}}"}
@@ -138,7 +154,9 @@ def _retry(chain: Chain, ran: Ran, plan: RetryPlan, *, failures: bool) -> Ran:
     note(repr(plan))
     again = chain.run({name: ran.stored.outputs[name] for name in plan.keeps}, failures=failures)
     assert set(plan.keeps).isdisjoint(again.dispatched), "it was kept"
-    assert {name for name, run in again.stored.runs.items() if run.reason == "kept"} == set(plan.keeps)
+    assert {name for name, run in again.stored.runs.items() if run.reason == "kept"} == set(
+        plan.keeps
+    )
     for name in plan.keeps:
         assert again.stored.outputs[name] == ran.stored.outputs[name]
     return again

@@ -20,10 +20,14 @@ def stored(trial: Trial) -> Stored:
     return Stored(execution.record, execution.runs, execution.outputs, execution.last_seq, [], [])
 
 
-def planned(trial: Trial, new: Plan | None = None, start: str | None = None) -> tuple[list[str], dict[str, str]]:
+def planned(
+    trial: Trial, new: Plan | None = None, start: str | None = None
+) -> tuple[list[str], dict[str, str]]:
     plan = plan_retry(stored(trial), trial.plan, new or trial.plan, start=start)
     names = plan.keeps + [run.node_id for run in plan.runs]
-    assert sorted(names) == sorted((new or trial.plan).numbers), "every node is in one of the two lists, once"
+    assert sorted(names) == sorted((new or trial.plan).numbers), (
+        "every node is in one of the two lists, once"
+    )
     return plan.keeps, {run.node_id: run.reason for run in plan.runs}
 
 
@@ -37,7 +41,9 @@ def finished(*nodes: dict[str, Any], **workflow: Any) -> Trial:
     """Everything succeeds."""
     trial = Trial(*nodes, **workflow)
     while trial.state == "RUNNING":
-        trial.succeed(next(name for name, state in trial.states.items() if state == "QUEUED"), {"x": 1})
+        trial.succeed(
+            next(name for name, state in trial.states.items() if state == "QUEUED"), {"x": 1}
+        )
     return trial
 
 
@@ -61,12 +67,19 @@ def test_an_execution_that_broke_before_it_began_runs_everything():
 
 
 def test_what_completed_after_something_that_failed_runs_again():
-    trial = Trial(once("a"), node("tidy", "a", trigger_rule="all_done"), node("b", "tidy", trigger_rule="all_done"))
+    trial = Trial(
+        once("a"),
+        node("tidy", "a", trigger_rule="all_done"),
+        node("b", "tidy", trigger_rule="all_done"),
+    )
     trial.fail("a")
     trial.succeed("tidy")
     trial.succeed("b")
     again = "comes after {}, which runs again"
-    assert planned(trial) == ([], {"a": "failed", "tidy": again.format("a"), "b": again.format("tidy")})
+    assert planned(trial) == (
+        [],
+        {"a": "failed", "tidy": again.format("a"), "b": again.format("tidy")},
+    )
 
 
 def test_an_optional_node_that_failed_runs_again_with_what_comes_after_it():
@@ -81,7 +94,11 @@ def test_an_optional_node_that_failed_runs_again_with_what_comes_after_it():
 def test_a_join_after_a_branch_that_was_not_taken_is_kept():
     branches = [node("yes", "d", condition="d.result"), node("no", "d", condition="!d.result")]
     trial = Trial(
-        decision("d", gives=True), *branches, node("no2", "no"), node("join", "yes", "no2"), once("z", "join")
+        decision("d", gives=True),
+        *branches,
+        node("no2", "no"),
+        node("join", "yes", "no2"),
+        once("z", "join"),
     )
     for name in ("yes", "join"):
         trial.succeed(name)
@@ -91,21 +108,41 @@ def test_a_join_after_a_branch_that_was_not_taken_is_kept():
 
 @pytest.mark.parametrize(
     "fields",
-    [{"condition": "execution.id == 'another'"}, {"condition": "d.result", "trigger_rule": "one_success"}],
+    [
+        {"condition": "execution.id == 'another'"},
+        {"condition": "d.result", "trigger_rule": "one_success"},
+    ],
     ids=["it asks which execution this is", "it may have been decided before all had settled"],
 )
 def test_what_comes_after_a_branch_that_may_be_decided_differently_runs_again(fields):
-    trial = Trial(decision("d", gives=False), node("a", "d", **fields),
-                  node("b", "a", trigger_rule="none_failed"), once("z", "b"))  # fmt: skip
+    trial = Trial(
+        decision("d", gives=False),
+        node("a", "d", **fields),
+        node("b", "a", trigger_rule="none_failed"),
+        once("z", "b"),
+    )
     trial.succeed("b")
     trial.fail("z")
-    assert planned(trial) == (["d"], {"a": BRANCH, "b": "comes after a, which runs again", "z": "failed"})
+    assert planned(trial) == (
+        ["d"],
+        {"a": BRANCH, "b": "comes after a, which runs again", "z": "failed"},
+    )
 
 
 def test_a_branch_that_a_retry_did_not_come_to_decide_again_is_still_not_taken():
-    branches = [node("yes", "d", condition="d.result"), node("no", "d", condition="!d.result"), node("no2", "no")]
-    trial = Trial(decision("d", gives=True), *branches, node("join", "yes", "no2"), node("z", "join"), start=False,
-                  kept=dict.fromkeys(("d", "yes", "join"), b"{}"))  # fmt: skip
+    branches = [
+        node("yes", "d", condition="d.result"),
+        node("no", "d", condition="!d.result"),
+        node("no2", "no"),
+    ]
+    trial = Trial(
+        decision("d", gives=True),
+        *branches,
+        node("join", "yes", "no2"),
+        node("z", "join"),
+        start=False,
+        kept=dict.fromkeys(("d", "yes", "join"), b"{}"),
+    )
     trial.cancel()
     assert trial.states["no"] == trial.states["no2"] == "CANCELLED"
     assert planned(trial) == (["d", "yes", "join"], {"no": BRANCH, "no2": BRANCH, "z": "cancelled"})
@@ -143,11 +180,28 @@ def test_an_unknown_node_is_refused_with_the_nearest_name():
 
 
 def test_with_another_version_what_changed_and_what_is_new_runs():
-    old = [node("a"), node("b", "a", config={"x": 1, "y": 2}), node("c", "b"), node("gone"), node("e", "a")]
-    new = version(4, node("a"), node("b", "a", config={"x": 1, "y": 3}), node("c", "b"), node("d", "a"), node("e", "a"))
+    old = [
+        node("a"),
+        node("b", "a", config={"x": 1, "y": 2}),
+        node("c", "b"),
+        node("gone"),
+        node("e", "a"),
+    ]
+    new = version(
+        4,
+        node("a"),
+        node("b", "a", config={"x": 1, "y": 3}),
+        node("c", "b"),
+        node("d", "a"),
+        node("e", "a"),
+    )
     keeps, runs = planned(finished(*old), new)
     assert keeps == ["a", "e"]
-    assert runs == {"b": "changed in version 4", "c": "comes after b, which runs again", "d": "new in version 4"}
+    assert runs == {
+        "b": "changed in version 4",
+        "c": "comes after b, which runs again",
+        "d": "new in version 4",
+    }
 
 
 @pytest.mark.parametrize(
@@ -178,14 +232,18 @@ def test_a_reference_that_means_another_node_now_is_a_change():
 def test_order_retries_and_timeouts_are_no_change_of_meaning():
     old = [node("a"), node("b"), node("c", "a", "b", config={"x": 1, "y": 2})]
     new = version(
-        2, node("b", timeout_seconds=9), node("a", retry={"max_attempts": 9}),
+        2,
+        node("b", timeout_seconds=9),
+        node("a", retry={"max_attempts": 9}),
         node("c", "b", "a", config={"y": 2, "x": 1}, optional=True, queue="other"),
-    )  # fmt: skip
+    )
     assert planned(finished(*old), new) == (["b", "a", "c"], {})
 
 
 def test_a_plan_with_nothing_but_branches_not_taken_is_idle():
-    trial = finished(decision("d", gives=False), node("a", "d", condition="d.result"), node("b", "d"))
+    trial = finished(
+        decision("d", gives=False), node("a", "d", condition="d.result"), node("b", "d")
+    )
     plan = plan_retry(stored(trial), trial.plan, trial.plan)
     assert plan == RetryPlan(0, ["d", "b"], plan.runs)
     assert plan.is_idle

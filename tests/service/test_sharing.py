@@ -56,7 +56,11 @@ def test_all_who_ask_at_once_get_the_answer_to_the_first() -> None:
 
 def test_an_answer_is_kept_for_a_moment_and_each_key_has_its_own() -> None:
     async def scenario(shared: Shared[int], work: Work, clock: Clock) -> None:
-        assert [await shared.get("a", work), await shared.get("b", work), await shared.get("a", work)] == [1, 2, 1]
+        assert [
+            await shared.get("a", work),
+            await shared.get("b", work),
+            await shared.get("a", work),
+        ] == [1, 2, 1]
         clock.now += 1.9
         assert await shared.get("a", work) == 1
         clock.now += 0.2
@@ -84,7 +88,9 @@ def test_a_failure_is_told_to_all_who_wait_and_not_kept() -> None:
         asking = [asyncio.create_task(shared.get("a", work)) for _ in range(3)]
         await let_others_run()
         work.go_on.set()
-        assert [str(each) for each in await asyncio.gather(*asking, return_exceptions=True)] == ["no"] * 3
+        assert [str(each) for each in await asyncio.gather(*asking, return_exceptions=True)] == [
+            "no"
+        ] * 3
         work.error = None
         assert await shared.get("a", work) == 2
 

@@ -21,7 +21,10 @@ from tests.orchestrator.desk import node
 
 CHAIN = {
     "name": "chain",
-    "nodes": [{"id": "a", "handler": "echo"}, {"id": "b", "handler": "echo", "dependencies": ["a"]}],
+    "nodes": [
+        {"id": "a", "handler": "echo"},
+        {"id": "b", "handler": "echo", "dependencies": ["a"]},
+    ],
 }
 
 
@@ -137,7 +140,9 @@ def test_many_who_ask_at_once_cost_one_count() -> None:
             return await real(*arguments)
 
         desk.engine.stores.cold.count_created = counting  # type: ignore[method-assign,assignment]
-        answers = await asyncio.gather(*(desk.statistics.overview(3600, 60, desk.fleet) for _ in range(50)))
+        answers = await asyncio.gather(
+            *(desk.statistics.overview(3600, 60, desk.fleet) for _ in range(50))
+        )
         assert counted == 1
         assert all(answer is answers[0] for answer in answers)
         await desk.statistics.overview(3600, 30, desk.fleet)
@@ -160,7 +165,9 @@ def test_the_inbox_is_what_the_owners_have_not_committed() -> None:
     async def scenario() -> None:
         desk = OwnersDesk()
         owner = await desk.own()
-        fleet = EmbeddedFleet(desk.stores, cast("Worker", None), cast("Orchestrator", Owning({0: owner})))
+        fleet = EmbeddedFleet(
+            desk.stores, cast("Worker", None), cast("Orchestrator", Owning({0: owner}))
+        )
         for _ in range(3):
             await desk.start([node("a")])
         assert await fleet.inbox() == 3

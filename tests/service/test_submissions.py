@@ -38,7 +38,9 @@ class Slow:
         self.append_error: Exception | None = None
         self.closed = False
         handlers = {"work": HandlerDefaults()}
-        self.service = Service(self.stores, Plans(self.stores.cold, lambda: handlers), Settings(), lambda: handlers)
+        self.service = Service(
+            self.stores, Plans(self.stores.cold, lambda: handlers), Settings(), lambda: handlers
+        )
 
     def check_open(self) -> None:
         if self.closed:
@@ -63,7 +65,9 @@ class Slow:
         await self._append(events)
 
     def submit(self, **fields: Any) -> asyncio.Task[Any]:
-        return asyncio.create_task(self.service.submissions.submit(Order(**{"workflow": DOCUMENT, **fields})))
+        return asyncio.create_task(
+            self.service.submissions.submit(Order(**{"workflow": DOCUMENT, **fields}))
+        )
 
     async def count(self) -> int:
         return len(await self.stores.cold.search(Search(limit=10_000)))
@@ -86,7 +90,10 @@ def test_what_comes_while_others_are_stored_goes_together_into_the_next_transact
         tasks = []
         for turn in range(40):
             tasks.append(slow.submit())
-            await until(lambda turn=turn: len(slow.created) == min(turn + 1, MOST_TRANSACTIONS), "it is taken")  # type: ignore[misc]
+            await until(
+                lambda turn=turn: len(slow.created) == min(turn + 1, MOST_TRANSACTIONS),
+                "it is taken",
+            )  # type: ignore[misc]
             await let_others_run(3)
         assert slow.created == [1] * MOST_TRANSACTIONS
         slow.go_on.set()
@@ -124,7 +131,9 @@ def test_one_that_is_refused_takes_no_others_with_it() -> None:
 
 
 async def _prepared(slow: Slow, given: dict[str, Any]) -> Any:
-    return await slow.service.submissions.prepare(Order(workflow=DOCUMENT, input=given, idempotency_key="used"))
+    return await slow.service.submissions.prepare(
+        Order(workflow=DOCUMENT, input=given, idempotency_key="used")
+    )
 
 
 def test_a_store_that_is_away_is_asked_once_for_all_of_them() -> None:
@@ -225,8 +234,14 @@ def test_mistakes_are_told_as_before() -> None:
 
 LABELS: dict[str, tuple[dict[str, Any], str]] = {
     "a long name": ({"n" * 129: 1}, "has 129 characters; the limit is 128"),
-    "a long value": ({"team": "v" * 1025}, "the value of 'team' has 1,025 characters; the limit is 1,024"),
-    "a large object": ({"team": {"v": "v" * 2000}}, "the value of 'team' has 2,008 characters; the limit is 1,024"),
+    "a long value": (
+        {"team": "v" * 1025},
+        "the value of 'team' has 1,025 characters; the limit is 1,024",
+    ),
+    "a large object": (
+        {"team": {"v": "v" * 2000}},
+        "the value of 'team' has 2,008 characters; the limit is 1,024",
+    ),
 }
 
 
@@ -243,9 +258,15 @@ def test_labels_up_to_their_length_are_taken():
 def test_configs_by_node_have_a_size():
     async def story() -> None:
         slow = Slow()
-        with pytest.raises(InvalidInput, match=r"the configs by node have .* bytes; the limit is 1,048,576"):
-            await slow.service.submissions.trigger("x", "flow", None, {"a": {"text": "x" * 1_100_000}})
+        with pytest.raises(
+            InvalidInput, match=r"the configs by node have .* bytes; the limit is 1,048,576"
+        ):
+            await slow.service.submissions.trigger(
+                "x", "flow", None, {"a": {"text": "x" * 1_100_000}}
+            )
         with pytest.raises(NotFound):
-            await slow.service.submissions.trigger("x", "flow", None, {"a": {"text": "x" * 1_000_000}})
+            await slow.service.submissions.trigger(
+                "x", "flow", None, {"a": {"text": "x" * 1_000_000}}
+            )
 
     asyncio.run(story())

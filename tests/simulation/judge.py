@@ -13,21 +13,32 @@ ENDS = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 REBUILT = "rebuilt"
 
 
-def violations(stored: Stored, document: dict[str, Any], notes: list[tuple[str, str, int]] | None) -> list[str]:
+def violations(
+    stored: Stored, document: dict[str, Any], notes: list[tuple[str, str, int]] | None
+) -> list[str]:
     """Empty if the execution's records are as G1 to G5 say.
 
-    Without `notes` a store has lost its data: then handlers may have done what no record tells any more.
+    Without `notes` a store has lost its data: then handlers may have done what no record tells any
+    more.
     """
     record = stored.record
-    story = Story({node["id"]: {**document.get("defaults", {}), **node} for node in document["nodes"]})
+    story = Story(
+        {node["id"]: {**document.get("defaults", {}), **node} for node in document["nodes"]}
+    )
     for number, line in enumerate(stored.history, 1):
         story.read(number, line)
     found = story.found + story.counts() + story.too_many_attempts()
     if notes is not None:
         found += story.disagreements(record.execution_id, notes)
     if record.state not in ("COMPLETED", "FAILED", "CANCELLED"):
-        found.append(f"G1 not terminal: {record.state}; " + str({a: str(r.state) for a, r in stored.runs.items()}))
-    records = {"": str(record.state), **{address: str(run.state) for address, run in stored.runs.items()}}
+        found.append(
+            f"G1 not terminal: {record.state}; "
+            + str({a: str(r.state) for a, r in stored.runs.items()})
+        )
+    records = {
+        "": str(record.state),
+        **{address: str(run.state) for address, run in stored.runs.items()},
+    }
     found += [
         f"history says {name or 'it'} is {story.states.get(name)}, the record says {state}"
         for name, state in records.items()
@@ -91,15 +102,25 @@ class Story:
             self.found.append(f"G3 {name} started before its dependencies")
 
     def counts(self) -> list[str]:
-        found = [f"G2 {node} has {count} outcomes" for node, count in self._outcomes.items() if count != 1]
-        return found + [f"G2 {key} was dispatched {n} times" for key, n in self._dispatched.items() if n != 1]
+        found = [
+            f"G2 {node} has {count} outcomes"
+            for node, count in self._outcomes.items()
+            if count != 1
+        ]
+        return found + [
+            f"G2 {key} was dispatched {n} times" for key, n in self._dispatched.items() if n != 1
+        ]
 
     def disagreements(self, execution_id: str, notes: list[tuple[str, str, int]]) -> list[str]:
         """Between what the handlers noted and what was recorded."""
-        mine = Counter((node, attempt) for execution, node, attempt in notes if execution == execution_id)
+        mine = Counter(
+            (node, attempt) for execution, node, attempt in notes if execution == execution_id
+        )
         found = [f"G2 {key} was run {count} times" for key, count in mine.items() if count > 1]
         dispatched = {(node, attempt) for node, attempt, _ in self._dispatched}
-        return found + [f"G2 {key} was run and never dispatched" for key in mine if key not in dispatched]
+        return found + [
+            f"G2 {key} was run and never dispatched" for key in mine if key not in dispatched
+        ]
 
     def too_many_attempts(self) -> list[str]:
         found: list[str] = []

@@ -1,7 +1,8 @@
 """Hot and cold as two stores, in memory: what `stores.split` says, as plainly as it can be written.
 
-The hot one is `MemoryHotStore` with an outbox and a mark; the cold one has rows of its own, which hear only what is
-brought to them. `Image` is all that the hot one has, so that it can be lost or put back to how it was.
+The hot one is `MemoryHotStore` with an outbox and a mark; the cold one has rows of its own, which
+hear only what is brought to them. `Image` is all that the hot one has, so that it can be lost or
+put back to how it was.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import Any
 from penstock.engine.commands import Transition
 from penstock.errors import StoreUnavailable
 from penstock.stores import codec
-from penstock.stores.base import Commit, Lease, NewExecution, Stored, Wish, WorkflowVersion, partition_of
+from penstock.stores.base import (
+    Commit,
+    Lease,
+    NewExecution,
+    Stored,
+    Wish,
+    WorkflowVersion,
+    partition_of,
+)
 from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.memory import MemoryHotStore
 from penstock.stores.memory_cold import MemoryColdStore
@@ -61,12 +70,18 @@ class SplitHot(MemoryHotStore):
     async def commit(self, commit: Commit) -> None:
         await super().commit(commit)
         told = (outgoing_of(commands) for commands in commit.changes)
-        self.boxes[commit.partition] += [copy.deepcopy(outgoing) for outgoing in told if outgoing is not None]
-        self.dispatched.update(key_of(task) for commands in commit.changes for task in commands.tasks)
+        self.boxes[commit.partition] += [
+            copy.deepcopy(outgoing) for outgoing in told if outgoing is not None
+        ]
+        self.dispatched.update(
+            key_of(task) for commands in commit.changes for task in commands.tasks
+        )
 
     def image(self) -> Image:
         """All data, as a server writes it to its disk."""
-        places = [{name: getattr(place, name) for name in OF_A_PARTITION} for place in self._partitions]
+        places = [
+            {name: getattr(place, name) for name in OF_A_PARTITION} for place in self._partitions
+        ]
         return copy.deepcopy(
             {
                 "store": {name: getattr(self, name) for name in OF_THE_STORE},
@@ -82,7 +97,9 @@ class SplitHot(MemoryHotStore):
         image = copy.deepcopy(image)
         vars(self).update(image["store"])
         vars(self.queue).update(image["queue"])
-        for place, fields, inbox in zip(self._partitions, image["places"], image["inboxes"], strict=True):
+        for place, fields, inbox in zip(
+            self._partitions, image["places"], image["inboxes"], strict=True
+        ):
             vars(place).update(fields)
             place.inbox._events, place.inbox._last = inbox
         for waiter, _ in self.queue._waiters.values():
@@ -107,7 +124,11 @@ class HotHalf:
         return copy.deepcopy(self._hot.boxes[partition][:limit])
 
     async def changes(self, execution_ids: Collection[str]) -> dict[str, list[bytes]]:
-        return {name: list(self._hot.changes[name]) for name in execution_ids if name in self._hot.changes}
+        return {
+            name: list(self._hot.changes[name])
+            for name in execution_ids
+            if name in self._hot.changes
+        }
 
     async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
         self._hot.check(lease.partition, lease.token)
@@ -125,7 +146,11 @@ class HotHalf:
         place.timers, place.active, hot.boxes[partition] = {}, set(), []
         self._forget(hot.names_in(partition))
         queue = hot.queue
-        tasks = [key for key in (*queue._queued, *queue._held) if partition_of(key[0], hot.partitions) == partition]
+        tasks = [
+            key
+            for key in (*queue._queued, *queue._held)
+            if partition_of(key[0], hot.partitions) == partition
+        ]
         for key in tasks:
             queue._held.pop(key, None)
             queue._queued.discard(key)
@@ -137,7 +162,9 @@ class HotHalf:
             left = [item for item in waiting if item[0] not in set(tasks)]
             waiting.clear()
             waiting.extend(left)
-        for name in [name for name in queue._on_hold if partition_of(name, hot.partitions) == partition]:
+        for name in [
+            name for name in queue._on_hold if partition_of(name, hot.partitions) == partition
+        ]:
             del queue._on_hold[name]
 
     async def restore(self, lease: Lease, executions: Mapping[str, bytes]) -> None:
@@ -183,7 +210,9 @@ class Rows:
 
     def stored(self, execution_id: str) -> Stored:
         record = codec.decode_record(self.records[execution_id])
-        return codec.fold(record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())])
+        return codec.fold(
+            record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())]
+        )
 
     async def put_copies(
         self,
@@ -307,17 +336,27 @@ class ColdHalf:
         self._rows, self._cold = rows, cold
         self.store_id = rows.store_id
         self.put_copies, self.begin_rebuild = rows.put_copies, rows.begin_rebuild
-        self.claim, self.renew_claim, self.release_claim = rows.claim, rows.renew_claim, rows.release_claim
+        self.claim, self.renew_claim, self.release_claim = (
+            rows.claim,
+            rows.renew_claim,
+            rows.release_claim,
+        )
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         """Versions are never lost here."""
         found = await self._cold.get_workflow(version.name, version.version)
         return found is not None and found.content_hash == version.content_hash
 
-    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
-        names = sorted(name for name in await self._cold.unfinished(partition) if name > after)[:limit]
+    async def unfinished(
+        self, partition: int, after: str = "", limit: int = 500
+    ) -> list[Unfinished]:
+        names = sorted(name for name in await self._cold.unfinished(partition) if name > after)[
+            :limit
+        ]
         return [
-            Unfinished(name, self._rows._places.get(name, (1, 0))[0], self._rows.changes.get(name, []))
+            Unfinished(
+                name, self._rows._places.get(name, (1, 0))[0], self._rows.changes.get(name, [])
+            )
             for name in names
         ]
 
@@ -342,7 +381,9 @@ class SplitStores:
 
     def cold_image(self) -> Image:
         """All that the cold store has of executions, as a backup."""
-        return copy.deepcopy({name: vars(part)[name] for part, names in self._cold_parts() for name in names})
+        return copy.deepcopy(
+            {name: vars(part)[name] for part, names in self._cold_parts() for name in names}
+        )
 
     def put_cold_back(self, image: Image) -> None:
         """To an older copy."""

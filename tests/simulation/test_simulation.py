@@ -19,7 +19,9 @@ def _look_for_violations(first: int, seeds: int, *, split: bool) -> Counter[str]
     for seed in range(first, first + seeds):
         found, happened = simulate(seed, split=split)
         faults.update(happened)
-        assert not found, f"seed {seed} (python -m tests.simulation --seeds 1 --first {seed}): {found[:5]}"
+        assert not found, (
+            f"seed {seed} (python -m tests.simulation --seeds 1 --first {seed}): {found[:5]}"
+        )
     return faults
 
 
@@ -31,7 +33,9 @@ def test_no_seed_breaks_a_guarantee(first: int) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, 50, SEEDS_PER_TEST // 2))
-def test_no_seed_breaks_a_guarantee_where_the_hot_store_loses_its_data_or_goes_back_in_time(first: int) -> None:
+def test_no_seed_breaks_a_guarantee_where_the_hot_store_loses_its_data_or_goes_back_in_time(
+    first: int,
+) -> None:
     faults = _look_for_violations(first, SEEDS_PER_TEST // 2, split=True)
     for fault in (*EVERYWHERE, *SPLIT):
         assert faults[fault] > 0, f"nothing was proved: {fault} never happened"

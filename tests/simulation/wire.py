@@ -12,12 +12,57 @@ from penstock.stores.memory import MemoryStores
 from tests.simulation.split import Halves, SplitStores
 
 FAULTY = {
-    "acquire", "renew", "release", "append", "receive", "load", "commit", "due", "next_due", "active", "fetch", "held",
-    "report", "started", "share_logs", "heartbeat", "workers", "reap", "leave", "create", "execution", "intent", "put",
-    "get", "attend", "depart", "known", "intents", "wishes", "built", "outbox", "changes", "taken", "wipe", "restore",
-    "mark_built", "put_copies", "commit_number", "raise_generation", "unfinished", "acknowledge", "offers", "backlog",
-    "recall", "give_back", "server_id", "claim", "renew_claim", "release_claim", "begin_rebuild",
-}  # fmt: skip
+    "acquire",
+    "renew",
+    "release",
+    "append",
+    "receive",
+    "load",
+    "commit",
+    "due",
+    "next_due",
+    "active",
+    "fetch",
+    "held",
+    "report",
+    "started",
+    "share_logs",
+    "heartbeat",
+    "workers",
+    "reap",
+    "leave",
+    "create",
+    "execution",
+    "intent",
+    "put",
+    "get",
+    "attend",
+    "depart",
+    "known",
+    "intents",
+    "wishes",
+    "built",
+    "outbox",
+    "changes",
+    "taken",
+    "wipe",
+    "restore",
+    "mark_built",
+    "put_copies",
+    "commit_number",
+    "raise_generation",
+    "unfinished",
+    "acknowledge",
+    "offers",
+    "backlog",
+    "recall",
+    "give_back",
+    "server_id",
+    "claim",
+    "renew_claim",
+    "release_claim",
+    "begin_rebuild",
+}
 WAITS = {"receive", "fetch"}
 """Calls that wait by themselves; a lost answer is lost after the wait."""
 
@@ -28,7 +73,11 @@ class Wire:
     events = None
 
     def __init__(
-        self, stores: MemoryStores | SplitStores, seed: random.Random, faults: Counter[str], rate: float
+        self,
+        stores: MemoryStores | SplitStores,
+        seed: random.Random,
+        faults: Counter[str],
+        rate: float,
     ) -> None:
         self._random, self._faults, self.rate = seed, faults, rate
         self._open = asyncio.Event()
@@ -44,7 +93,9 @@ class Wire:
         self.blobs = _Proxy(stores.blobs, self)
         self.split: Any = None
         if isinstance(stores, SplitStores):
-            self.split = Halves(_Proxy(stores.split.hot, self), _Proxy(stores.split.cold, self, is_cold=True))
+            self.split = Halves(
+                _Proxy(stores.split.hot, self), _Proxy(stores.split.cold, self, is_cold=True)
+            )
 
     async def open(self) -> None:
         """Nothing to open either."""
@@ -81,7 +132,13 @@ class Wire:
             raise StoreUnavailable("simulated: connection lost")
 
     async def call(
-        self, function: Any, name: str, arguments: tuple[Any, ...], named: dict[str, Any], *, is_cold: bool
+        self,
+        function: Any,
+        name: str,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+        *,
+        is_cold: bool,
     ) -> Any:
         await self._open.wait()
         self.check_reachable(name, is_cold=is_cold)
@@ -89,7 +146,8 @@ class Wire:
         if fault == "refused":
             raise StoreUnavailable("simulated: not reached")
         if fault == "late" and name not in WAITS:
-            # done only after the caller has been told that it failed, and perhaps has read the state again
+            # done only after the caller has been told that it failed, and perhaps has read the
+            # state again
             task = asyncio.create_task(self._do_late(function, arguments, named))
             self._late.add(task)
             task.add_done_callback(self._late.discard)
@@ -110,7 +168,9 @@ class Wire:
         self._faults[fault] += 1
         return fault
 
-    async def _do_late(self, function: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+    async def _do_late(
+        self, function: Any, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> None:
         await asyncio.sleep(self._random.random() * 3)
         try:
             await function(*arguments, **named)

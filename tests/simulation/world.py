@@ -49,14 +49,27 @@ def random_document(seed: random.Random, name: str) -> dict[str, Any]:
     for number in range(seed.randint(1, 8)):
         parents = seed.sample(range(number), k=min(number, seed.randint(0, 3)))
         node = {
-            "id": f"n{number}", "handler": "work", "dependencies": [f"n{parent}" for parent in parents],
-            "trigger_rule": seed.choice(RULES), "optional": seed.random() < 0.1,
-            "config": {"fails": seed.choice([0, 0, 0, 0, 1, 2, 9]), "seconds": seed.choice([0, 0, 0.01, 0.3, 8])},
-            "retry": {"max_attempts": seed.randint(2, 6), "initial_delay_seconds": 0.2, "jitter_seconds": 0.1},
+            "id": f"n{number}",
+            "handler": "work",
+            "dependencies": [f"n{parent}" for parent in parents],
+            "trigger_rule": seed.choice(RULES),
+            "optional": seed.random() < 0.1,
+            "config": {
+                "fails": seed.choice([0, 0, 0, 0, 1, 2, 9]),
+                "seconds": seed.choice([0, 0, 0.01, 0.3, 8]),
+            },
+            "retry": {
+                "max_attempts": seed.randint(2, 6),
+                "initial_delay_seconds": 0.2,
+                "jitter_seconds": 0.1,
+            },
             "timeout_seconds": 20,
-        }  # fmt: skip
+        }
         if number % 4 == 3:
-            node["condition"] = "execution.id.matches('.+')"  # true, but nothing to be evaluated on the owner's loop
+            node["condition"] = (
+                # true, but nothing to be evaluated on the owner's loop
+                "execution.id.matches('.+')"
+            )
         nodes.append(node)
     return {"name": name, "on_failure": seed.choice(["fail_fast", "continue"]), "nodes": nodes}
 
@@ -77,7 +90,9 @@ class World:
     def __init__(self, seed: int, clock: Callable[[], float], rate: float, *, split: bool) -> None:
         self.random, self.clock, self.rate = random.Random(seed), clock, rate
         self.faults: Counter[str] = Counter()
-        self.stores = SplitStores(clock, partitions=3) if split else MemoryStores(clock, partitions=2)
+        self.stores = (
+            SplitStores(clock, partitions=3) if split else MemoryStores(clock, partitions=2)
+        )
         self.metrics = Metrics()
         self.images: list[Image] = []
         """How the hot store was, now and then."""
@@ -97,7 +112,9 @@ class World:
             for event in events:
                 if self.rate and self.random.random() < 0.1:
                     self.faults["duplicate"] += 1
-                    asyncio.get_running_loop().call_later(self.random.random() * 5, append_now, [event])
+                    asyncio.get_running_loop().call_later(
+                        self.random.random() * 5, append_now, [event]
+                    )
 
         self.stores.hot.append_now = append  # type: ignore[method-assign]
         self.stores.queue._append = append
@@ -119,7 +136,12 @@ class World:
         if kind == "worker":
             registry = Registry([Handler("work", self.work)])
             process: Any = Worker(
-                wire.queue, wire.blobs, registry, SETTINGS, worker_id=f"worker-{self.born}", clock=self.clock
+                wire.queue,
+                wire.blobs,
+                registry,
+                SETTINGS,
+                worker_id=f"worker-{self.born}",
+                clock=self.clock,
             )
         else:
             plans = Plans(self.stores.cold, dict)
@@ -139,7 +161,11 @@ class World:
         self.faults["kill"] += 1
         process, wire = self.processes.pop(name)
         wire.cut()
-        tasks = process._services + list(process._slots) if isinstance(process, Worker) else process._tasks
+        tasks = (
+            process._services + list(process._slots)
+            if isinstance(process, Worker)
+            else process._tasks
+        )
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -156,7 +182,9 @@ class World:
         data = json.dumps(document).encode()
         version = await self.stores.cold.put_workflow(plan.name, str(number), data, self.clock())
         execution_id = f"execution-{number}"
-        record = ExecutionRecord(execution_id, plan.name, version.version, ExecutionState.PENDING, b"{}", self.clock())
+        record = ExecutionRecord(
+            execution_id, plan.name, version.version, ExecutionState.PENDING, b"{}", self.clock()
+        )
         await self.stores.cold.create([NewExecution(record)])
         self.documents[execution_id] = document
         if self.random.random() < 0.8:  # otherwise the client dies between the two steps of a start
@@ -168,7 +196,11 @@ class World:
         end = self.clock() + FAULTY_SECONDS
         while self.clock() < end:
             await asyncio.sleep(self.random.expovariate(0.5))
-            if isinstance(self.stores, SplitStores) and self.rate and self.random.random() < LOSS_RATE:
+            if (
+                isinstance(self.stores, SplitStores)
+                and self.rate
+                and self.random.random() < LOSS_RATE
+            ):
                 self.lose(self.stores)
                 continue
             name = self.random.choice(sorted(self.processes))
@@ -198,7 +230,9 @@ class World:
             stores.hot.become(self.random.choice(self.images[-2:]))
         else:
             stores.cold_is_away = True
-            asyncio.get_running_loop().call_later(self.random.uniform(1, 15), stores.bring_cold_back)
+            asyncio.get_running_loop().call_later(
+                self.random.uniform(1, 15), stores.bring_cold_back
+            )
 
     async def steer(self, execution_id: str) -> None:
         wish: Wish = self.random.choice(["cancel", "pause", "resume"])
@@ -262,19 +296,28 @@ class World:
             found += [f"{name}: {text}" for text in violations(stored, document, notes)]
         if isinstance(self.stores, SplitStores) and not self.faults["rollback"]:
             dispatched = self.stores.hot.dispatched
-            found += [f"G2 {key} was dispatched {count} times" for key, count in dispatched.items() if count > 1]
+            found += [
+                f"G2 {key} was dispatched {count} times"
+                for key, count in dispatched.items()
+                if count > 1
+            ]
         return found or self.leftovers()
 
     def leftovers(self) -> list[str]:
         hot = self.stores.hot
-        left = {"tasks in the queue": self.stores.queue.depth(), "events in an inbox": hot.inbox_depth()}
+        left = {
+            "tasks in the queue": self.stores.queue.depth(),
+            "events in an inbox": hot.inbox_depth(),
+        }
         if isinstance(hot, SplitHot):
             left["entries in an outbox"] = sum(map(len, hot.boxes))
             left["executions in the hot store"] = len(hot.changes)
         return [f"{count} {what} are left" for what, count in left.items() if count]
 
 
-def simulate(seed: int, rate: float = 0.04, *, split: bool = False) -> tuple[list[str], Counter[str]]:
+def simulate(
+    seed: int, rate: float = 0.04, *, split: bool = False
+) -> tuple[list[str], Counter[str]]:
     """The violations of this seed (none, if all is well), and what was done to the system."""
 
     async def work(clock: Callable[[], float]) -> tuple[list[str], Counter[str]]:

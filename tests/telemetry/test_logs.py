@@ -57,14 +57,21 @@ def records(stream: io.StringIO) -> list[dict[str, Any]]:
 def test_our_log_and_the_libraries_are_json_line_by_line(configured: Configure) -> None:
     stream = configured()
     log.info("took %d of %s", 3, "them")
-    logging.getLogger("aiohttp.access").warning("slow", extra={"seconds": 1.5, "execution_id": "e1"})
+    logging.getLogger("aiohttp.access").warning(
+        "slow", extra={"seconds": 1.5, "execution_id": "e1"}
+    )
     structlog.get_logger("app").error("no letter", node_id="n1")
     ours, library, bound = records(stream)
     assert TIME.fullmatch(ours.pop("timestamp"))
     assert ours == {"level": "info", "logger": "penstock.test", "event": "took 3 of them"}
     assert library["logger"] == "aiohttp.access"
     assert (library["seconds"], library["execution_id"]) == (1.5, "e1")
-    assert (bound["level"], bound["logger"], bound["event"], bound["node_id"]) == ("error", "app", "no letter", "n1")
+    assert (bound["level"], bound["logger"], bound["event"], bound["node_id"]) == (
+        "error",
+        "app",
+        "no letter",
+        "n1",
+    )
     assert list(records(stream)[1])[:4] == ["timestamp", "level", "logger", "event"]
 
 
@@ -117,7 +124,9 @@ def endless() -> list[Any]:
     return around
 
 
-@pytest.mark.parametrize("value", [float("nan"), {("a", 1): 2}, object(), b"\x00\xff", {1, 2}, endless()])
+@pytest.mark.parametrize(
+    "value", [float("nan"), {("a", 1): 2}, object(), b"\x00\xff", {1, 2}, endless()]
+)
 @pytest.mark.parametrize("form", ["json", "console"])
 def test_any_value_can_be_logged(configured: Configure, value: Any, form: str) -> None:
     stream = configured(log_format=form)
@@ -134,7 +143,9 @@ class Unspeakable:
         raise RuntimeError("no")
 
 
-@pytest.mark.parametrize("arguments", [("%d apples", "x\nforged"), ("%s and %s", 1), ("%s", Unspeakable())])
+@pytest.mark.parametrize(
+    "arguments", [("%d apples", "x\nforged"), ("%s and %s", 1), ("%s", Unspeakable())]
+)
 def test_a_wrong_log_call_is_a_line_too(
     configured: Configure, arguments: tuple[Any, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,9 +159,11 @@ def test_a_wrong_log_call_is_a_line_too(
 
 def test_the_form_follows_the_stream_unless_it_is_chosen(configured: Configure) -> None:
     for stream, form, is_json in (
-        (io.StringIO(), "auto", True), (Terminal(), "auto", False), (Terminal(), "json", True),
+        (io.StringIO(), "auto", True),
+        (Terminal(), "auto", False),
+        (Terminal(), "json", True),
         (io.StringIO(), "console", False),
-    ):  # fmt: skip
+    ):
         configured(stream, log_format=form)
         log.warning("hello")
         assert stream.getvalue().startswith("{") == is_json
@@ -198,7 +211,9 @@ def run(handler: Callable[..., Any], **fields: Any) -> Any:
     return asyncio.run(scenario())
 
 
-def test_what_a_handler_logs_carries_its_ids_and_is_kept_with_its_attempt(configured: Configure) -> None:
+def test_what_a_handler_logs_carries_its_ids_and_is_kept_with_its_attempt(
+    configured: Configure,
+) -> None:
     stream = configured()
 
     async def works(_config: Any, ctx: Context) -> str:
@@ -213,8 +228,14 @@ def test_what_a_handler_logs_carries_its_ids_and_is_kept_with_its_attempt(config
     event = run(works, attempt=2)
     assert output_of(event) == "done"
     log.info("outside")
-    *inside, outside = [each for each in records(stream) if each["event"].startswith(("from", "outside"))]
-    assert [each["event"] for each in inside] == ["from the context", "from a task", "from a thread"]
+    *inside, outside = [
+        each for each in records(stream) if each["event"].startswith(("from", "outside"))
+    ]
+    assert [each["event"] for each in inside] == [
+        "from the context",
+        "from a task",
+        "from a thread",
+    ]
     for each in inside:
         assert (each["execution_id"], each["node_id"], each["attempt"]) == (EXECUTION, "n1", 2)
         assert each["workflow"] == "report"
@@ -231,7 +252,10 @@ def test_a_sync_handler_s_lines_carry_its_ids_too(configured: Configure) -> None
 
     run(works, trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
     found = next(each for each in records(stream) if each["event"] == "in its thread")
-    assert (found["execution_id"], found["trace_id"]) == (EXECUTION, "0af7651916cd43dd8448eb211c80319c")
+    assert (found["execution_id"], found["trace_id"]) == (
+        EXECUTION,
+        "0af7651916cd43dd8448eb211c80319c",
+    )
 
 
 def test_a_bad_trace_is_no_trace_id(configured: Configure) -> None:
@@ -273,7 +297,14 @@ def test_a_handler_s_secrets_are_not_in_the_log(
     async def chatters(config: dict[str, str]) -> None:
         token = config["token"]
         log.info("the token is %s", token)
-        log.info("and", extra={"config": config, "holder": Holder(token), "in": [Holder(token), {token: token}]})
+        log.info(
+            "and",
+            extra={
+                "config": config,
+                "holder": Holder(token),
+                "in": [Holder(token), {token: token}],
+            },
+        )
         log.error("oh", exc_info=ValueError(token))
 
     event = run(chatters, config={"token": ""}, secrets=(SecretText(("token",), ("", "TOKEN")),))
@@ -291,4 +322,7 @@ def test_a_quiet_service_still_keeps_what_a_handler_logs(configured: Configure) 
 
     event = run(warns)
     assert stream.getvalue() == ""
-    assert [line.partition(" ")[2] for line in event.logs.split("\n")] == ["INFO noted", "WARNING careful"]
+    assert [line.partition(" ")[2] for line in event.logs.split("\n")] == [
+        "INFO noted",
+        "WARNING careful",
+    ]

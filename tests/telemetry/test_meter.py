@@ -64,7 +64,10 @@ def test_many_executions_of_one_commit_are_all_counted_and_some_of_them_timed() 
         return desk
 
     metrics = asyncio.run(scenario()).metrics
-    assert (metrics.executions_started, dict(metrics.executions_finished)) == (200, {"COMPLETED": 200})
+    assert (metrics.executions_started, dict(metrics.executions_finished)) == (
+        200,
+        {"COMPLETED": 200},
+    )
     assert metrics.commit_executions.total >= 200
     timed = sum(metrics.hop_seconds.counts)
     assert timed == sum(metrics.queue_wait_seconds.counts)
@@ -75,11 +78,15 @@ def test_an_attempt_that_is_queued_again_in_the_same_commit_is_not_mistimed() ->
     async def scenario() -> Watched:
         desk = Watched()
         owner = await desk.own()
-        await desk.start([node("a", retry={"max_attempts": 2, "initial_delay_seconds": 0, "jitter_seconds": 0})])
+        await desk.start(
+            [node("a", retry={"max_attempts": 2, "initial_delay_seconds": 0, "jitter_seconds": 0})]
+        )
         await desk.drain(owner)
         (task,) = await desk.fetch()
         desk.now += 3.0
-        await desk.report(TaskFailed(*key_of(task), "worker-1", desk.now, TaskError("handler", "no")))
+        await desk.report(
+            TaskFailed(*key_of(task), "worker-1", desk.now, TaskError("handler", "no"))
+        )
         await desk.drain(owner)
         await desk.work(owner)
         return desk
@@ -95,7 +102,9 @@ def test_the_memory_of_commits_does_not_grow() -> None:
     for number in range(5 * metering.REMEMBERED):
         now = float(number + 1)
         line = Transition(1, now, "a", NodeState.PENDING, NodeState.QUEUED, 1)
-        meter.committed([Commands("e", history=[line], nodes={"a": NodeRun("a", NodeState.QUEUED, 1, now)})])
+        meter.committed(
+            [Commands("e", history=[line], nodes={"a": NodeRun("a", NodeState.QUEUED, 1, now)})]
+        )
     assert len(meter._landed) + len(meter._landed_before) <= 2 * metering.REMEMBERED + 1
 
 
@@ -127,7 +136,9 @@ def test_a_start_that_got_lost_is_swept_and_one_on_its_way_is_not_counted() -> N
         assert await sweep(desk.stores, 0, 10.0) == 0
         await desk.accept(plan)
         desk.now += 10.0
-        assert await sweep(desk.stores, 0, 10.0) == 1, "the first one's start waits in the inbox since the last time"
+        assert await sweep(desk.stores, 0, 10.0) == 1, (
+            "the first one's start waits in the inbox since the last time"
+        )
         await desk.work(await desk.own())
         assert await sweep(desk.stores, 0, 10.0) == 0
 

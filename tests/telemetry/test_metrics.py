@@ -40,7 +40,11 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 
 def named(samples: Samples, name: str) -> dict[frozenset[tuple[str, str]], float]:
-    return {labels: number for (sample, labels), number in samples.items() if sample == "penstock_" + name}
+    return {
+        labels: number
+        for (sample, labels), number in samples.items()
+        if sample == "penstock_" + name
+    }
 
 
 async def works() -> str:
@@ -63,16 +67,22 @@ async def hangs() -> None:
 class Plant:
     """An engine on SQLite whose parts have one `Metrics`."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, *handlers: Callable[..., Any]) -> None:
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, *handlers: Callable[..., Any]
+    ) -> None:
         self.metrics = Metrics()
         for name, part in (("Worker", Worker), ("Orchestrator", Orchestrator)):
             monkeypatch.setattr(embedded, name, self._measured(part))
         registry = Registry([Handler(each.__name__, each) for each in handlers])
         settings = Settings(shutdown_grace_seconds=0.0)
-        self.engine = Engine(SqliteStores(folder / "store.db"), settings=settings, registry=registry)
+        self.engine = Engine(
+            SqliteStores(folder / "store.db"), settings=settings, registry=registry
+        )
 
     def _measured(self, part: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda *arguments, **options: part(*arguments, **{**options, "metrics": self.metrics})
+        return lambda *arguments, **options: part(
+            *arguments, **{**options, "metrics": self.metrics}
+        )
 
     async def run(self, *nodes: dict[str, Any], times: int = 1) -> None:
         document = {"name": "flow", "on_failure": "continue", "nodes": list(nodes)}
@@ -87,7 +97,12 @@ def node(name: str, handler: str, *parents: str, **fields: Any) -> dict[str, Any
 def test_a_run_is_counted_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant = Plant(tmp_path, monkeypatch, works, fails_once, refuses)
     again = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
-    diamond = [node("a", "works"), node("b", "works", "a"), node("c", "works", "a"), node("d", "works", "b", "c")]
+    diamond = [
+        node("a", "works"),
+        node("b", "works", "a"),
+        node("c", "works", "a"),
+        node("d", "works", "b", "c"),
+    ]
 
     async def scenario() -> Samples:
         async with plant.engine:
@@ -99,12 +114,18 @@ def test_a_run_is_counted_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     samples = asyncio.run(scenario())
     assert value(samples, "executions_started_total") == 10
     assert named(samples, "executions_finished_total") == {
-        frozenset({("state", "COMPLETED")}): 8, frozenset({("state", "FAILED")}): 2,
-    }  # fmt: skip
-    assert {tuple(sorted(dict(labels).values())): n for labels, n in named(samples, "tasks_total").items()} == {
-        ("completed", "works"): 20, ("failed", "fails_once"): 3, ("completed", "fails_once"): 3,
+        frozenset({("state", "COMPLETED")}): 8,
+        frozenset({("state", "FAILED")}): 2,
+    }
+    assert {
+        tuple(sorted(dict(labels).values())): n
+        for labels, n in named(samples, "tasks_total").items()
+    } == {
+        ("completed", "works"): 20,
+        ("failed", "fails_once"): 3,
+        ("completed", "fails_once"): 3,
         ("failed", "refuses"): 2,
-    }  # fmt: skip
+    }
     assert named(samples, "retries_total") == {frozenset({("handler", "fails_once")}): 3}
     assert named(samples, "dead_letters_total") == {frozenset({("handler", "refuses")}): 2}
     for histogram in ("hop_seconds", "queue_wait_seconds"):
@@ -121,7 +142,9 @@ def test_a_run_is_counted_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert value(samples, "inbox_lag", partition="0") == 0
 
 
-def test_what_waits_and_what_runs_is_shown_by_queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waits_and_what_runs_is_shown_by_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant = Plant(tmp_path, monkeypatch, hangs)
 
     async def scenario() -> Samples:
@@ -139,7 +162,9 @@ def test_what_waits_and_what_runs_is_shown_by_queue(tmp_path: Path, monkeypatch:
     assert value(samples, "tasks_waiting", queue="slow") == 0
 
 
-def test_timeouts_and_cancelled_attempts_are_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timeouts_and_cancelled_attempts_are_outcomes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant = Plant(tmp_path, monkeypatch, hangs)
 
     async def scenario() -> Samples:
@@ -201,7 +226,9 @@ def test_every_process_has_its_own_registry_with_its_own_figures() -> None:
     async def scenario() -> tuple[str, str]:
         busy, idle = Metrics(), Metrics()
         busy.task_ended("a", "completed", 1)
-        return (await Exposition(busy).render()).decode(), (await Exposition(idle).render()).decode()
+        return (await Exposition(busy).render()).decode(), (
+            await Exposition(idle).render()
+        ).decode()
 
     busy, idle = asyncio.run(scenario())
     assert 'penstock_tasks_total{handler="a",outcome="completed"} 1.0' in busy

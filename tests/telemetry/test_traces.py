@@ -55,7 +55,11 @@ def ids(span: ReadableSpan) -> tuple[str, str, str | None]:
     """Trace, span, parent."""
     context = span.get_span_context()
     assert context is not None
-    return f"{context.trace_id:032x}", f"{context.span_id:016x}", f"{span.parent.span_id:016x}" if span.parent else None
+    return (
+        f"{context.trace_id:032x}",
+        f"{context.span_id:016x}",
+        f"{span.parent.span_id:016x}" if span.parent else None,
+    )
 
 
 class Traced(Workplace):
@@ -73,7 +77,9 @@ def call_traced(tracer: Tracer | None, handler: Any, config: Any = None, **field
     return asyncio.run(scenario())
 
 
-def sent_headers(tracer: Tracer | None = None, answer: Any = None, trace: str = PARENT, **config: Any) -> list[Any]:
+def sent_headers(
+    tracer: Tracer | None = None, answer: Any = None, trace: str = PARENT, **config: Any
+) -> list[Any]:
     """What the server got from a call that was made on behalf of a request with this trace."""
 
     async def scenario() -> list[Any]:
@@ -91,7 +97,9 @@ def test_without_an_sdk_the_request_s_context_is_passed_on() -> None:
     assert headers["traceparent"] == PARENT
 
 
-@pytest.mark.parametrize("trace", ["", "not a trace", PARENT + "\r\nX-Forged: 1", PARENT.replace(TRACE_ID, "0" * 32)])
+@pytest.mark.parametrize(
+    "trace", ["", "not a trace", PARENT + "\r\nX-Forged: 1", PARENT.replace(TRACE_ID, "0" * 32)]
+)
 def test_without_a_context_no_header_is_sent(trace: str) -> None:
     (headers,) = sent_headers(trace=trace)
     assert "traceparent" not in headers
@@ -105,7 +113,10 @@ def test_a_document_s_own_header_wins(name: str) -> None:
 
 def test_the_context_goes_along_with_a_redirect_to_another_host() -> None:
     async def scenario() -> list[Server]:
-        async with serving(always(text="arrived")) as second, serving(redirects(second.url)) as first:
+        async with (
+            serving(always(text="arrived")) as second,
+            serving(redirects(second.url)) as first,
+        ):
             handler = Handler(CALL, HttpHandler(Settings(http_private=True)))
             async with Traced(None, handler) as place:
                 await place.run(CALL, {"url": first.url}, trace=PARENT)
@@ -124,9 +135,11 @@ def test_with_an_sdk_the_call_is_below_the_attempt_s_span_and_that_below_the_req
     assert headers["traceparent"] == f"00-{TRACE_ID}-{own}-01"
     assert (span.name, span.kind) == (CALL, SpanKind.CONSUMER)
     assert dict(span.attributes or {}) == {
-        "penstock.execution_id": EXECUTION, "penstock.node_id": "n1", "penstock.attempt": 1,
+        "penstock.execution_id": EXECUTION,
+        "penstock.node_id": "n1",
+        "penstock.attempt": 1,
         "penstock.workflow": "report",
-    }  # fmt: skip
+    }
     assert span.status.status_code is StatusCode.UNSET
 
 
@@ -135,13 +148,17 @@ def test_an_execution_has_one_trace_from_its_request_to_its_calls(
 ) -> None:
     collected = Collected()
     monkeypatch.setattr(
-        embedded, "Worker", lambda *given, **options: Worker(*given, **options, tracer=collected.tracer)
+        embedded,
+        "Worker",
+        lambda *given, **options: Worker(*given, **options, tracer=collected.tracer),
     )
 
     async def scenario() -> list[web.Request]:
         async with serving(always(text="ok")) as server:
             settings = Settings(http_private=True)
-            async with Engine(SqliteStores(tmp_path / "store.db"), settings=settings, registry=Registry()) as engine:
+            async with Engine(
+                SqliteStores(tmp_path / "store.db"), settings=settings, registry=Registry()
+            ) as engine:
                 call = {"handler": CALL, "config": {"url": server.url}}
                 nodes = [
                     {"id": "a", **call},
@@ -198,7 +215,9 @@ def test_attempts_at_the_same_time_do_not_mix_their_spans() -> None:
 
     asyncio.run(scenario())
     attempts = {
-        ids(span)[1]: (span.attributes or {})["penstock.node_id"] for span in collected.spans if span.attributes
+        ids(span)[1]: (span.attributes or {})["penstock.node_id"]
+        for span in collected.spans
+        if span.attributes
     }
     inner = [span for span in collected.spans if not span.attributes]
     assert len(inner) == len(attempts) == 5
@@ -220,7 +239,10 @@ def test_a_failure_is_on_the_span_without_its_secrets(monkeypatch: pytest.Monkey
     assert (event.name, attributes["exception.type"]) == ("exception", "ValueError")
     assert attributes["exception.message"] == "ValueError: the token is ***"
     assert "in leaks" in str(attributes["exception.stacktrace"])
-    assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "ValueError: the token is ***")
+    assert (span.status.status_code, span.status.description) == (
+        StatusCode.ERROR,
+        "ValueError: the token is ***",
+    )
     assert (span.attributes or {})["penstock.attempt"] == 3
     assert "canary" not in span.to_json()
 
@@ -275,7 +297,9 @@ def test_an_application_s_current_span_is_the_parent_of_what_it_starts() -> None
 
 def in_a_process(code: str) -> str:
     """Providers are global and can be set once: each case has a process of its own."""
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

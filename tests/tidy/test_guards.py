@@ -52,15 +52,21 @@ def test_a_guard_stands_in_the_code_once_and_its_tests_are_there(guard):
 
 
 def test_a_guard_has_a_name_of_its_own():
-    assert [name for name, count in Counter(guard.name for guard in GUARDS).items() if count > 1] == []
+    assert [
+        name for name, count in Counter(guard.name for guard in GUARDS).items() if count > 1
+    ] == []
 
 
 def test_the_list_for_readers_names_the_same_guards():
-    assert PAGE.read_text(encoding="utf-8") == page(LISTED), "python -m scripts.guards --list writes it again"
+    assert PAGE.read_text(encoding="utf-8") == page(LISTED), (
+        "python -m scripts.guards --list writes it again"
+    )
 
 
 def test_every_refusal_has_a_guard():
-    assert [str(refusal) for refusal in forgotten(GUARDS)] == [], "add a guard, or the reason why this is none"
+    assert [str(refusal) for refusal in forgotten(GUARDS)] == [], (
+        "add a guard, or the reason why this is none"
+    )
 
 
 def test_what_is_harmless_is_still_there_and_has_a_reason():

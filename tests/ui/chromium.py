@@ -22,11 +22,16 @@ PACKAGES = ("chromium-headless-shell", "chromium")
 INSTALL_SECONDS = 900
 FLAGS = [
     "--no-sandbox",  # as root there is none; the pages are our own
-    "--disable-gpu", "--disable-software-rasterizer", "--disable-extensions",
+    "--disable-gpu",
+    "--disable-software-rasterizer",
+    "--disable-extensions",
     "--disable-dev-shm-usage",
     # nothing but what a test asks for goes over the network
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
-]  # fmt: skip
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
 
 
 @cache
@@ -47,17 +52,24 @@ def _of_the_system() -> str | None:
 def _of_playwright() -> bool:
     done = subprocess.run(
         [sys.executable, "-m", "playwright", "install", "--only-shell", "chromium"],
-        capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECONDS,
+        check=False,
+    )
     return done.returncode == 0
 
 
 def _of_debian() -> str:
     if os.geteuid() == 0 and shutil.which("apt-get"):
         _apt_get("update")
-        any(_apt_get("install", "--yes", "--no-install-recommends", package) for package in PACKAGES)
+        any(
+            _apt_get("install", "--yes", "--no-install-recommends", package) for package in PACKAGES
+        )
     found = _of_the_system()
-    assert found, "there is no Chromium, and none could be installed: install one, or name it in TEST_CHROMIUM"
+    assert found, (
+        "there is no Chromium, and none could be installed: install one, or name it in TEST_CHROMIUM"
+    )
     return found
 
 
@@ -65,8 +77,10 @@ def _apt_get(*arguments: str) -> bool:
     done = subprocess.run(
         ["apt-get", "--quiet", *arguments],
         env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-        capture_output=True, timeout=INSTALL_SECONDS, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        timeout=INSTALL_SECONDS,
+        check=False,
+    )
     return done.returncode == 0
 
 

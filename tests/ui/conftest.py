@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from tests.ui.chromium import FLAGS, find_chromium
 
 PATIENCE_MS = 20_000
 EXPECTED = (
-    "the server responded with a status of", "net::ERR_", "Failed to load resource",
+    "the server responded with a status of",
+    "net::ERR_",
+    "Failed to load resource",
     "Failed to fetch dynamically imported module",  # it was left before it had loaded
-)  # fmt: skip
+)
 """The browser's own words for an answer that isn't 200: the page has to deal with those."""
 
 
@@ -29,9 +38,12 @@ def browser() -> Iterator[Browser]:
 def fresh_context(browser: Browser) -> BrowserContext:
     """Nothing moves unless something happens: two cores draw for three processes."""
     made = browser.new_context(
-        viewport={"width": 1440, "height": 900}, locale="en-GB", timezone_id="Europe/Berlin", reduced_motion="reduce",
+        viewport={"width": 1440, "height": 900},
+        locale="en-GB",
+        timezone_id="Europe/Berlin",
+        reduced_motion="reduce",
         permissions=["clipboard-read", "clipboard-write"],
-    )  # fmt: skip
+    )
     made.set_default_timeout(PATIENCE_MS)
     return made
 
@@ -49,7 +61,9 @@ def page(context: BrowserContext) -> Iterator[Page]:
     complaints: list[str] = []
 
     def hear(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"} and not any(each in message.text for each in EXPECTED):
+        if message.type in {"error", "warning"} and not any(
+            each in message.text for each in EXPECTED
+        ):
             complaints.append(message.text)
 
     made = context.new_page()

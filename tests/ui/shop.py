@@ -1,4 +1,7 @@
-"""Workflows and handlers for the tests of the page. What a handler waits for is in the test's hands."""
+"""Workflows and handlers for the tests of the page.
+
+What a handler waits for is in the test's hands.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,9 @@ class Shop:
             self._gate(name).set()
 
 
-def node(name: str, handler: str = "step", after: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+def node(
+    name: str, handler: str = "step", after: tuple[str, ...] = (), **more: Any
+) -> dict[str, Any]:
     return {"id": name, "handler": handler, "dependencies": list(after), **more}
 
 
@@ -60,7 +65,12 @@ ORDER = {
     "nodes": [
         node("cart", config={"gives": {"items": 3}}),
         node("stock", after=("cart",), config={"items": "{{ cart.items }}"}),
-        node("pay", "pay", ("cart",), config={"amount": "{{ input.amount }}", "key": "Bearer {{ secrets.BANK }}"}),
+        node(
+            "pay",
+            "pay",
+            ("cart",),
+            config={"amount": "{{ input.amount }}", "key": "Bearer {{ secrets.BANK }}"},
+        ),
         node("gift", after=("cart",), condition="cart.items > 5"),
         node("ship", after=("stock", "pay", "gift")),
         node("output", "output", ("ship",)),

@@ -44,32 +44,64 @@ def places(service: Running, shop: Shop) -> dict[str, str]:
     caller = Caller(service.address)
     caller.store({"name": "order", "nodes": [node("cart")]})
     caller.store(ORDER)
-    failed = caller.ended(ORDER, input={"amount": 5}, labels={"team": "billing", LONG: LONG})["execution_id"]
-    long = failing(f"{LONG}/of a workflow", message=f"{LONG} is out of order, {'and says so ' * 20}")
+    failed = caller.ended(ORDER, input={"amount": 5}, labels={"team": "billing", LONG: LONG})[
+        "execution_id"
+    ]
+    long = failing(
+        f"{LONG}/of a workflow", message=f"{LONG} is out of order, {'and says so ' * 20}"
+    )
     caller.store(long)
     caller.ended(long)
     running = caller.start(SLOW)
     until_now(lambda: "first" in shop.began)
     assert caller.put("/workflows/order/aliases/stable", {"version": 1}).status in {200, 201}
     found = {
-        "overview": "/", "executions": "/executions", "no executions": "/executions?workflow=nobody",
-        "running": f"/executions/{running}?node=first", "graph": f"/executions/{failed}?node=pay",
-        "time": f"/executions/{failed}?tab=time&node=pay", "nodes": f"/executions/{failed}?tab=nodes&node=pay",
-        "history": f"/executions/{failed}?tab=history&node=pay", "values": f"/executions/{failed}?tab=values&node=pay",
-        "retry": f"/executions/{failed}?retry=yes", "workflows": "/workflows",
-        "long workflow": f"/workflows/{segment(f'{LONG}/of a workflow')}", "letters": "/dead-letters",
-        "workers": "/workers", "unknown": "/nowhere", "unknown execution": "/executions/nobody",
-    }  # fmt: skip
+        "overview": "/",
+        "executions": "/executions",
+        "no executions": "/executions?workflow=nobody",
+        "running": f"/executions/{running}?node=first",
+        "graph": f"/executions/{failed}?node=pay",
+        "time": f"/executions/{failed}?tab=time&node=pay",
+        "nodes": f"/executions/{failed}?tab=nodes&node=pay",
+        "history": f"/executions/{failed}?tab=history&node=pay",
+        "values": f"/executions/{failed}?tab=values&node=pay",
+        "retry": f"/executions/{failed}?retry=yes",
+        "workflows": "/workflows",
+        "long workflow": f"/workflows/{segment(f'{LONG}/of a workflow')}",
+        "letters": "/dead-letters",
+        "workers": "/workers",
+        "unknown": "/nowhere",
+        "unknown execution": "/executions/nobody",
+    }
     for tab in ("graph&node=pay", "versions", "diff", "statistics", "definition", "executions"):
         found[f"workflow {tab}"] = f"/workflows/order?tab={tab}"
     return found
 
 
 PLACES = [
-    "overview", "executions", "no executions", "running", "graph", "time", "nodes", "history", "values", "retry",
-    "workflows", "long workflow", "letters", "workers", "unknown", "unknown execution", "workflow graph&node=pay",
-    "workflow versions", "workflow diff", "workflow statistics", "workflow definition", "workflow executions",
-]  # fmt: skip
+    "overview",
+    "executions",
+    "no executions",
+    "running",
+    "graph",
+    "time",
+    "nodes",
+    "history",
+    "values",
+    "retry",
+    "workflows",
+    "long workflow",
+    "letters",
+    "workers",
+    "unknown",
+    "unknown execution",
+    "workflow graph&node=pay",
+    "workflow versions",
+    "workflow diff",
+    "workflow statistics",
+    "workflow definition",
+    "workflow executions",
+]
 
 
 def open_place(page: Page, service: Running, path: str) -> None:
@@ -77,21 +109,28 @@ def open_place(page: Page, service: Running, path: str) -> None:
     expect(page.locator("h1, .empty-title").first).to_be_visible()
     expect(page.locator(".loading")).to_have_count(0)
     if "node=" in path:
-        expect(page.locator("aside.node-panel [role=tabpanel], .wf-drawing.with-node .json").first).to_be_visible()
+        expect(
+            page.locator("aside.node-panel [role=tabpanel], .wf-drawing.with-node .json").first
+        ).to_be_visible()
 
 
 def expect_no_findings(page: Page) -> None:
     """In the dark only the colours differ."""
     page.evaluate(AXE)
-    rules: dict[Literal["light", "dark"], str] = {"light": "undefined", "dark": "['color-contrast']"}
+    rules: dict[Literal["light", "dark"], str] = {
+        "light": "undefined",
+        "dark": "['color-contrast']",
+    }
     for scheme, only in rules.items():
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         found = page.evaluate(f"axe.run({{resultTypes: ['violations'], runOnly: {only}}})")
         assert found["passes"] or found["incomplete"], "the rules were looked at"
         grave = [
             f"{scheme}: {each['id']}: {one['failureSummary']} {one['html'][:200]}"
-            for each in found["violations"] if each["impact"] in GRAVE for one in each["nodes"]
-        ]  # fmt: skip
+            for each in found["violations"]
+            if each["impact"] in GRAVE
+            for one in each["nodes"]
+        ]
         assert not grave, "\n".join(grave)
 
 
@@ -114,7 +153,9 @@ def test_no_page_is_left_out(places: dict[str, str]) -> None:
     assert sorted(places) == sorted(PLACES)
 
 
-def test_dialogs_have_no_grave_findings(page: Page, service: Running, places: dict[str, str]) -> None:
+def test_dialogs_have_no_grave_findings(
+    page: Page, service: Running, places: dict[str, str]
+) -> None:
     def expect_well(name: str) -> None:
         expect(page.get_by_role("dialog", name=re.compile(name))).to_be_visible()
         expect(page.locator(".loading")).to_have_count(0)
@@ -146,7 +187,9 @@ def test_dialogs_have_no_grave_findings(page: Page, service: Running, places: di
     expect_well("Keys")
 
 
-def test_open_letters_have_no_grave_findings(page: Page, service: Running, places: dict[str, str]) -> None:
+def test_open_letters_have_no_grave_findings(
+    page: Page, service: Running, places: dict[str, str]
+) -> None:
     open_place(page, service, places["letters"])
     group = page.locator("li.letters-group").filter(has_text="out of order")
     group.locator(".letters-toggle").click()
@@ -165,8 +208,12 @@ def test_open_letters_have_no_grave_findings(page: Page, service: Running, place
 
 
 def test_the_login_has_no_grave_findings(page: Page, tmp_path: Any) -> None:
-    with running_service(tmp_path) as first:  # on loopback, to make a key: without one it wouldn't start
-        assert Caller(first.address).post("/keys", {"name": "any", "scopes": ["read"]}).status == 201
+    with running_service(
+        tmp_path
+    ) as first:  # on loopback, to make a key: without one it wouldn't start
+        assert (
+            Caller(first.address).post("/keys", {"name": "any", "scopes": ["read"]}).status == 201
+        )
     with running_service(tmp_path, host="0.0.0.0") as running:  # noqa: S104 -- what keys are for
         page.goto(f"{running.address.replace('0.0.0.0', '127.0.0.1')}/ui/")  # noqa: S104
         page.get_by_label("API key").fill("psk_wrong")
@@ -182,17 +229,23 @@ def tab_to(page: Page, wanted: Locator) -> None:
     for _ in range(MOST_TABS):
         page.keyboard.press("Tab")
         if wanted.evaluate("each => each === document.activeElement"):
-            style = wanted.evaluate("each => [getComputedStyle(each).outlineStyle, getComputedStyle(each).boxShadow]")
+            style = wanted.evaluate(
+                "each => [getComputedStyle(each).outlineStyle, getComputedStyle(each).boxShadow]"
+            )
             assert style != ["none", "none"], "the focus is seen"
             return
     raise AssertionError(f"{wanted} isn't reached by {MOST_TABS} tabs")
 
 
-def test_the_main_path_needs_no_mouse(page: Page, service: Running, shop: Shop, places: dict[str, str]) -> None:
+def test_the_main_path_needs_no_mouse(
+    page: Page, service: Running, shop: Shop, places: dict[str, str]
+) -> None:
     failed = places["retry"].partition("?")[0]
     page.goto(f"{service.address}/ui/")
     tab_to(page, page.get_by_role("link", name="Skip to the content"))
-    tab_to(page, page.get_by_role("navigation", name="Sections").get_by_role("link", name="Executions"))
+    tab_to(
+        page, page.get_by_role("navigation", name="Sections").get_by_role("link", name="Executions")
+    )
     page.keyboard.press("Enter")
     tab_to(page, page.locator(f'[data-row="{failed.rpartition("/")[2]}"]'))
     page.keyboard.press("Enter")

@@ -29,11 +29,26 @@ def free_port() -> int:
 
 @contextmanager
 def penstock(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")
+    }
     with subprocess.Popen(
-        [sys.executable, "-m", "penstock", "dev", "--port", str(port), "--store", f"sqlite:///{folder / 'work.db'}"],
-        cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-    ) as process:  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "penstock",
+            "dev",
+            "--port",
+            str(port),
+            "--store",
+            f"sqlite:///{folder / 'work.db'}",
+        ],
+        cwd=folder,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith(READY)
         try:
@@ -42,11 +57,18 @@ def penstock(folder: Path, port: int) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_a_killed_server_is_waited_for_and_the_run_is_seen_to_its_end(page: Page, tmp_path: Path) -> None:
+def test_a_killed_server_is_waited_for_and_the_run_is_seen_to_its_end(
+    page: Page, tmp_path: Path
+) -> None:
     port = free_port()
     caller = Caller(f"http://127.0.0.1:{port}")
     nodes = [
-        {"id": f"s{n}", "handler": "sleep", "config": {"seconds": 0.3}, "dependencies": [f"s{n - 1}"] if n else []}
+        {
+            "id": f"s{n}",
+            "handler": "sleep",
+            "config": {"seconds": 0.3},
+            "dependencies": [f"s{n - 1}"] if n else [],
+        }
         for n in range(STEPS)
     ]
     with penstock(tmp_path, port) as first:
@@ -80,4 +102,7 @@ def test_lists_go_on_after_a_restart(page: Page, tmp_path: Path) -> None:
     with penstock(tmp_path, port):
         before = page.get_by_role("link", name=re.compile("quick")).count()
         caller.ended(noop)
-        until_now(lambda: page.get_by_role("link", name=re.compile("quick")).count() > before, "the new one is listed")
+        until_now(
+            lambda: page.get_by_role("link", name=re.compile("quick")).count() > before,
+            "the new one is listed",
+        )

@@ -72,7 +72,10 @@ def caller(service: Running) -> Caller:
 def fail(caller: Caller, workflow: str, times: int) -> list[str]:
     """Each leaves two letters, one for each half of the payment."""
     caller.store(paying(workflow))
-    names = [str(caller.ended(workflow, input={"number": number})["execution_id"]) for number in range(times)]
+    names = [
+        str(caller.ended(workflow, input={"number": number})["execution_id"])
+        for number in range(times)
+    ]
     assert {caller.state(name) for name in names} <= {"FAILED"}
     return names
 
@@ -96,7 +99,8 @@ def test_letters_are_together_by_what_went_wrong(page: Page, caller: Caller) -> 
     letters = caller.items("/dead-letters")
     open_letters(page, caller)
     expect(page.get_by_role("status").filter(has_text="different")).to_have_text(
-        f"{len(letters)} letters, 3 different errors"  # of two nodes and another workflow; numbers don't count
+        # of two nodes and another workflow; numbers don't count
+        f"{len(letters)} letters, 3 different errors"
     )
     left = group_of(page, "paying › left")
     expect(left).to_contain_text("3 letters")
@@ -153,23 +157,37 @@ def test_many_are_retried_at_once_after_a_preview(page: Page, caller: Caller, ba
     expect(page.get_by_text("3 executions started")).to_be_visible()
     expect(group_of(page, "paying")).to_have_count(0)
     expect(bar).to_have_count(0)
-    made = {each["retry_of"]: each["execution_id"] for each in caller.items("/executions") if each["retry_of"]}
-    assert sorted(made) == sorted(names), "one new execution for each old one, though each had two letters"
-    assert {caller.until_state(name, "COMPLETED", "FAILED")["state"] for name in made.values()} == {"COMPLETED"}
-    closed = {each["id"]: each for each in caller.items("/dead-letters", closed=True) if each["closed"]}
+    made = {
+        each["retry_of"]: each["execution_id"]
+        for each in caller.items("/executions")
+        if each["retry_of"]
+    }
+    assert sorted(made) == sorted(names), (
+        "one new execution for each old one, though each had two letters"
+    )
+    assert {caller.until_state(name, "COMPLETED", "FAILED")["state"] for name in made.values()} == {
+        "COMPLETED"
+    }
+    closed = {
+        each["id"]: each for each in caller.items("/dead-letters", closed=True) if each["closed"]
+    }
     assert {each["closed"] for each in closed.values()} == {"retried"}
     assert sorted(each["execution_id"] for each in closed.values()) == sorted(names * 2)
     assert {each["execution_id"] for each in caller.items("/dead-letters")} == set(others)
 
 
-def test_what_was_done_with_a_letter_is_shown_and_not_offered_again(page: Page, caller: Caller, bank: Bank) -> None:
+def test_what_was_done_with_a_letter_is_shown_and_not_offered_again(
+    page: Page, caller: Caller, bank: Bank
+) -> None:
     fail(caller, "paying", 1)
     letters = {each["node_id"]: each["id"] for each in caller.items("/dead-letters")}
     open_letters(page, caller)
     expect(groups(page)).to_have_count(2)
     bank.shut = False
     assert caller.delete(f"/dead-letters/{letters['left']}").status in {200, 204}
-    retried = caller.post("/dead-letters/retry", {"ids": [letters["right"]]}).body["items"][0]["execution_id"]
+    retried = caller.post("/dead-letters/retry", {"ids": [letters["right"]]}).body["items"][0][
+        "execution_id"
+    ]
     expect(page.get_by_text("No dead letters", exact=True)).to_be_visible()  # by itself
     page.get_by_label("Also retried and dropped ones").check()
     for name, done in (("left", "dropped"), ("right", "retried")):
@@ -200,9 +218,13 @@ def test_several_are_dropped(page: Page, caller: Caller) -> None:
     dialog.get_by_role("button", name="Drop 2").click()
     expect(page.get_by_text("2 dead letters dropped")).to_be_visible()
     expect(left).to_have_count(0)
-    open_now = [(each["execution_id"] in names, each["node_id"]) for each in caller.items("/dead-letters")]
+    open_now = [
+        (each["execution_id"] in names, each["node_id"]) for each in caller.items("/dead-letters")
+    ]
     assert sorted(open_now) == [(False, "page"), (True, "right"), (True, "right")]
-    dropped = [each for each in caller.items("/dead-letters", closed=True) if each["closed"] == "dropped"]
+    dropped = [
+        each for each in caller.items("/dead-letters", closed=True) if each["closed"] == "dropped"
+    ]
     assert [each["node_id"] for each in dropped] == ["left", "left"]
     assert {caller.state(name) for name in names} == {"FAILED"}
 
@@ -229,7 +251,9 @@ def test_filters_are_in_the_address(page: Page, caller: Caller) -> None:
     expect(groups(page)).to_have_count(3)
 
 
-def test_where_there_are_none_the_page_says_what_they_are_and_waits(page: Page, caller: Caller) -> None:
+def test_where_there_are_none_the_page_says_what_they_are_and_waits(
+    page: Page, caller: Caller
+) -> None:
     open_letters(page, caller)
     expect(page.get_by_text("A node that uses up its attempts leaves one here")).to_be_visible()
     caller.ended(PRINTING)

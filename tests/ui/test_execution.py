@@ -28,7 +28,9 @@ def service(tmp_path: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Itera
         yield running
 
 
-def start(service: Running, document: dict[str, Any], given: dict[str, Any] | None = None, wait: int = 0) -> str:
+def start(
+    service: Running, document: dict[str, Any], given: dict[str, Any] | None = None, wait: int = 0
+) -> str:
     caller = Caller(service.address)
     assert caller.post("/workflows", document).status in {200, 201}
     body = {"workflow": document["name"], "input": given or {}}
@@ -85,7 +87,9 @@ def test_a_skipped_branch_says_why(page: Page, service: Running, shop: Shop) -> 
     expect(box(page, "gift")).to_have_class(having("state-skipped"))
 
 
-def test_an_output_is_searched_copied_and_downloaded(page: Page, service: Running, shop: Shop) -> None:
+def test_an_output_is_searched_copied_and_downloaded(
+    page: Page, service: Running, shop: Shop
+) -> None:
     shop.broken = False
     name = start(service, ORDER, {"amount": 77}, wait=20)
     page.goto(f"{service.address}/ui/executions/{name}?node=pay")
@@ -127,7 +131,9 @@ def test_a_retry_can_begin_at_a_node(page: Page, service: Running, shop: Shop) -
     expect(box(page, "pay")).to_have_class(having("kept"))
 
 
-def test_a_running_execution_is_paused_resumed_and_cancelled(page: Page, service: Running, shop: Shop) -> None:
+def test_a_running_execution_is_paused_resumed_and_cancelled(
+    page: Page, service: Running, shop: Shop
+) -> None:
     name = start(service, SLOW)
     page.goto(f"{service.address}/ui/executions/{name}")
     heading = page.get_by_role("heading", level=1)

@@ -61,11 +61,18 @@ def open_list(page: Page, caller: Caller, query: str = "") -> None:
 
 def expect_query(page: Page, **wanted: str | list[str]) -> None:
     """The address has these filters and no others."""
-    expected = {name: value if isinstance(value, list) else [value] for name, value in wanted.items()}
-    until_now(lambda: parse_qs(urlsplit(page.evaluate("location.href")).query) == expected, f"{page.url} is {expected}")
+    expected = {
+        name: value if isinstance(value, list) else [value] for name, value in wanted.items()
+    }
+    until_now(
+        lambda: parse_qs(urlsplit(page.evaluate("location.href")).query) == expected,
+        f"{page.url} is {expected}",
+    )
 
 
-def test_states_and_labels_are_filters_of_the_address(page: Page, caller: Caller, made: dict[str, str]) -> None:
+def test_states_and_labels_are_filters_of_the_address(
+    page: Page, caller: Caller, made: dict[str, str]
+) -> None:
     open_list(page, caller, "?workflow=quick")
     expect_listed(page, made["newer"], made["billing"])
     page.get_by_role("button", name="team:billing").first.click()
@@ -81,10 +88,14 @@ def test_states_and_labels_are_filters_of_the_address(page: Page, caller: Caller
     page.go_back()
     expect_query(page, workflow="quick", label="tier:1")
     expect_listed(page, made["billing"])
-    expect(page.get_by_role("button", name="FAILED", exact=True)).to_have_attribute("aria-pressed", "false")
+    expect(page.get_by_role("button", name="FAILED", exact=True)).to_have_attribute(
+        "aria-pressed", "false"
+    )
 
 
-def test_what_is_typed_goes_into_the_address_and_stays(page: Page, caller: Caller, made: dict[str, str]) -> None:
+def test_what_is_typed_goes_into_the_address_and_stays(
+    page: Page, caller: Caller, made: dict[str, str]
+) -> None:
     open_list(page, caller)
     page.get_by_label("Workflow", exact=True).fill("quick")
     expect_query(page, workflow="quick")
@@ -103,20 +114,26 @@ def test_what_is_typed_goes_into_the_address_and_stays(page: Page, caller: Calle
     expect_listed(page, made["broken"])
 
 
-def test_times_of_the_filters_are_the_viewers(page: Page, caller: Caller, made: dict[str, str]) -> None:
+def test_times_of_the_filters_are_the_viewers(
+    page: Page, caller: Caller, made: dict[str, str]
+) -> None:
     open_list(page, caller, "?text=quick")
     page.get_by_label("Since").fill("2030-01-01T01:30")
     expect_query(page, text="quick", since="2030-01-01T00:30:00.000Z")  # Berlin is an hour ahead
     expect(page.get_by_text("No execution fits these filters")).to_be_visible()
     page.get_by_label("Since").fill("2020-07-01T02:30")
     page.get_by_label("Until").fill("2030-01-01T00:00")
-    expect_query(page, text="quick", since="2020-07-01T00:30:00.000Z", until="2029-12-31T23:00:00.000Z")
+    expect_query(
+        page, text="quick", since="2020-07-01T00:30:00.000Z", until="2029-12-31T23:00:00.000Z"
+    )
     expect_listed(page, made["newer"], made["billing"])
     page.reload()
     expect(page.get_by_label("Since")).to_have_value("2020-07-01T02:30")
 
 
-def test_filters_that_match_nothing_can_be_cleared(page: Page, caller: Caller, made: dict[str, str]) -> None:
+def test_filters_that_match_nothing_can_be_cleared(
+    page: Page, caller: Caller, made: dict[str, str]
+) -> None:
     open_list(page, caller, "?state=PAUSED&workflow=nobody")
     expect(page.get_by_text("No execution fits these filters")).to_be_visible()
     page.locator(".empty").get_by_role("button", name="Clear filters").click()
@@ -124,7 +141,9 @@ def test_filters_that_match_nothing_can_be_cleared(page: Page, caller: Caller, m
     expect_query(page)
 
 
-def test_a_new_execution_appears_and_changes_by_itself(page: Page, caller: Caller, service: Running) -> None:
+def test_a_new_execution_appears_and_changes_by_itself(
+    page: Page, caller: Caller, service: Running
+) -> None:
     open_list(page, caller, "?workflow=live")
     expect(page.get_by_text("No execution fits these filters")).to_be_visible()
     name = caller.start({**STUCK, "name": "live"})
@@ -152,7 +171,13 @@ def test_the_list_is_walked_by_keys(page: Page, caller: Caller, made: dict[str, 
     open_list(page, caller, "?workflow=quick")
     expect_listed(page, made["newer"], made["billing"])
     first, second = listed(page).first, listed(page).last
-    for key, focused in (("j", first), ("j", second), ("k", first), ("ArrowDown", second), ("j", second)):
+    for key, focused in (
+        ("j", first),
+        ("j", second),
+        ("k", first),
+        ("ArrowDown", second),
+        ("j", second),
+    ):
         page.keyboard.press(key)
         expect(focused).to_be_focused()
     page.keyboard.press("x")
@@ -172,7 +197,9 @@ def test_the_list_is_walked_by_keys(page: Page, caller: Caller, made: dict[str, 
     expect_listed(page, made["newer"], made["billing"])
 
 
-def test_the_search_is_reached_and_left_by_keys(page: Page, caller: Caller, made: dict[str, str]) -> None:
+def test_the_search_is_reached_and_left_by_keys(
+    page: Page, caller: Caller, made: dict[str, str]
+) -> None:
     open_list(page, caller, "?workflow=quick")
     expect_listed(page, made["newer"], made["billing"])
     page.keyboard.press("/")
@@ -220,7 +247,9 @@ def test_several_are_retried_at_once_after_a_preview(page: Page, caller: Caller)
     open_list(page, caller, "?text=many%20broken")
     page.get_by_label(f"Select execution {running}").click()
     page.get_by_label(f"Select execution {broken[0]}").click(modifiers=["Shift"])  # all in between
-    page.get_by_role("region", name="Selected executions").get_by_role("button", name="Retry").click()
+    page.get_by_role("region", name="Selected executions").get_by_role(
+        "button", name="Retry"
+    ).click()
     dialog = page.get_by_role("dialog", name="Retry 2 executions?")
     expect(dialog).to_contain_text("4 nodes would run")
     expect(dialog).to_contain_text("2 nodes, 1 kept")
@@ -229,7 +258,11 @@ def test_several_are_retried_at_once_after_a_preview(page: Page, caller: Caller)
     dialog.get_by_role("button", name="Retry 2 executions").click()
     expect(page.get_by_text("2 executions retried")).to_be_visible()
     expect(listed(page)).to_have_count(5)
-    retries = [each["retry_of"] for each in caller.items("/executions", workflow="many broken") if each["retry_of"]]
+    retries = [
+        each["retry_of"]
+        for each in caller.items("/executions", workflow="many broken")
+        if each["retry_of"]
+    ]
     assert sorted(retries) == sorted(broken)
 
 
@@ -243,7 +276,9 @@ def test_older_ones_are_loaded_when_asked_for(page: Page, caller: Caller) -> Non
     page.get_by_role("button", name="Load more").click()
     expect(page.get_by_text("60 in all")).to_be_visible()
     shown = [link.get_attribute("data-row") for link in listed(page).all()]
-    assert shown == [each["execution_id"] for each in caller.items("/executions", workflow="plenty")]
+    assert shown == [
+        each["execution_id"] for each in caller.items("/executions", workflow="plenty")
+    ]
     expect(page.get_by_role("button", name="Load more")).to_have_count(0)
 
 

@@ -24,11 +24,14 @@ def layers(name: str, depth: int, width: int, first: str = "noop") -> dict[str, 
     """Each node has two parents in the layer before."""
     nodes = [
         node(
-            f"n{d}.{w}", "noop" if d else first, (f"n{d - 1}.{w}", f"n{d - 1}.{(w + 1) % width}") if d else (),
+            f"n{d}.{w}",
+            "noop" if d else first,
+            (f"n{d - 1}.{w}", f"n{d - 1}.{(w + 1) % width}") if d else (),
             config={} if d or first == "noop" else {"waits": True},
         )
-        for d in range(depth) for w in range(width)
-    ]  # fmt: skip
+        for d in range(depth)
+        for w in range(width)
+    ]
     return {"name": name, "nodes": nodes}
 
 
@@ -74,7 +77,9 @@ def test_it_begins_as_a_few_groups(page: Page, caller: Caller, large: str) -> No
     assert 0 < boxes(page).count() <= FIRST_BOXES
 
 
-def test_groups_open_down_to_a_node_and_never_all_at_once(page: Page, caller: Caller, large: str) -> None:
+def test_groups_open_down_to_a_node_and_never_all_at_once(
+    page: Page, caller: Caller, large: str
+) -> None:
     open_execution(page, caller, large)
     expect(page.locator(".group-box").first).to_be_visible()
     seen = []
@@ -82,7 +87,9 @@ def test_groups_open_down_to_a_node_and_never_all_at_once(page: Page, caller: Ca
         groups = page.locator(".react-flow__node", has=page.locator(".group-box"))
         if groups.count() == 0:
             break
-        opened = page.locator(f'.react-flow__node[data-id="{groups.first.get_attribute("data-id")}"]')
+        opened = page.locator(
+            f'.react-flow__node[data-id="{groups.first.get_attribute("data-id")}"]'
+        )
         opened.focus()
         page.keyboard.press("Enter")
         expect(opened).to_have_count(0)
@@ -91,7 +98,9 @@ def test_groups_open_down_to_a_node_and_never_all_at_once(page: Page, caller: Ca
     first = page.locator(".node-box").first
     name = first.locator(".node-name").inner_text()
     first.click()
-    expect(page.get_by_role("complementary", name=f"Node {name}", exact=True)).to_contain_text("COMPLETED")
+    expect(page.get_by_role("complementary", name=f"Node {name}", exact=True)).to_contain_text(
+        "COMPLETED"
+    )
     page.get_by_role("button", name="Close all groups").click()
     expect(page.locator(".node-box")).to_have_count(0)
     assert boxes(page).count() <= FIRST_BOXES
@@ -120,7 +129,9 @@ def test_the_time_line_draws_what_is_looked_at(page: Page, caller: Caller, large
     open_execution(page, caller, large, "?tab=time")
     expect(page.locator(".time-row").first).to_be_visible()
     assert page.locator(".time-row").count() <= MOST_ROWS
-    page.get_by_role("region", name="Time line").evaluate("each => each.scrollTo(0, each.scrollHeight)")
+    page.get_by_role("region", name="Time line").evaluate(
+        "each => each.scrollTo(0, each.scrollHeight)"
+    )
     expect(page.locator(".time-row", has_text=re.compile("^n99"))).not_to_have_count(0)
     assert page.locator(".time-row").count() <= MOST_ROWS
 
@@ -143,7 +154,10 @@ def test_a_live_run_of_a_thousand_ends_with_the_right_counts(
 
 def test_the_first_load_is_small(page: Page, caller: Caller, large: str) -> None:
     finished: dict[str, int] = {}
-    page.on("requestfinished", lambda request: finished.update({request.url: request.sizes()["responseBodySize"]}))
+    page.on(
+        "requestfinished",
+        lambda request: finished.update({request.url: request.sizes()["responseBodySize"]}),
+    )
     open_execution(page, caller, large)
     expect(page.locator(".group-box").first).to_be_visible()
     files = {url: size for url, size in finished.items() if "/ui/" in url and "elk" not in url}

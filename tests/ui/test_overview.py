@@ -61,18 +61,34 @@ def expect_figures(page: Page, **wanted: str) -> None:
 def test_the_figures_are_what_the_api_counts(page: Page, caller: Caller, running: str) -> None:
     page.goto(f"{caller.address}/ui/")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
-    expect_figures(page, Running_now="1", Completed="2", Failed="1", Cancelled="1", Dead_letters="1", Workers="1")
+    expect_figures(
+        page,
+        Running_now="1",
+        Completed="2",
+        Failed="1",
+        Cancelled="1",
+        Dead_letters="1",
+        Workers="1",
+    )
     expect_figures(page, Tasks_waiting="0", Inbox_lag="0")
     expect(figure(page, "Failed")).to_contain_text("33 % of ended")
     expect(figure(page, "Workers")).to_contain_text("1 orchestrator")
     stats = caller.shown("/stats", seconds=3600, buckets=60)
-    assert (stats["active"]["RUNNING"], stats["totals"]["COMPLETED"], stats["totals"]["FAILED"]) == (1, 2, 1)
+    assert (
+        stats["active"]["RUNNING"],
+        stats["totals"]["COMPLETED"],
+        stats["totals"]["FAILED"],
+    ) == (1, 2, 1)
     assert (stats["totals"]["CANCELLED"], stats["dead_letters"], stats["workers"]) == (1, 1, 1)
     said = "Executions created in the last hour: 2 completed, 1 failed, 1 cancelled, 1 running"
     expect(page.get_by_role("img", name=said)).to_be_visible()
     expect(page.locator(".bars .bar")).not_to_have_count(0)
     expect(page.get_by_role("img", name=re.compile("^Hop latency, p50: .*ms"))).to_be_visible()
-    rates = [(row["workflow"], f"{row['failure_rate'] * 100:.0f} %") for row in stats["workflows"] if row["failed"]]
+    rates = [
+        (row["workflow"], f"{row['failure_rate'] * 100:.0f} %")
+        for row in stats["workflows"]
+        if row["failed"]
+    ]
     assert rates == [("broken", "100 %")]
     rows = page.locator(".overview-rates tbody tr")
     expect(rows).to_have_count(3)
@@ -80,7 +96,9 @@ def test_the_figures_are_what_the_api_counts(page: Page, caller: Caller, running
     expect(rows.filter(has_text="quick")).to_contain_text("0 %")
 
 
-def test_a_failure_changes_it_as_it_happens(page: Page, caller: Caller, shop: Shop, service: Running) -> None:
+def test_a_failure_changes_it_as_it_happens(
+    page: Page, caller: Caller, shop: Shop, service: Running
+) -> None:
     name = caller.start(SLOW)
     page.goto(f"{caller.address}/ui/")
     expect_figures(page, Running_now="1", Failed="0", Completed="0", Dead_letters="0")
@@ -92,7 +110,10 @@ def test_a_failure_changes_it_as_it_happens(page: Page, caller: Caller, shop: Sh
 
 
 def test_each_figure_leads_to_what_it_counts(page: Page, caller: Caller, running: str) -> None:
-    for label, states in (("Running now", ["RUNNING", "PENDING", "PAUSED"]), ("Failed", ["FAILED"])):
+    for label, states in (
+        ("Running now", ["RUNNING", "PENDING", "PAUSED"]),
+        ("Failed", ["FAILED"]),
+    ):
         page.goto(f"{caller.address}/ui/")
         figure(page, label).click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Executions")
@@ -117,19 +138,27 @@ def test_each_figure_leads_to_what_it_counts(page: Page, caller: Caller, running
 def test_the_time_looked_back_on_is_in_the_address(page: Page, caller: Caller) -> None:
     caller.ended(QUICK)
     page.goto(f"{caller.address}/ui/")
-    expect(page.get_by_role("link", name="1 h", exact=True)).to_have_attribute("aria-current", "true")
+    expect(page.get_by_role("link", name="1 h", exact=True)).to_have_attribute(
+        "aria-current", "true"
+    )
     page.get_by_role("link", name="15 min", exact=True).click()
     expect(page).to_have_url(re.compile("window=15m"))
-    expect(page.get_by_role("img", name="Executions created in the last 15 minutes: 1 completed")).to_be_visible()
+    expect(
+        page.get_by_role("img", name="Executions created in the last 15 minutes: 1 completed")
+    ).to_be_visible()
     page.reload()
-    expect(page.get_by_role("link", name="15 min", exact=True)).to_have_attribute("aria-current", "true")
+    expect(page.get_by_role("link", name="15 min", exact=True)).to_have_attribute(
+        "aria-current", "true"
+    )
 
 
 def test_the_first_visit_says_how_to_begin(page: Page, caller: Caller) -> None:
     page.goto(f"{caller.address}/ui/")
     expect(page.get_by_role("heading", name="Nothing has run here yet")).to_be_visible()
     page.get_by_role("button", name="Copy the command").click()
-    assert f"curl -X POST {caller.address}/api/v1/executions" in page.evaluate("navigator.clipboard.readText()")
+    assert f"curl -X POST {caller.address}/api/v1/executions" in page.evaluate(
+        "navigator.clipboard.readText()"
+    )
     caller.ended(QUICK)
     expect_figures(page, Completed="1")
     expect(page.get_by_role("heading", name="Nothing has run here yet")).to_have_count(0)

@@ -30,7 +30,9 @@ async def evil(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: Any) -> Iterator[Running]:
-    with running_service(tmp_path_factory.mktemp("safety"), Registry([Handler("evil", evil)])) as running:
+    with running_service(
+        tmp_path_factory.mktemp("safety"), Registry([Handler("evil", evil)])
+    ) as running:
         yield running
 
 
@@ -38,11 +40,17 @@ def service(tmp_path_factory: Any) -> Iterator[Running]:
 def execution(service: Running) -> str:
     names = [f"{text} {number}" for number, text in enumerate(HOSTILE)]
     nodes: list[dict[str, Any]] = [{"id": name, "handler": "evil"} for name in names]
-    nodes.append({"id": f"fails {IMAGE}", "handler": "evil", "depends_on": names, "config": {"fails": True}})
+    nodes.append(
+        {"id": f"fails {IMAGE}", "handler": "evil", "depends_on": names, "config": {"fails": True}}
+    )
     document = {"name": f"{IMAGE}/{SCRIPT}", "description": IMAGE, "nodes": nodes}
     caller = Caller(service.address)
     assert caller.post("/workflows", document).status == 201
-    order = {"workflow": document["name"], "input": {IMAGE: SCRIPT}, "labels": {IMAGE: SCRIPT, "link": LINK}}
+    order = {
+        "workflow": document["name"],
+        "input": {IMAGE: SCRIPT},
+        "labels": {IMAGE: SCRIPT, "link": LINK},
+    }
     made = caller.post("/executions", order, wait=20)
     assert made.body["state"] == "FAILED", made.body
     return str(made.body["execution_id"])
@@ -51,10 +59,17 @@ def execution(service: Running) -> str:
 @pytest.mark.fault("security", "script in ids and outputs, in Chromium")
 def test_hostile_ids_and_outputs_do_not_run(page: Page, service: Running, execution: str) -> None:
     for path in (
-        f"/executions/{execution}", f"/executions/{execution}?tab=nodes", f"/executions/{execution}?tab=time",
-        f"/executions/{execution}?tab=history", f"/executions/{execution}?tab=values", "/", "/executions",
-        "/workflows", "/dead-letters", "/workers",
-    ):  # fmt: skip
+        f"/executions/{execution}",
+        f"/executions/{execution}?tab=nodes",
+        f"/executions/{execution}?tab=time",
+        f"/executions/{execution}?tab=history",
+        f"/executions/{execution}?tab=values",
+        "/",
+        "/executions",
+        "/workflows",
+        "/dead-letters",
+        "/workers",
+    ):
         page.goto(f"{service.address}/ui{path}")
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.locator(".loading")).to_have_count(0)
@@ -63,7 +78,9 @@ def test_hostile_ids_and_outputs_do_not_run(page: Page, service: Running, execut
         assert page.locator('a[href^="javascript"]').count() == 0, path
 
 
-def test_a_hostile_node_is_opened_from_the_graph(page: Page, service: Running, execution: str) -> None:
+def test_a_hostile_node_is_opened_from_the_graph(
+    page: Page, service: Running, execution: str
+) -> None:
     page.goto(f"{service.address}/ui/executions/{execution}")
     page.locator(".node-box", has=page.get_by_text(f"{IMAGE} 0", exact=True)).click()
     panel = page.get_by_role("complementary")
@@ -78,7 +95,11 @@ def test_a_hostile_node_is_opened_from_the_graph(page: Page, service: Running, e
 
 
 def test_the_address_cannot_bring_script_along(page: Page, service: Running) -> None:
-    for path in ("/executions/<script>alert(1)</script>", "/%22onload=%22x", "/executions?text=<img src=x onerror=x>"):
+    for path in (
+        "/executions/<script>alert(1)</script>",
+        "/%22onload=%22x",
+        "/executions?text=<img src=x onerror=x>",
+    ):
         page.goto(f"{service.address}/ui{path}")
         expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
         assert page.locator("main img, main script").count() == 0

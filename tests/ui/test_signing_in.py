@@ -29,7 +29,9 @@ def keys() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: Any, keys: dict[str, str]) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("keys")
-    with running_service(folder, Shop().registry, require_keys="never") as first:  # on loopback, to make the keys
+    with running_service(
+        folder, Shop().registry, require_keys="never"
+    ) as first:  # on loopback, to make the keys
         for scope in ("read", "submit", "operate"):
             made = Caller(first.address).post("/keys", {"name": f"{scope} key", "scopes": [scope]})
             keys[scope] = made.body["key"]
@@ -56,7 +58,9 @@ def test_a_wrong_key_is_refused_with_a_reason(page: Page, service: Running) -> N
     assert page.evaluate("Object.keys(sessionStorage).concat(Object.keys(localStorage))") == []
 
 
-def test_a_key_that_may_only_read_is_offered_nothing_else(page: Page, service: Running, keys: dict[str, str]) -> None:
+def test_a_key_that_may_only_read_is_offered_nothing_else(
+    page: Page, service: Running, keys: dict[str, str]
+) -> None:
     operator = {"Authorization": f"Bearer {keys['operate']}"}
     caller = Caller(service.address)
     caller.post("/workflows", SLOW, operator)
@@ -67,7 +71,9 @@ def test_a_key_that_may_only_read_is_offered_nothing_else(page: Page, service: R
     for name in ("Cancel", "Pause", "Retry"):
         expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
     answer = caller.post(
-        f"/executions/{made.body['execution_id']}/cancel", None, {"Authorization": f"Bearer {keys['read']}"}
+        f"/executions/{made.body['execution_id']}/cancel",
+        None,
+        {"Authorization": f"Bearer {keys['read']}"},
     )
     assert answer.status == 403
     page.get_by_role("link", name="Workflows", exact=True).click()
@@ -75,14 +81,20 @@ def test_a_key_that_may_only_read_is_offered_nothing_else(page: Page, service: R
     expect(page.get_by_role("button", name="Start")).to_have_count(0)
 
 
-def test_an_operator_is_offered_it_and_signs_out(page: Page, service: Running, keys: dict[str, str]) -> None:
+def test_an_operator_is_offered_it_and_signs_out(
+    page: Page, service: Running, keys: dict[str, str]
+) -> None:
     operator = {"Authorization": f"Bearer {keys['operate']}"}
     caller = Caller(service.address)
     caller.post("/workflows", ORDER, operator)
-    made = caller.post("/executions", {"workflow": "order", "input": {"amount": 1}}, operator, wait=20)
+    made = caller.post(
+        "/executions", {"workflow": "order", "input": {"amount": 1}}, operator, wait=20
+    )
     sign_in(page, service, keys["operate"], f"/executions/{made.body['execution_id']}")
     expect(page.get_by_role("button", name="Retry", exact=True)).to_be_visible()
-    assert page.evaluate("localStorage.getItem('penstock.key')") is None, "kept for this tab unless asked otherwise"
+    assert page.evaluate("localStorage.getItem('penstock.key')") is None, (
+        "kept for this tab unless asked otherwise"
+    )
     page.reload()
     expect(page.get_by_role("button", name="Retry", exact=True)).to_be_visible()
     page.get_by_role("button", name="Sign out").click()
@@ -90,11 +102,15 @@ def test_an_operator_is_offered_it_and_signs_out(page: Page, service: Running, k
     assert page.evaluate("sessionStorage.getItem('penstock.key')") is None
 
 
-def test_a_key_that_is_revoked_leads_back_to_the_login(page: Page, service: Running, keys: dict[str, str]) -> None:
+def test_a_key_that_is_revoked_leads_back_to_the_login(
+    page: Page, service: Running, keys: dict[str, str]
+) -> None:
     sign_in(page, service, keys["submit"])
     expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
     assert service.engine is not None
     listed = service.call(service.engine.service.stores.cold.keys())
     revoked = next(key.id for key in listed if key.name == "submit key")
     service.call(service.engine.service.keys.revoke(revoked))
-    expect(page.get_by_role("heading", name="Sign in to Penstock")).to_be_visible()  # the next look says so
+    expect(
+        page.get_by_role("heading", name="Sign in to Penstock")
+    ).to_be_visible()  # the next look says so

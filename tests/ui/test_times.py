@@ -32,10 +32,14 @@ def execution(service: Running) -> dict[str, Any]:
 def both(at: str, zone: str) -> tuple[str, str]:
     """The clock in this zone, and the moment in UTC as the page writes it."""
     moment = datetime.fromisoformat(at)
-    return moment.astimezone(ZoneInfo(zone)).strftime("%H:%M:%S"), at.replace("T", " ").replace("Z", " UTC")
+    return moment.astimezone(ZoneInfo(zone)).strftime("%H:%M:%S"), at.replace("T", " ").replace(
+        "Z", " UTC"
+    )
 
 
-def test_a_time_has_the_viewers_zone_and_utc_in_its_title(page: Page, service: Running, execution: Any) -> None:
+def test_a_time_has_the_viewers_zone_and_utc_in_its_title(
+    page: Page, service: Running, execution: Any
+) -> None:
     name = execution["execution_id"]
     for path, field in (("/executions", "started_at"), (f"/executions/{name}", "created_at")):
         local, utc = both(execution[field], "Europe/Berlin")
@@ -49,7 +53,9 @@ def test_a_time_has_the_viewers_zone_and_utc_in_its_title(page: Page, service: R
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata", "America/St_Johns"])
-def test_the_history_is_on_the_viewers_clock(browser: Browser, service: Running, execution: Any, zone: str) -> None:
+def test_the_history_is_on_the_viewers_clock(
+    browser: Browser, service: Running, execution: Any, zone: str
+) -> None:
     first = Caller(service.address).items(f"/executions/{execution['execution_id']}/history")[0]
     local, utc = both(first["at"], zone)
     context = browser.new_context(locale="en-GB", timezone_id=zone)

@@ -52,7 +52,11 @@ def test_a_worker_shows_what_it_runs_and_the_way_there(
     until_now(lambda: shop.began == ["first"])
     worker = caller.items("/workers")[0]
     open_workers(page, caller)
-    card = page.get_by_role("list", name="Workers").get_by_role("listitem").filter(has_text=worker["worker_id"])
+    card = (
+        page.get_by_role("list", name="Workers")
+        .get_by_role("listitem")
+        .filter(has_text=worker["worker_id"])
+    )
     expect(card.first).to_contain_text("runs 1")
     task = card.get_by_role("list", name=f"Tasks of {worker['worker_id']}").get_by_role("listitem")
     expect(task).to_have_count(1)
@@ -69,7 +73,9 @@ def test_a_worker_shows_what_it_runs_and_the_way_there(
     expect(task).to_have_count(0)
 
 
-def test_what_waits_in_a_queue_is_counted(page: Page, caller: Caller, service: Running, shop: Shop) -> None:
+def test_what_waits_in_a_queue_is_counted(
+    page: Page, caller: Caller, service: Running, shop: Shop
+) -> None:
     caller.store({"name": "one", "nodes": [node("only", config={"waits": True})]})
     names = [caller.start("one") for _ in range(3)]
     until_now(lambda: counts(caller) == {"step": (2, 1)}, "one runs, two wait")
@@ -94,16 +100,25 @@ def test_a_queue_that_nobody_serves_says_what_to_start(
     page: Page, caller: Caller, service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert service.engine is not None
-    monkeypatch.setattr(service.engine.worker, "serve", lambda queues: None)  # else it takes every queue there is
+    monkeypatch.setattr(
+        service.engine.worker, "serve", lambda queues: None
+    )  # else it takes every queue there is
     caller.start({"name": "gpu", "nodes": [node("a", "noop", queue="gpu")]})
     until_now(lambda: counts(caller).get("gpu") == (1, 0))
     open_workers(page, caller)
     expect(queue(page, "gpu").get_by_role("cell")).to_have_text(["gpu", "1", "0", "0"])
-    expect(page.get_by_text("No worker serves gpu. Start one: penstock worker --queues gpu")).to_be_visible()
+    expect(
+        page.get_by_text("No worker serves gpu. Start one: penstock worker --queues gpu")
+    ).to_be_visible()
 
 
-def test_a_handler_that_no_worker_of_the_queue_has_is_said_there_and_on_the_node(page: Page, caller: Caller) -> None:
-    caller.store({"name": "later", "nodes": [node("a", "painted_later", queue="shared")]}, allow_unknown_handlers=True)
+def test_a_handler_that_no_worker_of_the_queue_has_is_said_there_and_on_the_node(
+    page: Page, caller: Caller
+) -> None:
+    caller.store(
+        {"name": "later", "nodes": [node("a", "painted_later", queue="shared")]},
+        allow_unknown_handlers=True,
+    )
     name = caller.start("later")
     text = "no live worker of the queue 'shared' has the handler 'painted_later'"
     open_workers(page, caller)

@@ -57,7 +57,11 @@ def service(tmp_path_factory: Any) -> Iterator[Running]:
 def caller(service: Running) -> Caller:
     made = Caller(service.address)
     made.store(BOOKING)
-    for document in (rooms("red", "blue"), rooms("red", "green"), rooms("red", "green", seconds=60)):
+    for document in (
+        rooms("red", "blue"),
+        rooms("red", "green"),
+        rooms("red", "green", seconds=60),
+    ):
         made.store(document)
     return made
 
@@ -94,8 +98,12 @@ def test_the_form_of_the_schema_starts_an_execution(page: Page, caller: Caller) 
     form.get_by_label("Value of label 1").fill("front desk")
     form.get_by_role("button", name="Start", exact=True).click()
     assert input_of_the_execution_shown(page, caller) == {
-        "nights": 3, "room": "large", "breakfast": True, "guests": ["Ada"], "address": {"city": "Bern"},
-    }  # fmt: skip
+        "nights": 3,
+        "room": "large",
+        "breakfast": True,
+        "guests": ["Ada"],
+        "address": {"city": "Bern"},
+    }
     expect(page.get_by_role("link", name="team: front desk")).to_be_visible()
 
 
@@ -106,7 +114,11 @@ def test_a_wrong_value_is_refused_at_its_field(page: Page, caller: Caller) -> No
     start.click()
     expect(nights).to_have_accessible_description(re.compile("Fill this in"))
     expect(nights).to_be_focused()
-    for wrong, why in (("many", "This isn't a number"), ("1.5", "whole number"), ("0", "at least 1")):
+    for wrong, why in (
+        ("many", "This isn't a number"),
+        ("1.5", "whole number"),
+        ("0", "at least 1"),
+    ):
         nights.fill(wrong)
         start.click()
         expect(nights).to_have_accessible_description(re.compile(why))
@@ -117,7 +129,9 @@ def test_a_wrong_value_is_refused_at_its_field(page: Page, caller: Caller) -> No
     assert input_of_the_execution_shown(page, caller) == {"nights": 2, "room": "small"}
 
 
-def test_what_only_the_server_can_tell_is_shown_at_its_field_too(page: Page, caller: Caller) -> None:
+def test_what_only_the_server_can_tell_is_shown_at_its_field_too(
+    page: Page, caller: Caller
+) -> None:
     form = begin_start(page, caller)
     form.get_by_label("nights").fill("2")
     coupon = form.get_by_label("coupon")
@@ -145,7 +159,11 @@ def test_raw_json_takes_along_what_the_form_has(page: Page, caller: Caller) -> N
     expect(form.get_by_role("alert")).to_contain_text("castle")  # the server's words
     raw.fill('{"nights": 5, "room": "large", "note": [1, null]}')
     form.get_by_role("button", name="Start", exact=True).click()
-    assert input_of_the_execution_shown(page, caller) == {"nights": 5, "room": "large", "note": [1, None]}
+    assert input_of_the_execution_shown(page, caller) == {
+        "nights": 5,
+        "room": "large",
+        "note": [1, None],
+    }
 
 
 def test_a_workflow_is_found_and_started_from_the_list(page: Page, caller: Caller) -> None:
@@ -206,27 +224,45 @@ def test_an_alias_is_made_moved_and_removed(page: Page, caller: Caller) -> None:
     expect(page.get_by_role("alert")).to_contain_text("moves by itself")
     page.get_by_label("New alias for version 1").fill("stable")
     page.get_by_role("button", name="Add").click()
-    page.get_by_role("dialog", name="Add the alias stable?").get_by_role("button", name="Add").click()
-    expect(page.get_by_role("dialog", name="Aliases of rooms").get_by_text("version 1", exact=True)).to_be_visible()
+    page.get_by_role("dialog", name="Add the alias stable?").get_by_role(
+        "button", name="Add"
+    ).click()
+    expect(
+        page.get_by_role("dialog", name="Aliases of rooms").get_by_text("version 1", exact=True)
+    ).to_be_visible()
     assert caller.shown("/workflows/rooms")["aliases"]["stable"] == {"1": 100}
     page.get_by_role("button", name="Close").click()
     page.get_by_role("combobox", name="Version").select_option("2")
     page.get_by_role("button", name="Aliases").click()
     page.get_by_role("button", name="Move to 2").click()
-    expect(page.get_by_role("dialog", name="Move stable?")).to_contain_text("means version 1 now, and version 2")
+    expect(page.get_by_role("dialog", name="Move stable?")).to_contain_text(
+        "means version 1 now, and version 2"
+    )
     page.get_by_role("button", name="Move to 2").click()
-    expect(page.get_by_role("dialog", name="Aliases of rooms").get_by_text("version 2", exact=True)).to_be_visible()
+    expect(
+        page.get_by_role("dialog", name="Aliases of rooms").get_by_text("version 2", exact=True)
+    ).to_be_visible()
     assert caller.shown("/workflows/rooms")["aliases"]["stable"] == {"2": 100}
     page.get_by_role("button", name="Remove the alias stable").click()
-    page.get_by_role("dialog", name="Remove the alias stable?").get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog", name="Remove the alias stable?").get_by_role(
+        "button", name="Remove"
+    ).click()
     expect(page.get_by_role("button", name="Remove the alias stable")).to_have_count(0)
-    until_now(lambda: "stable" not in caller.shown("/workflows/rooms")["aliases"], "the alias is gone")
+    until_now(
+        lambda: "stable" not in caller.shown("/workflows/rooms")["aliases"], "the alias is gone"
+    )
 
 
 def test_each_node_has_its_statistics(page: Page, caller: Caller) -> None:
     steps = [
         node("good", "noop"),
-        node("weak", "fail", ("good",), config={"times": 1}, retry={"max_attempts": 2, "initial_delay": 0}),
+        node(
+            "weak",
+            "fail",
+            ("good",),
+            config={"times": 1},
+            retry={"max_attempts": 2, "initial_delay": 0},
+        ),
         node("bad", "fail", ("weak",), retry={"max_attempts": 1}),
         node("after", "noop", ("bad",)),
     ]
@@ -249,7 +285,9 @@ def test_each_node_has_its_statistics(page: Page, caller: Caller) -> None:
             expect(cells.nth(column)).to_have_text(text)
     page.get_by_role("button", name="Failure rate").click()
     expect(rows.first).to_contain_text("bad")
-    expect(page.get_by_role("columnheader", name="Failure rate")).to_have_attribute("aria-sort", "descending")
+    expect(page.get_by_role("columnheader", name="Failure rate")).to_have_attribute(
+        "aria-sort", "descending"
+    )
     expect(page).to_have_url(re.compile("sort=-failure_rate"))
     caller.ended("counted")
     expect(page.get_by_text("The last 3 executions: 3 failed")).to_be_visible()  # by itself
@@ -297,7 +335,9 @@ def test_a_name_with_a_slash_and_spaces_opens(page: Page, caller: Caller) -> Non
     page.get_by_role("dialog").get_by_role("button", name="Start", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")
     page.get_by_role("link", name=name).click()
-    expect(page).to_have_url(re.compile(r"/workflows/team%20one%2Fship%20it%20%26%20more%3F\?version=1$"))
+    expect(page).to_have_url(
+        re.compile(r"/workflows/team%20one%2Fship%20it%20%26%20more%3F\?version=1$")
+    )
     expect(box(page, "a")).to_be_visible()
 
 

@@ -69,7 +69,14 @@ NOT_PUBLIC = {
     "100::1": "reserved",
     "4000::1": "reserved",
 }
-PUBLIC = ["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1111", "64:ff9b::808:808", "2002:808:808::"]
+PUBLIC = [
+    "8.8.8.8",
+    "172.32.0.1",
+    "100.128.0.1",
+    "2606:4700::1111",
+    "64:ff9b::808:808",
+    "2002:808:808::",
+]
 
 
 def refusal(policy: AddressPolicy, address: str, host: str = "") -> str:
@@ -86,16 +93,21 @@ def test_a_public_address_may_be_called(address):
 
 @pytest.mark.parametrize(("address", "why"), NOT_PUBLIC.items())
 def test_an_address_that_is_not_public_is_refused_with_the_reason(address, why):
-    assert f"is refused: {why}. To allow it, set PENSTOCK_HTTP_ALLOW=" in refusal(AddressPolicy(), address)
+    assert f"is refused: {why}. To allow it, set PENSTOCK_HTTP_ALLOW=" in refusal(
+        AddressPolicy(), address
+    )
 
 
-@pytest.mark.parametrize("address", [address for address, why in NOT_PUBLIC.items() if why in {"loopback", "private"}])
+@pytest.mark.parametrize(
+    "address", [address for address, why in NOT_PUBLIC.items() if why in {"loopback", "private"}]
+)
 def test_private_opens_loopback_and_private_networks(address):
     AddressPolicy(private=True).check(address)
 
 
 @pytest.mark.parametrize(
-    "address", [address for address, why in NOT_PUBLIC.items() if why not in {"loopback", "private"}]
+    "address",
+    [address for address, why in NOT_PUBLIC.items() if why not in {"loopback", "private"}],
 )
 def test_private_opens_nothing_else(address):
     refusal(AddressPolicy(private=True), address)
@@ -170,7 +182,18 @@ def test_a_name_is_not_an_address(host):
 
 @pytest.mark.parametrize(
     "host",
-    ["1.2.3.4.5", "256.1.1.1", "1.2.3.256", "08.1.1.1", "foo.1", "1..2", "0o17.1", "4294967296", "fe80::1%lo", ":"],
+    [
+        "1.2.3.4.5",
+        "256.1.1.1",
+        "1.2.3.256",
+        "08.1.1.1",
+        "foo.1",
+        "1..2",
+        "0o17.1",
+        "4294967296",
+        "fe80::1%lo",
+        ":",
+    ],
 )
 def test_what_looks_like_an_address_and_is_none_is_refused(host):
     with pytest.raises(Terminal, match=f"^the host '{host}' is neither a name nor an address$"):
@@ -184,7 +207,9 @@ def test_a_name_is_resolved_once_and_every_address_of_the_answer_is_checked():
     assert dns.questions == ["two.test"]
 
 
-@pytest.mark.parametrize("answer", [["8.8.8.8", "10.0.0.1"], ["10.0.0.1", "8.8.8.8"], ["8.8.8.8", "::ffff:10.0.0.1"]])
+@pytest.mark.parametrize(
+    "answer", [["8.8.8.8", "10.0.0.1"], ["10.0.0.1", "8.8.8.8"], ["8.8.8.8", "::ffff:10.0.0.1"]]
+)
 def test_one_forbidden_address_refuses_the_whole_answer(answer):
     with pytest.raises(Terminal, match=r"of 'mixed\.test' is refused: private"):
         asyncio.run(AddressPolicy(resolver=FakeDns(answer)).resolve("mixed.test", 80))
@@ -192,7 +217,9 @@ def test_one_forbidden_address_refuses_the_whole_answer(answer):
 
 def test_an_address_is_checked_without_asking_dns():
     dns = FakeDns(["8.8.8.8"])
-    with pytest.raises(Terminal, match=r"the address 127\.0\.0\.1 of '0x7f\.1' is refused: loopback"):
+    with pytest.raises(
+        Terminal, match=r"the address 127\.0\.0\.1 of '0x7f\.1' is refused: loopback"
+    ):
         asyncio.run(AddressPolicy(resolver=dns).resolve("0x7f.1", 80))
     assert dns.questions == []
 

@@ -137,9 +137,14 @@ time.sleep(60)
 
 def test_the_process_of_a_killed_worker_ends_although_something_keeps_its_pipe_open() -> None:
     order = {
-        "store": "redis://127.0.0.1:1", "worker_id": WORKER_ID, "heartbeat_seconds": 5.0, "handlers": [],
-        "logging": {}, "dumps": None, "patience_seconds": 3600.0,
-    }  # fmt: skip
+        "store": "redis://127.0.0.1:1",
+        "worker_id": WORKER_ID,
+        "heartbeat_seconds": 5.0,
+        "handlers": [],
+        "logging": {},
+        "dumps": None,
+        "patience_seconds": 3600.0,
+    }
     command = [sys.executable, "-c", ORPHANED, heartbeat_process.__file__, json.dumps(order)]
     worker = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     assert worker.stdout is not None
@@ -181,11 +186,17 @@ def test_heartbeats_are_sent_while_the_loop_is_silent_and_keep_what_the_worker_h
 
     with redis_server() as server:
         link: Any = redis.Redis.from_url(server.url)
-        link.hset(keys.WORKERS, WORKER_ID, json.dumps({"queues": ["q"], "running": 3, "at": 1.0, "since": 1.0}))
+        link.hset(
+            keys.WORKERS,
+            WORKER_ID,
+            json.dumps({"queues": ["q"], "running": 3, "at": 1.0, "since": 1.0}),
+        )
 
         async def scenario() -> None:
             async with _running(_made(server.url)):
-                await until(lambda: int(link.hget(keys.BEATS, WORKER_ID) or 0) >= 2, "it beats", seconds=30)
+                await until(
+                    lambda: int(link.hget(keys.BEATS, WORKER_ID) or 0) >= 2, "it beats", seconds=30
+                )
 
         asyncio.run(scenario())
         said = json.loads(link.hget(keys.WORKERS, WORKER_ID))
@@ -207,7 +218,11 @@ def test_a_heartbeat_finds_the_node_of_a_cluster_that_has_the_workers() -> None:
 def test_heartbeats_reach_a_server_that_wants_tls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "TELL_SECONDS", 3600.0)
 
-    with redis_server() as server, TlsProxy(server.url) as proxy, redis.Redis.from_url(server.url) as link:
+    with (
+        redis_server() as server,
+        TlsProxy(server.url) as proxy,
+        redis.Redis.from_url(server.url) as link,
+    ):
 
         async def scenario() -> None:
             async with _running(_made(proxy.url)):
@@ -217,7 +232,11 @@ def test_heartbeats_reach_a_server_that_wants_tls(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_heartbeat_is_not_sent_to_a_server_whose_certificate_nobody_trusts() -> None:
-    with redis_server() as server, TlsProxy(server.url) as proxy, redis.Redis.from_url(server.url) as link:
+    with (
+        redis_server() as server,
+        TlsProxy(server.url) as proxy,
+        redis.Redis.from_url(server.url) as link,
+    ):
         with pytest.raises(StoreUnavailable, match="certificate"):
             heartbeat_process.send_heartbeat(proxy.untrusted_url, WORKER_ID)
         assert link.hget(keys.BEATS, WORKER_ID) is None
@@ -305,7 +324,11 @@ def test_a_handler_whose_time_ran_out_while_another_blocked_the_loop_gets_it_bac
         threading.Event().wait(1.8)
 
     def innocents_timer() -> Any:
-        return next(attempt._timer for attempt in place.worker._running.values() if attempt.task.handler == "waits")
+        return next(
+            attempt._timer
+            for attempt in place.worker._running.values()
+            if attempt.task.handler == "waits"
+        )
 
     async def scenario() -> Any:
         async with place:

@@ -23,7 +23,9 @@ JSON = "application/json"
 CANARY = "canary-5f2a"
 
 
-async def call(config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None, **given: Any) -> Any:
+async def call(
+    config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None, **given: Any
+) -> Any:
     handler = HttpHandler(settings, resolver=dns) if dns else HttpHandler(settings)
     try:
         return await handler(config, context(**given))
@@ -31,7 +33,9 @@ async def call(config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns 
         await handler.close()
 
 
-async def exchange(answer: Answer, settings: Settings = LOCAL, **config: Any) -> tuple[dict[str, Any], Server]:
+async def exchange(
+    answer: Answer, settings: Settings = LOCAL, **config: Any
+) -> tuple[dict[str, Any], Server]:
     """The output of one call; `{url}` in a text of the config is the server's address."""
     async with serving(answer) as server:
         url = config.pop("url", "{url}/").replace("{url}", server.url)
@@ -61,7 +65,11 @@ def sent(**config: Any) -> tuple[web.Request, bytes]:
     return server.requests[0], server.bodies[0]
 
 
-def failed(kind: type[HandlerError], answer: Answer = always(text="ok"), **config: Any) -> HandlerError:  # noqa: B008
+def failed(
+    kind: type[HandlerError],
+    answer: Answer = always(text="ok"),  # noqa: B008
+    **config: Any,
+) -> HandlerError:
     with pytest.raises(kind) as raised:
         asyncio.run(exchange(answer, **config))
     return raised.value
@@ -76,9 +84,17 @@ def refused(config: dict[str, Any]) -> str:
 
 class TestTheRequest:
     def test_is_a_get_by_default(self):
-        request, body = sent(url="{url}/users/7?a=1", params={"b": [2, 3], "c": True, "d": None, "e": "x y&z"})
+        request, body = sent(
+            url="{url}/users/7?a=1", params={"b": [2, 3], "c": True, "d": None, "e": "x y&z"}
+        )
         assert (request.method, request.path, body) == ("GET", "/users/7", b"")
-        assert list(request.query.items()) == [("a", "1"), ("b", "2"), ("b", "3"), ("c", "true"), ("e", "x y&z")]
+        assert list(request.query.items()) == [
+            ("a", "1"),
+            ("b", "2"),
+            ("b", "3"),
+            ("c", "true"),
+            ("e", "x y&z"),
+        ]
         assert request.headers["User-Agent"].startswith("penstock/")
         assert "Idempotency-Key" not in request.headers
 
@@ -88,7 +104,10 @@ class TestTheRequest:
 
     def test_sends_a_text_as_it_is(self):
         request, body = sent(body="grüße")
-        assert (request.headers["Content-Type"], body.decode()) == ("text/plain; charset=utf-8", "grüße")
+        assert (request.headers["Content-Type"], body.decode()) == (
+            "text/plain; charset=utf-8",
+            "grüße",
+        )
 
     def test_sends_an_object_as_json(self):
         request, body = sent(body={"a": 1})
@@ -101,7 +120,11 @@ class TestTheRequest:
 
     def test_has_the_headers_of_the_config(self):
         request, _ = sent(headers={"X-One": "1", "X-Two": 2, "X-None": None, "User-Agent": "mine"})
-        assert [request.headers.get(name) for name in ("X-One", "X-Two", "X-None")] == ["1", "2", None]
+        assert [request.headers.get(name) for name in ("X-One", "X-Two", "X-None")] == [
+            "1",
+            "2",
+            None,
+        ]
         assert request.headers["User-Agent"] == "mine"
 
     @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -109,11 +132,15 @@ class TestTheRequest:
         assert sent(method=method)[0].headers["Idempotency-Key"] == "e1:n1"
 
     def test_has_an_idempotency_key_that_fits_into_a_header(self):
-        request = read_config({"url": "http://a.test", "method": "POST"}, context(idempotency_key="e1:é b[3].c"))
+        request = read_config(
+            {"url": "http://a.test", "method": "POST"}, context(idempotency_key="e1:é b[3].c")
+        )
         assert request.headers["Idempotency-Key"] == "e1:%C3%A9%20b[3].c"
 
     def test_keeps_the_idempotency_key_of_the_config(self):
-        assert sent(method="post", headers={"idempotency-key": "mine"})[0].headers.getall("Idempotency-Key") == ["mine"]
+        assert sent(method="post", headers={"idempotency-key": "mine"})[0].headers.getall(
+            "Idempotency-Key"
+        ) == ["mine"]
 
     def test_sends_user_and_password_of_the_url_as_a_header(self):
         async def scenario() -> tuple[dict[str, Any], web.Request]:
@@ -128,7 +155,10 @@ class TestTheRequest:
     @pytest.mark.fault("security", "a proxy in the environment")
     def test_uses_no_proxy_from_the_environment(self, monkeypatch):
         async def scenario() -> int:
-            async with serving(always(text="proxy")) as proxy, serving(always(text="direct")) as server:
+            async with (
+                serving(always(text="proxy")) as proxy,
+                serving(always(text="direct")) as server,
+            ):
                 for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
                     monkeypatch.setenv(name, proxy.url)
                 assert (await call({"url": server.url}))["data"] == "direct"
@@ -139,7 +169,9 @@ class TestTheRequest:
     def test_shares_no_cookies_with_another_task(self):
         async def scenario() -> list[str | None]:
             handler = HttpHandler(LOCAL)
-            async with serving(always(text="ok", headers={"Set-Cookie": "session=1; Path=/"})) as server:
+            async with serving(
+                always(text="ok", headers={"Set-Cookie": "session=1; Path=/"})
+            ) as server:
                 url = f"http://localhost:{server.port}/"
                 for _ in range(2):
                     await handler({"url": url}, context())
@@ -162,15 +194,38 @@ class TestTheConfig:
             ),
             ({"url": 7}, "url must be text, such as 'https://api.example.com/users'"),
             ({"url": ""}, "url must be text, such as 'https://api.example.com/users'"),
-            ({"method": "TRACE"}, "method is 'TRACE'; allowed: GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"),
-            ({"headers": {"X-A": "b\r\nX-C: d"}}, "headers.X-A: line breaks and control characters aren't allowed"),
-            ({"headers": {"X-A": "b\nc"}}, "headers.X-A: line breaks and control characters aren't allowed"),
-            ({"headers": {"X-A": "b\0c"}}, "headers.X-A: line breaks and control characters aren't allowed"),
+            (
+                {"method": "TRACE"},
+                "method is 'TRACE'; allowed: GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE",
+            ),
+            (
+                {"headers": {"X-A": "b\r\nX-C: d"}},
+                "headers.X-A: line breaks and control characters aren't allowed",
+            ),
+            (
+                {"headers": {"X-A": "b\nc"}},
+                "headers.X-A: line breaks and control characters aren't allowed",
+            ),
+            (
+                {"headers": {"X-A": "b\0c"}},
+                "headers.X-A: line breaks and control characters aren't allowed",
+            ),
             ({"headers": {"X A": "b"}}, "headers: 'X A' can't be the name of a header"),
             ({"headers": {"X-A\r\nB": "b"}}, "headers: 'X-A\\r\\nB' can't be the name of a header"),
             *(
-                ({"headers": {name: "x"}}, f"headers.{name}: set by the client, never by a document")
-                for name in ("Content-Length", "Host", "hOST", "Transfer-Encoding", "Connection", "Expect", "TE")
+                (
+                    {"headers": {name: "x"}},
+                    f"headers.{name}: set by the client, never by a document",
+                )
+                for name in (
+                    "Content-Length",
+                    "Host",
+                    "hOST",
+                    "Transfer-Encoding",
+                    "Connection",
+                    "Expect",
+                    "TE",
+                )
             ),
             ({"headers": {"X-A": "1", "x-a": "2"}}, "headers.x-a: given twice"),
             ({"headers": {"X-A": {}}}, "headers.X-A must be text, a number or a boolean"),
@@ -179,7 +234,10 @@ class TestTheConfig:
             ({"body": "a", "json": 1}, "give body or json, not both"),
             ({"timeout_seconds": 0}, "timeout_seconds is 0; allowed: a number above 0"),
             ({"timeout_seconds": True}, "timeout_seconds is True; allowed: a number above 0"),
-            ({"expect_status": "200"}, "expect_status is '200'; allowed: a status such as 200, or a list of them"),
+            (
+                {"expect_status": "200"},
+                "expect_status is '200'; allowed: a status such as 200, or a list of them",
+            ),
             (
                 {"expect_status": [200, 99]},
                 "expect_status is [200, 99]; allowed: a status such as 200, or a list of them",
@@ -192,15 +250,27 @@ class TestTheConfig:
     @pytest.mark.parametrize(
         ("url", "text"),
         [
-            ("ftp://127.0.0.1/x", "GET ftp://127.0.0.1/x: 'ftp://127.0.0.1/x' isn't an http or https URL"),
-            ("file:///etc/passwd", "GET file:///etc/passwd: 'file:///etc/passwd' isn't an http or https URL"),
+            (
+                "ftp://127.0.0.1/x",
+                "GET ftp://127.0.0.1/x: 'ftp://127.0.0.1/x' isn't an http or https URL",
+            ),
+            (
+                "file:///etc/passwd",
+                "GET file:///etc/passwd: 'file:///etc/passwd' isn't an http or https URL",
+            ),
             ("/relative", "GET /relative: '/relative' isn't an http or https URL"),
             ("http:///x", "GET http:///x: 'http:///x' isn't an http or https URL"),
             ("http://[::1", "GET a malformed URL: 'a malformed URL' isn't a URL"),
-            ("http://127.0.0.1:99999/", "GET http://127.0.0.1:99999/: 'http://127.0.0.1:99999/' isn't a URL"),
+            (
+                "http://127.0.0.1:99999/",
+                "GET http://127.0.0.1:99999/: 'http://127.0.0.1:99999/' isn't a URL",
+            ),
             ("http://a b/", "GET http://a b/: 'a b' isn't a host name"),
             ("http://exa%6dple/", "GET http://exa%6dple/: 'exa%6dple' isn't a host name"),
-            (f"http://{'a' * 64}.test/", f"GET http://{'a' * 64}.test/: '{'a' * 64}.test' isn't a host name"),
+            (
+                f"http://{'a' * 64}.test/",
+                f"GET http://{'a' * 64}.test/: '{'a' * 64}.test' isn't a host name",
+            ),
             ("http://1.2.3.4.5/", "the host '1.2.3.4.5' is neither a name nor an address"),
         ],
     )
@@ -218,9 +288,16 @@ class TestTheConfig:
 
 class TestTheOutput:
     def test_has_status_headers_data_url_and_time(self):
-        output = got(always(text='{"name": "Ann"}', content_type=JSON, headers={"X-A": "1"}), url="{url}/a?b=c")
+        output = got(
+            always(text='{"name": "Ann"}', content_type=JSON, headers={"X-A": "1"}),
+            url="{url}/a?b=c",
+        )
         assert sorted(output) == ["data", "elapsed_ms", "headers", "status_code", "url"]
-        assert (output["status_code"], output["data"], output["headers"]["x-a"]) == (200, {"name": "Ann"}, "1")
+        assert (output["status_code"], output["data"], output["headers"]["x-a"]) == (
+            200,
+            {"name": "Ann"},
+            "1",
+        )
         assert output["url"].endswith("/a?b=c")
         assert output["elapsed_ms"] >= 0
         json.dumps(output)
@@ -236,13 +313,22 @@ class TestTheOutput:
             ({"body": b"[" * 100_000, "content_type": JSON}, "[" * 100_000),
             ({"body": b"", "content_type": JSON}, None),
             ({"status": 204}, None),
-            ({"body": "é".encode("latin-1"), "headers": {"Content-Type": "text/plain; charset=latin-1"}}, "é"),
+            (
+                {
+                    "body": "é".encode("latin-1"),
+                    "headers": {"Content-Type": "text/plain; charset=latin-1"},
+                },
+                "é",
+            ),
             ({"body": b"abc", "headers": {"Content-Type": "text/plain; charset=punycode"}}, "abc"),
             ({"body": b"abc", "headers": {"Content-Type": "text/plain; charset=nonsense"}}, "abc"),
             ({"body": b"\xff", "content_type": "text/plain"}, "\ufffd"),
             ({"body": b"a,b", "content_type": "application/octet-stream"}, "a,b"),
             ({"body": b"a\0b", "content_type": "a/b"}, {"base64": "YQBi", "content_type": "a/b"}),
-            ({"body": b"\xff\x00", "content_type": "image/png"}, {"base64": "/wA=", "content_type": "image/png"}),
+            (
+                {"body": b"\xff\x00", "content_type": "image/png"},
+                {"base64": "/wA=", "content_type": "image/png"},
+            ),
         ],
     )
     def test_has_json_text_or_bytes(self, response, data):
@@ -258,12 +344,16 @@ class TestTheOutput:
         assert got(answer)["headers"]["x-a"] == "1, 2"
 
     def test_can_be_stored_whatever_bytes_a_header_has(self):
-        output = asyncio.run(answered(b"HTTP/1.1 200 OK\r\nX-A: caf\xe9\r\nContent-Length: 2\r\n\r\nok"))
+        output = asyncio.run(
+            answered(b"HTTP/1.1 200 OK\r\nX-A: caf\xe9\r\nContent-Length: 2\r\n\r\nok")
+        )
         assert output["headers"]["x-a"] == "caf\ufffd"
         assert msgspec.json.decode(msgspec.json.encode(output)) == output
 
     def test_hides_what_is_named_like_a_secret_in_the_url(self):
-        output = got(always(text="ok"), url="{url}/?a=1&api_key=abc", params={"access_token": "def"})
+        output = got(
+            always(text="ok"), url="{url}/?a=1&api_key=abc", params={"access_token": "def"}
+        )
         assert output["url"].endswith("/?a=1&api_key=***&access_token=***")
 
 
@@ -272,7 +362,11 @@ class TestStatuses:
     def test_that_may_pass_are_tried_again(self, status):
         error = failed(Retryable, always(status=status, text="busy"), url="{url}/a?token=x")
         assert str(error).endswith(f"/a answered {status}")
-        assert (error.category, error.detail["status_code"], error.detail["body"]) == ("http", status, "busy")
+        assert (error.category, error.detail["status_code"], error.detail["body"]) == (
+            "http",
+            status,
+            "busy",
+        )
         assert error.detail["url"].endswith("/a?token=***")
 
     @pytest.mark.parametrize("status", [304, 400, 401, 404, 409, 422])
@@ -281,7 +375,10 @@ class TestStatuses:
 
     def test_can_be_expected(self):
         assert got(always(status=404), expect_status=[200, 404])["status_code"] == 404
-        assert got(always(status=302, headers={"Location": "/x"}), expect_status=302)["status_code"] == 302
+        assert (
+            got(always(status=302, headers={"Location": "/x"}), expect_status=302)["status_code"]
+            == 302
+        )
 
     def test_outside_the_expected_ones_fail(self):
         error = failed(Terminal, always(status=200), expect_status=[202, 201])
@@ -294,7 +391,15 @@ class TestStatuses:
 
     @pytest.mark.parametrize(
         ("header", "seconds"),
-        [("7", 7.0), ("0", 0.0), ("86400", 3600.0), ("1.5", 1.5), ("nonsense", None), ("", None), ("inf", None)],
+        [
+            ("7", 7.0),
+            ("0", 0.0),
+            ("86400", 3600.0),
+            ("1.5", 1.5),
+            ("nonsense", None),
+            ("", None),
+            ("inf", None),
+        ],
     )
     def test_obey_retry_after_in_seconds(self, header, seconds):
         error = failed(Retryable, always(status=503, headers={"Retry-After": header}))
@@ -322,11 +427,16 @@ class TestTheNetwork:
         assert raised.value.category == "http"
 
     def test_not_knowing_a_name_is_tried_again(self):
-        with pytest.raises(Retryable, match=r"^GET http://nowhere.test/: the name 'nowhere.test' can't be resolved: "):
+        with pytest.raises(
+            Retryable,
+            match=r"^GET http://nowhere.test/: the name 'nowhere.test' can't be resolved: ",
+        ):
             asyncio.run(call({"url": "http://nowhere.test/"}))
 
     def test_giving_a_name_no_address_is_tried_again(self):
-        with pytest.raises(Retryable, match=r"the name 'empty\.test' can't be resolved: the name has no address"):
+        with pytest.raises(
+            Retryable, match=r"the name 'empty\.test' can't be resolved: the name has no address"
+        ):
             asyncio.run(call({"url": "http://empty.test/"}, dns=FakeDns([])))
 
     def test_closing_the_connection_is_tried_again(self):
@@ -346,10 +456,14 @@ class TestTheNetwork:
             request.transport.close()
             return response
 
-        assert str(failed(Retryable, answer)).endswith("/: the answer can't be read (ClientPayloadError)")
+        assert str(failed(Retryable, answer)).endswith(
+            "/: the answer can't be read (ClientPayloadError)"
+        )
 
     def test_speaking_another_protocol_is_tried_again(self):
-        with pytest.raises(Retryable, match=r"the answer can't be read|the server closed the connection"):
+        with pytest.raises(
+            Retryable, match=r"the answer can't be read|the server closed the connection"
+        ):
             asyncio.run(answered(b"220 mail.test ESMTP\r\n"))
 
     def test_being_too_slow_is_tried_again(self):
@@ -379,7 +493,9 @@ class TestTheNetwork:
                 await response.write(b".")
                 await asyncio.sleep(0)
 
-        assert str(failed(Retryable, answer, timeout_seconds=0.1)).endswith("no answer within 0.1 s")
+        assert str(failed(Retryable, answer, timeout_seconds=0.1)).endswith(
+            "no answer within 0.1 s"
+        )
 
 
 class TestSizes:
@@ -419,7 +535,9 @@ class TestSizes:
         settings = Settings(http_private=True, http_max_response_bytes=1024 * 1024)
         tracemalloc.start()
         try:
-            error = failed(Terminal, always(body=bomb, headers={"Content-Encoding": "gzip"}), settings=settings)
+            error = failed(
+                Terminal, always(body=bomb, headers={"Content-Encoding": "gzip"}), settings=settings
+            )
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -462,7 +580,10 @@ class TestRedirects:
         assert (first.method, second.method) == (method, after)
         kept = after == method and bool(config)
         assert server.bodies[1] == (b'{"a":1}' if kept else b"")
-        assert ("Content-Type" in second.headers, "Idempotency-Key" in second.headers) == (kept, kept)
+        assert ("Content-Type" in second.headers, "Idempotency-Key" in second.headers) == (
+            kept,
+            kept,
+        )
 
     HEADERS: ClassVar = {
         "Authorization": "Bearer abc",
@@ -481,7 +602,9 @@ class TestRedirects:
         async def scenario() -> web.Request:
             async with serving(always(text="other")) as other, serving(always(text="x")) as first:
                 first._answer = redirects(target.format(port=first.port, other=other.port))
-                await call({"url": f"http://joe:pw@127.0.0.1:{first.port}/", "headers": self.HEADERS})
+                await call(
+                    {"url": f"http://joe:pw@127.0.0.1:{first.port}/", "headers": self.HEADERS}
+                )
                 return (other.requests or first.requests)[-1]
 
         request = asyncio.run(scenario())
@@ -502,7 +625,10 @@ class TestRedirects:
                 return str(raised.value), other
 
         text, other = asyncio.run(scenario())
-        assert f"answered {status}, a redirect to {other.url}, and a body isn't sent on to another host" in text
+        assert (
+            f"answered {status}, a redirect to {other.url}, and a body isn't sent on to another host"
+            in text
+        )
         assert (other.requests, CANARY in text) == ([], False)
 
     def test_to_another_host_drop_every_header_with_a_secret(self):
@@ -510,7 +636,10 @@ class TestRedirects:
             async with serving(always(text="other")) as other, serving(always(text="x")) as first:
                 first._answer = redirects(other.url)
                 headers = {"User-Agent": f"me {CANARY}", "Accept": JSON, "Idempotency-Key": CANARY}
-                await call({"url": first.url, "headers": headers}, secrets=[SecretInUse("TOKEN", CANARY, None)])
+                await call(
+                    {"url": first.url, "headers": headers},
+                    secrets=[SecretInUse("TOKEN", CANARY, None)],
+                )
                 return other.requests[0]
 
         request = asyncio.run(scenario())
@@ -525,7 +654,9 @@ class TestRedirects:
                     first._answer = redirects(target.format(port=other.port))
                 calling = call({"url": first.url}, secrets=[SecretInUse("TOKEN", CANARY, hosts)])
                 outcome = (await asyncio.gather(calling, return_exceptions=True))[0]
-                assert isinstance(outcome, dict) or "the secret 'TOKEN' may not be sent to" in str(outcome)
+                assert isinstance(outcome, dict) or "the secret 'TOKEN' may not be sent to" in str(
+                    outcome
+                )
                 assert CANARY not in str(outcome)
                 return [server for server in (first, other) if server.requests]
 
@@ -533,16 +664,22 @@ class TestRedirects:
         assert asyncio.run(scenario(("api.example.com",), "")) == []
         assert asyncio.run(scenario((), "")) == []
         assert len(asyncio.run(scenario(("127.0.0.1",), "http://localhost:{port}/"))) == 1
-        assert len(asyncio.run(scenario(("127.0.0.1", "localhost"), "http://localhost:{port}/"))) == 2
+        assert (
+            len(asyncio.run(scenario(("127.0.0.1", "localhost"), "http://localhost:{port}/"))) == 2
+        )
 
     @pytest.mark.parametrize(
         ("host", "allowed"),
         [
-            ("api.example.com", True), ("API.Example.com.", True), ("deep.api.example.org", True),
-            ("example.org", False), ("evilexample.org", False), ("api.example.com.evil.test", False),
+            ("api.example.com", True),
+            ("API.Example.com.", True),
+            ("deep.api.example.org", True),
+            ("example.org", False),
+            ("evilexample.org", False),
+            ("api.example.com.evil.test", False),
             ("10.0.0.1", True),
         ],
-    )  # fmt: skip
+    )
     def test_hosts_are_names_addresses_and_whole_domains(self, host, allowed):
         secret = SecretInUse("TOKEN", CANARY, ("Api.example.com", "*.example.org", "10.0.0.1"))
         assert secret.may_go_to(host) is allowed
@@ -595,11 +732,15 @@ class TestRedirects:
                 settings = Settings(http_allow=("127.0.0.1",))
                 await call({"url": server.url}, settings, FakeDns(["10.0.0.1"]))
 
-        with pytest.raises(Terminal, match=r"the address 10\.0\.0\.1 of 'inside\.test' is refused: private"):
+        with pytest.raises(
+            Terminal, match=r"the address 10\.0\.0\.1 of 'inside\.test' is refused: private"
+        ):
             asyncio.run(scenario())
         assert connections == ["127.0.0.1"]
 
-    @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "http://[::1"])
+    @pytest.mark.parametrize(
+        "target", ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "http://[::1"]
+    )
     def test_to_something_else_than_http_are_refused(self, target):
         failed(Terminal, redirects(target))
 
@@ -607,7 +748,12 @@ class TestRedirects:
 class TestAddresses:
     @pytest.mark.parametrize(
         "url",
-        ["http://127.0.0.1:{port}/", "http://0x7f.1:{port}/", "http://2130706433:{port}/", "http://127.1:{port}/"],
+        [
+            "http://127.0.0.1:{port}/",
+            "http://0x7f.1:{port}/",
+            "http://2130706433:{port}/",
+            "http://127.1:{port}/",
+        ],
     )
     def test_of_this_machine_are_called_in_every_notation_when_allowed(self, url):
         async def scenario() -> tuple[Any, str]:
@@ -650,7 +796,9 @@ class TestAddresses:
         async def scenario() -> Any:
             async with serving(always(text="ok")) as server:
                 settings = Settings(http_allow=("127.0.0.1",))
-                return (await call({"url": f"http://rebind.test:{server.port}/"}, settings, dns))["data"]
+                return (await call({"url": f"http://rebind.test:{server.port}/"}, settings, dns))[
+                    "data"
+                ]
 
         assert asyncio.run(scenario()) == "ok"
         assert dns.questions == ["rebind.test"]
@@ -670,7 +818,9 @@ class TestAddresses:
                 finally:
                     await handler.close()
 
-        with pytest.raises(Terminal, match=r"the address 127\.0\.0\.2 of 'rebind\.test' is refused: loopback"):
+        with pytest.raises(
+            Terminal, match=r"the address 127\.0\.0\.2 of 'rebind\.test' is refused: loopback"
+        ):
             asyncio.run(scenario())
         assert connections == ["127.0.0.1"]
 
@@ -679,9 +829,15 @@ class TestAddresses:
         async def scenario() -> None:
             async with serving(always(text="ok")) as server:
                 dns = FakeDns(["127.0.0.1", "10.0.0.1"])
-                await call({"url": f"http://mixed.test:{server.port}/"}, Settings(http_allow=("127.0.0.1",)), dns)
+                await call(
+                    {"url": f"http://mixed.test:{server.port}/"},
+                    Settings(http_allow=("127.0.0.1",)),
+                    dns,
+                )
 
-        with pytest.raises(Terminal, match=r"the address 10\.0\.0\.1 of 'mixed\.test' is refused: private"):
+        with pytest.raises(
+            Terminal, match=r"the address 10\.0\.0\.1 of 'mixed\.test' is refused: private"
+        ):
             asyncio.run(scenario())
         assert connections == []
 
@@ -690,7 +846,9 @@ class TestAddresses:
             async with serving(always(text="ok")) as server:
                 dns = FakeDns(["127.0.0.1"])
                 settings = Settings(http_allow=("billing.test",))
-                return (await call({"url": f"http://billing.test:{server.port}/"}, settings, dns))["data"]
+                return (await call({"url": f"http://billing.test:{server.port}/"}, settings, dns))[
+                    "data"
+                ]
 
         assert asyncio.run(scenario()) == "ok"
 

@@ -54,7 +54,9 @@ class Scene:
         self.queue = Shared(stores, failures)
         self.lines: asyncio.Queue[str | None] = asyncio.Queue()
         handlers = (Handler("says", self.says), Handler("waits", asyncio.Event().wait))
-        self.place = Workplace(*handlers, stores=stores, queue=self.queue, shutdown_grace_seconds=0.0)
+        self.place = Workplace(
+            *handlers, stores=stores, queue=self.queue, shutdown_grace_seconds=0.0
+        )
 
     async def says(self, config: Any, ctx: Context) -> None:
         """Logs a first line and then what it is told to, until that is nothing."""
@@ -78,7 +80,9 @@ class Scene:
         return await self.place.outcome(given)
 
 
-def on_stage(scenario: Callable[[Scene], Any], monkeypatch: pytest.MonkeyPatch, failures: int = 0) -> None:
+def on_stage(
+    scenario: Callable[[Scene], Any], monkeypatch: pytest.MonkeyPatch, failures: int = 0
+) -> None:
     monkeypatch.setattr(live_logs, "LOOK_SECONDS", NEVER)
 
     async def main() -> None:
@@ -101,13 +105,16 @@ def test_only_a_log_that_has_grown_is_shared(monkeypatch: pytest.MonkeyPatch) ->
         for _ in range(3):
             await scene.look()
         assert scene.queue.calls == [
-            {key_of(given): 'heartbeat "one"'}, {key_of(given): 'heartbeat "one"\nheartbeat "two"'},
-        ]  # fmt: skip
+            {key_of(given): 'heartbeat "one"'},
+            {key_of(given): 'heartbeat "one"\nheartbeat "two"'},
+        ]
 
     on_stage(scenario, monkeypatch)
 
 
-def test_a_quiet_attempt_is_shared_again_before_a_store_forgets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_attempt_is_shared_again_before_a_store_forgets_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario(scene: Scene) -> None:
         given = await scene.run()
         for after in (1, 19, 22, 40, 43):
@@ -117,7 +124,9 @@ def test_a_quiet_attempt_is_shared_again_before_a_store_forgets_it(monkeypatch: 
     on_stage(scenario, monkeypatch)
 
 
-def test_an_attempt_that_has_just_begun_or_has_logged_nothing_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_has_just_begun_or_has_logged_nothing_is_left_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario(scene: Scene) -> None:
         await scene.run()
         await scene.look(0.5)
@@ -130,7 +139,9 @@ def test_an_attempt_that_has_just_begun_or_has_logged_nothing_is_left_alone(monk
     on_stage(scenario, monkeypatch)
 
 
-def test_what_was_shared_of_an_attempt_that_is_over_is_taken_away_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_shared_of_an_attempt_that_is_over_is_taken_away_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario(scene: Scene) -> None:
         given = await scene.run()
         await scene.look()
@@ -188,7 +199,9 @@ def test_many_long_logs_are_shared_in_turns(monkeypatch: pytest.MonkeyPatch) -> 
         for after in (1, 2, 3, 4):
             await scene.look(after)
         assert [len(call) for call in scene.queue.calls] == [1, 1, 1]
-        assert {key for call in scene.queue.calls for key in call} == {key_of(each) for each in tasks}
+        assert {key for call in scene.queue.calls for key in call} == {
+            key_of(each) for each in tasks
+        }
 
     on_stage(scenario, monkeypatch)
 
@@ -210,7 +223,9 @@ def test_a_store_that_takes_no_logs_disturbs_nobody(
     assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
 
 
-def test_the_log_of_a_handler_in_a_thread_can_be_read_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_of_a_handler_in_a_thread_can_be_read_while_it_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(live_logs, "LOOK_SECONDS", FAST)
     go_on = threading.Event()
 
@@ -221,7 +236,9 @@ def test_the_log_of_a_handler_in_a_thread_can_be_read_while_it_runs(monkeypatch:
     async def main() -> None:
         async with Workplace(waits) as place:
             given = await place.give("waits")
-            text = await until(lambda: place.stores.queue.live_log(key_of(given)), "a log to look at")
+            text = await until(
+                lambda: place.stores.queue.live_log(key_of(given)), "a log to look at"
+            )
             assert text.endswith("INFO before")
             go_on.set()
             assert (await place.outcome(given)).logs == text
@@ -247,7 +264,9 @@ def test_the_log_of_a_handler_in_a_process_can_be_read_while_it_runs(
     async def main() -> None:
         async with Workplace(found) as place:
             given = await place.give("live_logs.waits", {"file": str(tmp_path / "go on")})
-            text = await until(lambda: place.stores.queue.live_log(key_of(given)), "a log to look at")
+            text = await until(
+                lambda: place.stores.queue.live_log(key_of(given)), "a log to look at"
+            )
             assert text.endswith("INFO before")
             (tmp_path / "go on").touch()
             logged = (await place.outcome(given)).logs.splitlines()

@@ -13,11 +13,19 @@ from tests.worker.servers import Answer, Server, always, context, serving
 
 KEY = "sk-canary-0123456789"
 ASK = {"prompt": "Hello", "model": "m1"}
-PERSON = {"type": "object", "required": ["age"], "properties": {"age": {"type": "integer", "maximum": 150}}}
+PERSON = {
+    "type": "object",
+    "required": ["age"],
+    "properties": {"age": {"type": "integer", "maximum": 150}},
+}
 
 
 def reply(content: Any, **more: Any) -> Answer:
-    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": content},
+        "finish_reason": "stop",
+    }
     usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     return always(
         text=json.dumps({"model": "m1-2026", "choices": [choice], "usage": usage, **more}),
@@ -25,9 +33,13 @@ def reply(content: Any, **more: Any) -> Answer:
     )
 
 
-async def ask(answer: Answer, config: dict[str, Any], **provider: Any) -> tuple[dict[str, Any], Server]:
+async def ask(
+    answer: Answer, config: dict[str, Any], **provider: Any
+) -> tuple[dict[str, Any], Server]:
     async with serving(answer) as server:
-        providers = {"default": LlmProvider(**{"base_url": f"{server.url}/v1", "api_key": KEY, **provider})}
+        providers = {
+            "default": LlmProvider(**{"base_url": f"{server.url}/v1", "api_key": KEY, **provider})
+        }
         settings = Settings(llm_providers=providers)
         handler = LlmHandler(settings, HttpHandler(settings))
         try:
@@ -45,7 +57,9 @@ def sent(config: dict[str, Any], **provider: Any) -> tuple[web.Request, dict[str
     return server.requests[0], json.loads(server.bodies[0])
 
 
-def failed(kind: type[HandlerError], answer: Answer, config: dict[str, Any], **provider: Any) -> HandlerError:
+def failed(
+    kind: type[HandlerError], answer: Answer, config: dict[str, Any], **provider: Any
+) -> HandlerError:
     with pytest.raises(kind) as raised:
         asked(answer, config, **provider)
     assert KEY not in repr([str(raised.value), raised.value.detail, raised.value.args])
@@ -53,7 +67,9 @@ def failed(kind: type[HandlerError], answer: Answer, config: dict[str, Any], **p
 
 
 def refused(config: dict[str, Any], settings: Settings | None = None) -> str:
-    settings = settings or Settings(llm_providers={"default": LlmProvider("http://127.0.0.1:1/v1", KEY)})
+    settings = settings or Settings(
+        llm_providers={"default": LlmProvider("http://127.0.0.1:1/v1", KEY)}
+    )
     with pytest.raises(Terminal) as raised:
         asyncio.run(LlmHandler(settings, HttpHandler(settings))(config, context()))
     return str(raised.value)
@@ -76,23 +92,36 @@ def test_the_request_is_what_openai_compatible_servers_read():
     assert request.headers["Idempotency-Key"] == "e1:n1"
     assert body == {
         "model": "m1",
-        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}],
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Hello"},
+        ],
         "temperature": 0.5,
         "max_tokens": 100,
     }
 
 
 def test_messages_are_sent_as_they_are():
-    messages = [{"role": "user", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant", "content": None}]
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "a"}]},
+        {"role": "assistant", "content": None},
+    ]
     assert sent({"messages": messages, "model": "m1"})[1]["messages"] == messages
 
 
 def test_a_prompt_that_is_not_text_is_sent_as_json():
-    assert sent({"prompt": {"a": 1}, "model": "m1"})[1]["messages"] == [{"role": "user", "content": '{"a":1}'}]
+    assert sent({"prompt": {"a": 1}, "model": "m1"})[1]["messages"] == [
+        {"role": "user", "content": '{"a":1}'}
+    ]
 
 
 def test_an_answer_in_parts_is_joined():
-    assert asked(reply([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), ASK)["response"] == "ab"
+    assert (
+        asked(reply([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), ASK)[
+            "response"
+        ]
+        == "ab"
+    )
 
 
 def test_an_answer_without_text_is_empty():
@@ -109,7 +138,9 @@ class TestResponseSchema:
         wanted = {"type": "json_schema", "json_schema": {"name": "response", "schema": PERSON}}
         assert json.loads(server.bodies[0])["response_format"] == wanted
 
-    @pytest.mark.parametrize("text", ['{"age": 7}', '```json\n{"age": 7}\n```', '```\n{"age": 7}```', ' {"age": 7} '])
+    @pytest.mark.parametrize(
+        "text", ['{"age": 7}', '```json\n{"age": 7}\n```', '```\n{"age": 7}```', ' {"age": 7} ']
+    )
     def test_gives_the_parsed_reply(self, text):
         output = asked(reply(text), self.CONFIG)
         assert (output["parsed"], output["response"]) == ({"age": 7}, text)
@@ -119,8 +150,14 @@ class TestResponseSchema:
         [
             ("I can't", "the reply isn't JSON: JSON is malformed: invalid character (byte 0)"),
             ("", "the reply isn't JSON: Input data was truncated"),
-            ("{}", 'the reply doesn\'t fit response_schema: the reply: "age" is a required property'),
-            ('{"age": 200}', "the reply doesn't fit response_schema: age: 200 is greater than the maximum of 150"),
+            (
+                "{}",
+                'the reply doesn\'t fit response_schema: the reply: "age" is a required property',
+            ),
+            (
+                '{"age": 200}',
+                "the reply doesn't fit response_schema: age: 200 is greater than the maximum of 150",
+            ),
         ],
     )
     def test_lets_a_reply_that_does_not_fit_be_tried_again(self, text, problem):
@@ -129,7 +166,13 @@ class TestResponseSchema:
 
     @pytest.mark.parametrize(
         "schema",
-        [{"type": "bogus"}, 5, {"$ref": "http://127.0.0.1:1/x.json"}, {"$ref": "file:///etc/passwd"}, {"$ref": "#/x"}],
+        [
+            {"type": "bogus"},
+            5,
+            {"$ref": "http://127.0.0.1:1/x.json"},
+            {"$ref": "file:///etc/passwd"},
+            {"$ref": "#/x"},
+        ],
     )
     def test_that_cannot_be_used_is_refused_before_anything_is_sent(self, schema, connections):
         text = refused({**ASK, "response_schema": schema})
@@ -163,7 +206,9 @@ class TestFailures:
     def test_a_placeholder_for_a_key_does_not_spoil_the_answer(self):
         assert asked(reply("extra"), ASK, api_key="x")["response"] == "extra"
 
-    @pytest.mark.parametrize("body", ["", "<html>", "[]", '{"choices": []}', '{"choices": [{"message": "x"}]}'])
+    @pytest.mark.parametrize(
+        "body", ["", "<html>", "[]", '{"choices": []}', '{"choices": [{"message": "x"}]}']
+    )
     def test_an_answer_that_is_no_completion_is_tried_again(self, body):
         error = failed(Retryable, always(text=body), ASK)
         assert (str(error), error.category) == ("the answer isn't a chat completion", "llm")
@@ -192,7 +237,9 @@ class TestProviders:
             "the LLM provider 'default' has no API key: "
             "set PENSTOCK_LLM_API_KEY in the worker's environment, or use --mock (PENSTOCK_MOCK_SERVICES=1)"
         )
-        settings = Settings(llm_providers={"my-openai": LlmProvider()}, llm_default_provider="my-openai")
+        settings = Settings(
+            llm_providers={"my-openai": LlmProvider()}, llm_default_provider="my-openai"
+        )
         assert "set PENSTOCK_LLM_MY_OPENAI_API_KEY in" in refused(ASK, settings)
 
     def test_of_ones_own_need_no_key(self):
@@ -207,7 +254,9 @@ class TestProviders:
         )
 
     def test_that_are_unknown_are_refused_with_the_known_ones(self):
-        settings = Settings(llm_providers={"default": LlmProvider(), "groq": LlmProvider("https://groq.test/v1")})
+        settings = Settings(
+            llm_providers={"default": LlmProvider(), "groq": LlmProvider("https://groq.test/v1")}
+        )
         assert refused({**ASK, "provider": "grok"}, settings) == (
             "there is no LLM provider 'grok'; did you mean 'groq'? (known: default, groq)"
         )
@@ -216,7 +265,9 @@ class TestProviders:
         assert sent({"prompt": "a"}, models=("m7", "m8"))[1]["model"] == "m7"
 
     def test_offer_only_the_models_they_name(self):
-        settings = Settings(llm_providers={"default": LlmProvider("http://127.0.0.1:1/v1", KEY, ("llama3", "qwen"))})
+        settings = Settings(
+            llm_providers={"default": LlmProvider("http://127.0.0.1:1/v1", KEY, ("llama3", "qwen"))}
+        )
         assert refused({**ASK, "model": "lama3"}, settings) == (
             "the LLM provider 'default' has no model 'lama3'; did you mean 'llama3'? (known: llama3, qwen)"
         )
@@ -231,7 +282,9 @@ class TestProviders:
                 handler = LlmHandler(settings, http)
                 try:
                     await handler(ASK, context())
-                    with pytest.raises(Terminal, match=r"the address 127\.0\.0\.1 is refused: loopback"):
+                    with pytest.raises(
+                        Terminal, match=r"the address 127\.0\.0\.1 is refused: loopback"
+                    ):
                         await http({"url": f"{server.url}/v1/models"}, context())
                 finally:
                     await handler.close()
@@ -252,8 +305,14 @@ class TestProviders:
         ({}, "give prompt or messages, one of them"),
         ({"prompt": "a", "messages": []}, "give prompt or messages, one of them"),
         ({"prompt": "a"}, "the config has no model"),
-        ({"messages": [], "model": "m"}, "messages must be a list of objects with role and content"),
-        ({"messages": [{"content": "a"}], "model": "m"}, "messages must be a list of objects with role and content"),
+        (
+            {"messages": [], "model": "m"},
+            "messages must be a list of objects with role and content",
+        ),
+        (
+            {"messages": [{"content": "a"}], "model": "m"},
+            "messages must be a list of objects with role and content",
+        ),
         ({**ASK, "model": 7}, "model must be text"),
         ({**ASK, "temperature": "hot"}, "temperature and max_tokens must be numbers"),
         (

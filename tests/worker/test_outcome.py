@@ -11,7 +11,14 @@ import pytest
 from penstock.engine.events import TaskError, TaskFailed
 from penstock.errors import Retryable, Terminal
 from penstock.stores import codec
-from penstock.worker.outcome import MAX_MESSAGE, MAX_TRACEBACK, describe, encode_output, is_retryable, retry_after
+from penstock.worker.outcome import (
+    MAX_MESSAGE,
+    MAX_TRACEBACK,
+    describe,
+    encode_output,
+    is_retryable,
+    retry_after,
+)
 
 
 @dataclasses.dataclass
@@ -90,7 +97,9 @@ NOT_JSON: dict[str, Any] = {
 
 @pytest.mark.parametrize("what", NOT_JSON)
 def test_anything_else_is_refused_with_what_to_return_instead(what: str) -> None:
-    with pytest.raises(Terminal, match=r"isn't JSON: .*; return dicts, lists, text and numbers") as caught:
+    with pytest.raises(
+        Terminal, match=r"isn't JSON: .*; return dicts, lists, text and numbers"
+    ) as caught:
         encode_output(NOT_JSON[what])
     assert caught.value.category == "not_json"
 
@@ -99,7 +108,11 @@ def test_an_error_is_described_with_its_type_its_text_and_where_it_was_raised() 
     with pytest.raises(KeyError) as caught:
         dict[str, int]().__getitem__("missing")
     described = describe(caught.value)
-    assert (described.category, described.type, described.message) == ("handler", "KeyError", "KeyError: 'missing'")
+    assert (described.category, described.type, described.message) == (
+        "handler",
+        "KeyError",
+        "KeyError: 'missing'",
+    )
     assert described.traceback is not None
     assert __file__ in described.traceback
 
@@ -128,7 +141,11 @@ def test_a_subclass_of_the_verdicts_shows_its_name() -> None:
         (Retryable("x", after=0), True, 0),
     ],
 )
-def test_only_terminal_errors_are_not_retried(error: BaseException, again: bool, after: float | None) -> None:  # noqa: FBT001
+def test_only_terminal_errors_are_not_retried(
+    error: BaseException,
+    again: bool,  # noqa: FBT001
+    after: float | None,
+) -> None:
     assert is_retryable(error) == again
     assert retry_after(error) == after
 

@@ -78,7 +78,14 @@ def tell(_config: Any, ctx: Context) -> Any:
     ctx.log.info("at work")
     logging.getLogger("elsewhere").warning("from logging")
     ctx.heartbeat({"done": 1})
-    return [ctx.execution_id, ctx.node_id, ctx.attempt, ctx.idempotency_key, ctx.deadline, dict(ctx.inputs)]
+    return [
+        ctx.execution_id,
+        ctx.node_id,
+        ctx.attempt,
+        ctx.idempotency_key,
+        ctx.deadline,
+        dict(ctx.inputs),
+    ]
 
 
 @handler("processes.log_and_end", runs_in="process")
@@ -140,7 +147,9 @@ def _mine() -> list[Handler]:
 def test_a_handler_in_a_process_gets_its_config_and_returns_json() -> None:
     async def scenario() -> None:
         async with Workplace(*_mine()) as place:
-            assert output_of(await place.run("processes.echo", {"a": [1, "é", None]})) == {"a": [1, "é", None]}
+            assert output_of(await place.run("processes.echo", {"a": [1, "é", None]})) == {
+                "a": [1, "é", None]
+            }
             assert output_of(await place.run("processes.pid")) != os.getpid()
 
     asyncio.run(scenario())
@@ -177,7 +186,11 @@ def test_whatever_the_handler_raises_is_its_nodes_failure() -> None:
             assert (raised.error.type, raised.error.message) == ("KeyError", "KeyError: 'missing'")
             assert "in misbehave" in (raised.error.traceback or "")
             gave_up = await outcome("give up")
-            assert (gave_up.retryable, gave_up.error.category, gave_up.error.detail) == (False, "mine", {"a": 1})
+            assert (gave_up.retryable, gave_up.error.category, gave_up.error.detail) == (
+                False,
+                "mine",
+                {"a": 1},
+            )
             later = await outcome("later")
             assert (later.retryable, later.retry_after) == (True, 2.5)
             assert (await outcome("exit")).error.type == "SystemExit"
@@ -190,10 +203,14 @@ def test_whatever_the_handler_raises_is_its_nodes_failure() -> None:
 
 
 @pytest.mark.parametrize(("how", "shown"), [("die", "signal SIGKILL"), ("leave", "exit code 7")])
-def test_a_handler_that_ends_its_process_costs_an_attempt_while_others_go_on(how: str, shown: str) -> None:
+def test_a_handler_that_ends_its_process_costs_an_attempt_while_others_go_on(
+    how: str, shown: str
+) -> None:
     async def scenario() -> None:
         async with Workplace(*_mine(), idle, worker_processes=2) as place:
-            victim, *others = await place.give_all(["processes.misbehave", "processes.misbehave", "idle"], {"how": how})
+            victim, *others = await place.give_all(
+                ["processes.misbehave", "processes.misbehave", "idle"], {"how": how}
+            )
             event = await place.outcome(victim)
             assert error_of(event).category == "lost"
             assert shown in event.error.message
@@ -232,7 +249,9 @@ def test_starting_a_process_does_not_count_against_the_handlers_time() -> None:
 
     async def scenario() -> None:
         async with Workplace(*_mine(), worker_processes=1) as place:
-            assert output_of(await place.run("processes.echo", {"a": 1}, timeout_seconds=0.15)) == {"a": 1}
+            assert output_of(await place.run("processes.echo", {"a": 1}, timeout_seconds=0.15)) == {
+                "a": 1
+            }
 
     asyncio.run(scenario())
 
@@ -242,13 +261,25 @@ def test_a_worker_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
         async with Workplace(*_mine(), worker_processes=2) as place:
             idle_pid = output_of(await place.run("processes.pid"))
             await place.give_all(["processes.hang"] * 2, {"file": str(tmp_path / "pid")})
-            await until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(encoding="utf-8"))
+            await until(
+                lambda: (
+                    (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(encoding="utf-8")
+                )
+            )
             hanging = int((tmp_path / "pid").read_text(encoding="utf-8"))
             async with asyncio.timeout(10):
                 await place.stop(0)
             await until(lambda: not _is_running(idle_pid) and not _is_running(hanging))
             me = psutil.Process()
-            await until(lambda: not [child for child in me.children() if "penstock.worker.child" in child.cmdline()])
+            await until(
+                lambda: (
+                    not [
+                        child
+                        for child in me.children()
+                        if "penstock.worker.child" in child.cmdline()
+                    ]
+                )
+            )
 
     asyncio.run(scenario())
 
@@ -270,7 +301,9 @@ def test_a_handler_in_a_process_is_told_what_it_works_for_and_its_log_is_kept() 
 
 
 @pytest.mark.parametrize(("how", "category"), [("die", "lost"), ("hang", "timeout")])
-def test_what_a_handler_logged_before_its_process_was_killed_is_kept(how: str, category: str) -> None:
+def test_what_a_handler_logged_before_its_process_was_killed_is_kept(
+    how: str, category: str
+) -> None:
     async def scenario() -> None:
         async with Workplace(*_mine(), worker_processes=1) as place:
             await place.run("processes.pid")  # so that the time isn't spent on starting Python
@@ -287,8 +320,10 @@ def test_a_log_of_a_process_that_is_too_long_keeps_its_beginning() -> None:
             for _ in range(2):
                 event = await place.run("processes.chatter", {"lines": 9})
                 assert event.logs.splitlines() == [
-                    "heartbeat 0", "heartbeat 1", "(7 more lines dropped: the log is full)",
-                ]  # fmt: skip
+                    "heartbeat 0",
+                    "heartbeat 1",
+                    "(7 more lines dropped: the log is full)",
+                ]
 
     asyncio.run(scenario())
 
@@ -304,7 +339,9 @@ def test_forked_processes_and_threads_that_go_on_do_not_get_between_the_answers(
 
 
 @pytest.mark.parametrize("how", ["return", "raise"])
-def test_no_secret_is_in_what_comes_out_of_a_process(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_secret_is_in_what_comes_out_of_a_process(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PENSTOCK_SECRET_TOKEN", CANARY)
 
     async def scenario() -> Any:
@@ -335,7 +372,10 @@ def test_a_handler_that_its_process_cannot_find_says_where_to_put_it() -> None:
 
     async def scenario() -> None:
         async with Workplace(Handler("local", local, runs_in="process")) as place:
-            assert "must be at the top level of its module" in error_of(await place.run("local")).message
+            assert (
+                "must be at the top level of its module"
+                in error_of(await place.run("local")).message
+            )
 
     asyncio.run(scenario())
 

@@ -44,9 +44,13 @@ FORMS: dict[str, Callable[[str], str]] = {
     "every byte quoted": lambda secret: "".join(f"%{byte:02X}" for byte in secret.encode()),
     "basic credentials": basic,
     "base64": lambda secret: base64.b64encode(secret.encode()).decode(),
-    "base64 for URLs": lambda secret: base64.urlsafe_b64encode(secret.encode()).decode().rstrip("="),
+    "base64 for URLs": lambda secret: (
+        base64.urlsafe_b64encode(secret.encode()).decode().rstrip("=")
+    ),
     "base64 in a URL": lambda secret: quote(base64.b64encode(secret.encode()).decode(), safe=""),
-    "base64 in lines": lambda secret: base64.encodebytes(b"x" * 50 + secret.encode() + b"y" * 50).decode(),
+    "base64 in lines": lambda secret: base64.encodebytes(
+        b"x" * 50 + secret.encode() + b"y" * 50
+    ).decode(),
     "base64 of binary, no byte before": in_binary(b""),
     "base64 of binary, one byte before": in_binary(b"\xfe"),
     "base64 of binary, two bytes before": in_binary(b"\xfe\x01"),
@@ -137,20 +141,41 @@ def test_a_secret_that_was_cut_is_hidden(text):
 def test_a_few_characters_of_a_secret_are_a_word_like_any_other():
     text = "a canary is a bird; canary-5 is one too"
     assert redact(text, [LONG]) == text
-    assert redact("postgresql is a database", ["postgresql://me:pw@db.internal/app"]) == "postgresql is a database"
+    assert (
+        redact("postgresql is a database", ["postgresql://me:pw@db.internal/app"])
+        == "postgresql is a database"
+    )
 
 
 def test_a_secret_of_digits_is_hidden_as_a_number_too():
-    assert redact({"pin": 48151623, "n": 7, "yes": True}, ["48151623"]) == {"pin": "***", "n": 7, "yes": True}
+    assert redact({"pin": 48151623, "n": 7, "yes": True}, ["48151623"]) == {
+        "pin": "***",
+        "n": 7,
+        "yes": True,
+    }
 
 
 def test_nothing_is_hidden_in_what_has_no_secret():
-    value = {"a": "100 % & \\n + b", "b": [1.5, None, "x" * 100], "c": base64.b64encode(bytes(range(256))).decode()}
+    value = {
+        "a": "100 % & \\n + b",
+        "b": [1.5, None, "x" * 100],
+        "c": base64.b64encode(bytes(range(256))).decode(),
+    }
     assert redact(value, SECRETS) == value
 
 
 @pytest.mark.parametrize(
-    "unit", ["lorem ipsum ", "%63%61%6e", "\\\\\\\\", "&#99;&amp;", "canary-5", "\\u0063\\x61", "AAAA", " \n"]
+    "unit",
+    [
+        "lorem ipsum ",
+        "%63%61%6e",
+        "\\\\\\\\",
+        "&#99;&amp;",
+        "canary-5",
+        "\\u0063\\x61",
+        "AAAA",
+        " \n",
+    ],
 )
 def test_the_time_grows_with_the_text_and_not_faster(unit):
     """Ten times the text takes about ten times as long; were it a hundred times, this would show it."""

@@ -81,7 +81,9 @@ def test_tasks_with_large_configs_run_a_few_at_a_time():
         return len(config["x"])
 
     size = 4 * MIB
-    nodes = [{"id": f"n{i}", "handler": "look", "config": {"x": "{{ input.s }}"}} for i in range(40)]
+    nodes = [
+        {"id": f"n{i}", "handler": "look", "config": {"x": "{{ input.s }}"}} for i in range(40)
+    ]
 
     async def work() -> None:
         given = Registry([Handler("look", look)])
@@ -115,7 +117,9 @@ def test_a_task_with_more_inputs_than_a_worker_can_take_fails_and_says_why():
         return msgspec.Raw(b'"' + b"x" * (5 * MIB) + b'"')
 
     nodes: list[dict[str, Any]] = [{"id": f"n{i}", "handler": "give"} for i in range(60)]
-    nodes += [{"id": "end", "handler": "penstock.aggregate", "dependencies": [f"n{i}" for i in range(60)]}]
+    nodes += [
+        {"id": "end", "handler": "penstock.aggregate", "dependencies": [f"n{i}" for i in range(60)]}
+    ]
 
     async def work() -> None:
         given = Registry([Handler("give", give)])
@@ -129,7 +133,9 @@ def test_a_task_with_more_inputs_than_a_worker_can_take_fails_and_says_why():
 
 
 def test_a_config_that_multiplies_what_it_refers_to_fails_its_node():
-    nodes = [{"id": "a", "handler": "echo", "config": {f"k{i}": "{{ input.s }}" for i in range(50)}}]
+    nodes = [
+        {"id": "a", "handler": "echo", "config": {f"k{i}": "{{ input.s }}" for i in range(50)}}
+    ]
 
     async def work() -> None:
         async with Engine("memory://", settings=Settings()) as engine:

@@ -162,7 +162,9 @@ def test_a_task_for_a_handler_that_the_worker_does_not_have_is_left_for_others()
             foreign, own = await place.give_all(["unheard_of", "idle"])
             assert output_of(await place.outcome(own)) == "went on"
             assert await place.events(foreign) == []
-            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10, {"unheard_of"}) == [foreign]
+            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10, {"unheard_of"}) == [
+                foreign
+            ]
 
     asyncio.run(scenario())
 
@@ -188,7 +190,9 @@ async def hangs() -> None:
 
 
 @pytest.mark.parametrize("seconds", [SHORT_SECONDS, 0.25])
-def test_an_async_handler_that_hangs_is_stopped_at_its_timeout_and_its_slot_is_free(seconds: float) -> None:
+def test_an_async_handler_that_hangs_is_stopped_at_its_timeout_and_its_slot_is_free(
+    seconds: float,
+) -> None:
     event = outcome_of(hangs, timeout_seconds=seconds)
     assert error_of(event).category == "timeout"
     assert f"{seconds:g} s" in event.error.message
@@ -202,13 +206,17 @@ def test_a_sync_handler_that_hangs_is_given_up_at_its_timeout_and_its_thread_is_
         release.wait(PATIENCE_SECONDS)
 
     async def scenario() -> None:
-        async with Workplace(hangs_in_a_thread, quick, worker_concurrency=1, worker_threads=1) as place:
+        async with Workplace(
+            hangs_in_a_thread, quick, worker_concurrency=1, worker_threads=1
+        ) as place:
             for _ in range(3):
                 event = await place.run("hangs_in_a_thread", timeout_seconds=SHORT_SECONDS)
                 assert error_of(event).category == "timeout"
                 assert output_of(await place.run("quick")) == "quick"
             release.set()
-            await until(lambda: sum(each.name == "penstock-handler" for each in threading.enumerate()) <= 1)
+            await until(
+                lambda: sum(each.name == "penstock-handler" for each in threading.enumerate()) <= 1
+            )
             assert output_of(await place.run("quick")) == "quick"
 
     asyncio.run(scenario())
@@ -277,7 +285,9 @@ def test_a_thread_that_hangs_does_not_keep_the_process_from_ending() -> None:
     assert ended.stdout == "timeout\n"
 
 
-def test_a_handler_that_swallows_its_cancellation_and_answers_late_has_timed_out_all_the_same() -> None:
+def test_a_handler_that_swallows_its_cancellation_and_answers_late_has_timed_out_all_the_same() -> (
+    None
+):
     async def answers_late() -> str:
         try:
             await asyncio.Event().wait()
@@ -302,7 +312,9 @@ def test_a_handler_that_swallows_every_cancellation_costs_neither_the_slot_nor_t
         place = Workplace(never_listens, idle, worker_concurrency=1)
         async with place:
             try:
-                event = await place.outcome(await place.give("never_listens", timeout_seconds=SHORT_SECONDS), seconds=5)
+                event = await place.outcome(
+                    await place.give("never_listens", timeout_seconds=SHORT_SECONDS), seconds=5
+                )
                 assert error_of(event).category == "timeout"
                 assert output_of(await place.run("idle")) == "went on"
                 async with asyncio.timeout(5):
@@ -329,7 +341,10 @@ def test_a_task_that_waits_for_a_thread_is_not_running_yet() -> None:
             blocking = await place.give("blocks")
             await place.started(blocking)
             waiting = await place.give("short", timeout_seconds=SHORT_SECONDS)
-            assert error_of(await place.run("hangs", timeout_seconds=4 * SHORT_SECONDS)).category == "timeout"
+            assert (
+                error_of(await place.run("hangs", timeout_seconds=4 * SHORT_SECONDS)).category
+                == "timeout"
+            )
             assert await place.events(waiting) == []
             release.set()
             output_of(await place.outcome(waiting))

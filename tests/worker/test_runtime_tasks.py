@@ -120,7 +120,9 @@ def test_a_stopped_async_handler_is_cancelled_its_slot_is_free_and_nothing_is_re
             place.worker.stop_tasks([stop(given)])
             output_of(await place.run("idle"))
             assert seen == ["cancelled"]
-            assert [event for event in await place.events(given) if not isinstance(event, TaskStarted)] == []
+            assert [
+                event for event in await place.events(given) if not isinstance(event, TaskStarted)
+            ] == []
 
     asyncio.run(scenario())
 
@@ -182,7 +184,9 @@ def test_a_task_that_was_cancelled_at_the_owner_is_stopped_by_the_next_heartbeat
     asyncio.run(scenario())
 
 
-def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
 
     async def scenario() -> None:
@@ -197,7 +201,9 @@ def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat(monkeypatch
     asyncio.run(scenario())
 
 
-def test_a_worker_says_that_it_lives_while_its_handlers_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_says_that_it_lives_while_its_handlers_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
 
     async def scenario() -> None:
@@ -213,7 +219,9 @@ def test_a_worker_says_that_it_lives_while_its_handlers_run(monkeypatch: pytest.
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("call", "times"), [("fetch", 3), ("report", 3), ("heartbeat", 3), ("started", 1)])
+@pytest.mark.parametrize(
+    ("call", "times"), [("fetch", 3), ("report", 3), ("heartbeat", 3), ("started", 1)]
+)
 def test_a_store_that_is_away_for_a_while_costs_no_outcome(
     call: str, times: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,7 +260,9 @@ def test_a_jump_of_the_clock_neither_fails_a_task_nor_keeps_it_from_timing_out(j
         nonlocal offset
         offset += jump
         finished = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_later(3 * runtime.LONG_SECONDS, finished.set_result, "in time")
+        asyncio.get_running_loop().call_later(
+            3 * runtime.LONG_SECONDS, finished.set_result, "in time"
+        )
         return str(await finished)
 
     async def jumps_and_hangs() -> None:
@@ -261,10 +271,14 @@ def test_a_jump_of_the_clock_neither_fails_a_task_nor_keeps_it_from_timing_out(j
         await asyncio.Event().wait()
 
     async def scenario() -> None:
-        async with Workplace(jumps, jumps_and_waits, jumps_and_hangs, clock=lambda: time.time() + offset) as place:
+        async with Workplace(
+            jumps, jumps_and_waits, jumps_and_hangs, clock=lambda: time.time() + offset
+        ) as place:
             assert output_of(await place.run("jumps", timeout_seconds=60.0)) == "paused"
             assert output_of(await place.run("jumps_and_waits", timeout_seconds=60.0)) == "in time"
-            event = await place.outcome(await place.give("jumps_and_hangs", timeout_seconds=0.3), seconds=5)
+            event = await place.outcome(
+                await place.give("jumps_and_hangs", timeout_seconds=0.3), seconds=5
+            )
             assert error_of(event).category == "timeout"
 
     asyncio.run(scenario())
@@ -348,7 +362,9 @@ def test_what_runs_past_the_grace_period_is_cancelled_and_handed_back_at_once() 
     asyncio.run(scenario())
 
 
-def test_an_outcome_that_the_store_did_not_take_is_reported_on_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outcome_that_the_store_did_not_take_is_reported_on_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(runtime, "RETRY_SECONDS", HOUR)
     stores = MemoryStores(time.time)
     queue = Queue(stores, report=1)
@@ -387,7 +403,9 @@ def test_the_store_is_told_before_a_handler_is_called() -> None:
 
     async def scenario() -> None:
         in_a_process = Handler("in_a_process", idle_in_a_process, runs_in="process")
-        async with Workplace(on_the_loop, in_a_thread, in_a_process, stores=stores, queue=queue) as place:
+        async with Workplace(
+            on_the_loop, in_a_thread, in_a_process, stores=stores, queue=queue
+        ) as place:
             assert output_of(await place.run("on_the_loop"))
             assert output_of(await place.run("in_a_thread"))
             given = await place.give("in_a_process")

@@ -65,7 +65,9 @@ TYPED = [
 
 
 @pytest.mark.parametrize(("handler", "config", "expected"), TYPED)
-def test_a_config_is_read_into_the_type_that_the_handler_asks_for(handler: Any, config: Any, expected: Any) -> None:
+def test_a_config_is_read_into_the_type_that_the_handler_asks_for(
+    handler: Any, config: Any, expected: Any
+) -> None:
     assert output_of(outcome_of(handler, config)) == expected
 
 
@@ -78,20 +80,35 @@ def test_a_config_that_does_not_fit_fails_the_node_for_good_and_says_why(handler
 
 
 async def tells_its_context(_config: Any, ctx: Context) -> Any:
-    names = ("execution_id", "node_id", "attempt", "idempotency_key", "deadline", "workflow", "cancelled")
+    names = (
+        "execution_id",
+        "node_id",
+        "attempt",
+        "idempotency_key",
+        "deadline",
+        "workflow",
+        "cancelled",
+    )
     return {**{name: getattr(ctx, name) for name in names}, "inputs": dict(ctx.inputs)}
 
 
 def test_a_handler_is_told_what_it_works_for() -> None:
     inputs = [("a", b'{"x":[1]}'), ("b", b"null")]
     before = time.time()
-    event = outcome_of(tells_its_context, attempt=3, idempotency_key="first:n", timeout_seconds=60.0, inputs=inputs)
+    event = outcome_of(
+        tells_its_context, attempt=3, idempotency_key="first:n", timeout_seconds=60.0, inputs=inputs
+    )
     told = output_of(event)
     deadline = told.pop("deadline")
     assert told == {
-        "execution_id": EXECUTION, "node_id": "n1", "attempt": 3, "idempotency_key": "first:n", "workflow": "report",
-        "cancelled": False, "inputs": {"a": {"x": [1]}, "b": None},
-    }  # fmt: skip
+        "execution_id": EXECUTION,
+        "node_id": "n1",
+        "attempt": 3,
+        "idempotency_key": "first:n",
+        "workflow": "report",
+        "cancelled": False,
+        "inputs": {"a": {"x": [1]}, "b": None},
+    }
     assert before + 60 <= deadline <= time.time() + 60
     assert deadline == pytest.approx(event.started_at + 60)
 
@@ -102,7 +119,9 @@ def test_large_inputs_and_configs_are_fetched_before_the_handler_runs() -> None:
 
     async def scenario() -> None:
         async with Workplace(sees) as place:
-            config, large = [await place.stores.blobs.put(text) for text in (b'{"text":"c"}', b'"i"')]
+            config, large = [
+                await place.stores.blobs.put(text) for text in (b'{"text":"c"}', b'"i"')
+            ]
             assert output_of(await place.run("sees", config, inputs=[("big", large)])) == ["c", "i"]
 
     asyncio.run(scenario())
@@ -155,7 +174,9 @@ def test_logs_of_attempts_that_run_at_the_same_time_do_not_mix(kind: str) -> Non
         async with Workplace(logs_async, logs_sync) as place:
             for each in await place.give_all([f"logs_{kind}"] * 4):
                 lines = (await place.outcome(each)).logs.splitlines()
-                assert [line.split()[-2:] for line in lines] == [[each.node, str(n)] for n in range(5)]
+                assert [line.split()[-2:] for line in lines] == [
+                    [each.node, str(n)] for n in range(5)
+                ]
 
     asyncio.run(scenario())
 
@@ -321,9 +342,15 @@ async def leaks_in_a_timed_out_log(config: Any, ctx: Context) -> None:
 
 
 LEAKS = [
-    leaks_in_output, leaks_in_log, leaks_in_error, leaks_in_detail, leaks_from_a_thread, leaks_where_the_text_is_cut,
-    leaks_in_a_value_that_is_no_json, leaks_in_a_timed_out_log,
-]  # fmt: skip
+    leaks_in_output,
+    leaks_in_log,
+    leaks_in_error,
+    leaks_in_detail,
+    leaks_from_a_thread,
+    leaks_where_the_text_is_cut,
+    leaks_in_a_value_that_is_no_json,
+    leaks_in_a_timed_out_log,
+]
 
 
 @pytest.mark.parametrize("handler", LEAKS)

@@ -44,7 +44,12 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.fault("security", "a secret in a workflow that may not use it")
 @pytest.mark.parametrize(
-    "rule", [SecretRule(workflows=("payroll",)), SecretRule(handlers=("llm",)), SecretRule(hosts=("a.test",))]
+    "rule",
+    [
+        SecretRule(workflows=("payroll",)),
+        SecretRule(handlers=("llm",)),
+        SecretRule(hosts=("a.test",)),
+    ],
 )
 @pytest.mark.parametrize("name", ["TOKEN", "token"])
 def test_a_node_that_may_not_use_a_secret_fails_and_never_gets_it(rule, name):
@@ -56,7 +61,9 @@ def test_a_node_that_may_not_use_a_secret_fails_and_never_gets_it(rule, name):
 
 def test_a_node_that_may_use_it_does():
     rules = {"TOKEN": SecretRule(workflows=("flow",), handlers=("own",))}
-    node = asyncio.run(run(Settings(secret_rules=rules), handler="own", config={"x": "{{ secrets.TOKEN }}"}))
+    node = asyncio.run(
+        run(Settings(secret_rules=rules), handler="own", config={"x": "{{ secrets.TOKEN }}"})
+    )
     assert (node["state"], node["output"]) == ("COMPLETED", {"x": "***"})
 
 
@@ -65,12 +72,18 @@ def test_a_call_to_another_host_is_not_made(place):
     async def story() -> None:
         async with serving(always(text="got it")) as server:
             config = {"url": server.url, place: {"X-Key": "{{ secrets.TOKEN }}"}}
-            settings = Settings(http_private=True, secret_rules={"TOKEN": SecretRule(hosts=("api.example.com",))})
+            settings = Settings(
+                http_private=True, secret_rules={"TOKEN": SecretRule(hosts=("api.example.com",))}
+            )
             node = await run(settings, handler="call_external_service", config=config)
             assert (node["state"], server.requests) == ("FAILED", [])
             assert "the secret 'TOKEN' may not be sent to '127.0.0.1'" in node["error"]["message"]
-            allowed = Settings(http_private=True, secret_rules={"TOKEN": SecretRule(hosts=("127.0.0.1",))})
-            assert (await run(allowed, handler="call_external_service", config=config))["state"] == "COMPLETED"
+            allowed = Settings(
+                http_private=True, secret_rules={"TOKEN": SecretRule(hosts=("127.0.0.1",))}
+            )
+            assert (await run(allowed, handler="call_external_service", config=config))[
+                "state"
+            ] == "COMPLETED"
             assert len(server.requests) == 1
 
     asyncio.run(story())
@@ -79,7 +92,9 @@ def test_a_call_to_another_host_is_not_made(place):
 def test_a_secret_in_the_url_picks_no_host_of_its_own():
     node = asyncio.run(
         run(
-            Settings(http_private=True, secret_rules={"TOKEN": SecretRule(hosts=("api.example.com",))}),
+            Settings(
+                http_private=True, secret_rules={"TOKEN": SecretRule(hosts=("api.example.com",))}
+            ),
             handler="call_external_service",
             config={"url": "http://{{ secrets.TOKEN }}.evil.test/"},
         )
@@ -98,7 +113,9 @@ SHOWN: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.fault("security", "a secret that comes back in another form, in an output, an error and a log")
+@pytest.mark.fault(
+    "security", "a secret that comes back in another form, in an output, an error and a log"
+)
 def test_a_secret_in_any_form_is_in_no_output_error_log_or_dead_letter(monkeypatch):
     """What is kept is compared with what the handler wrote: none of it may have come through."""
     secret = "canary <5f2a> & Co/Größe"
@@ -118,7 +135,12 @@ def test_a_secret_in_any_form_is_in_no_output_error_log_or_dead_letter(monkeypat
             for name, write in SHOWN.items():
                 for fails in (False, True):
                     config = {"token": "{{ secrets.TOKEN }}", "form": name, "fails": fails}
-                    node = {"id": "a", "handler": "blab", "config": config, "retry": {"max_attempts": 1}}
+                    node = {
+                        "id": "a",
+                        "handler": "blab",
+                        "config": config,
+                        "retry": {"max_attempts": 1},
+                    }
                     result = await (await engine.start({"name": "blab", "nodes": [node]})).result()
                     executions = engine.service.executions
                     kept = [
@@ -128,6 +150,8 @@ def test_a_secret_in_any_form_is_in_no_output_error_log_or_dead_letter(monkeypat
                     ]
                     written = write(secret)
                     for text in kept:
-                        assert not [part for part in (written[:9], written[-9:-1]) if part in text], (name, text)
+                        assert not [
+                            part for part in (written[:9], written[-9:-1]) if part in text
+                        ], (name, text)
 
     asyncio.run(story())

@@ -20,12 +20,20 @@ def refusal(secrets: Secrets, name: str) -> str:
 
 class TestGet:
     def test_reads_the_environment(self):
-        secrets = Secrets(Settings(), {"PENSTOCK_SECRET_API_TOKEN": "abc", "PENSTOCK_SECRET_lower": "def"})
-        assert (secrets.get("API_TOKEN"), secrets.get("api_token"), secrets.get("lower")) == ("abc", "abc", "def")
+        secrets = Secrets(
+            Settings(), {"PENSTOCK_SECRET_API_TOKEN": "abc", "PENSTOCK_SECRET_lower": "def"}
+        )
+        assert (secrets.get("API_TOKEN"), secrets.get("api_token"), secrets.get("lower")) == (
+            "abc",
+            "abc",
+            "def",
+        )
 
     def test_prefers_the_environment_to_the_file(self, tmp_path):
         (tmp_path / "TOKEN").write_text("from the file")
-        secrets = Secrets(Settings(secrets_file=str(tmp_path)), {"PENSTOCK_SECRET_TOKEN": "from the environment"})
+        secrets = Secrets(
+            Settings(secrets_file=str(tmp_path)), {"PENSTOCK_SECRET_TOKEN": "from the environment"}
+        )
         assert secrets.get("TOKEN") == "from the environment"
 
     @pytest.mark.parametrize(
@@ -44,10 +52,13 @@ class TestGet:
 
     def test_keeps_what_follows_the_first_equals_sign(self, tmp_path):
         (tmp_path / "secrets").write_text("TOKEN=a=b#c==")
-        assert Secrets(Settings(secrets_file=str(tmp_path / "secrets")), {}).get("TOKEN") == "a=b#c=="
+        assert (
+            Secrets(Settings(secrets_file=str(tmp_path / "secrets")), {}).get("TOKEN") == "a=b#c=="
+        )
 
     @pytest.mark.parametrize(
-        ("text", "value"), [("abc\n", "abc"), ("abc\r\n", "abc"), ("a\nb\n\n", "a\nb\n"), ("a", "a")]
+        ("text", "value"),
+        [("abc\n", "abc"), ("abc\r\n", "abc"), ("a\nb\n\n", "a\nb\n"), ("a", "a")],
     )
     def test_reads_a_directory_without_the_last_newline(self, tmp_path, text, value):
         (tmp_path / "db.password").write_bytes(text.encode())
@@ -70,7 +81,9 @@ class TestGet:
             "there is no secret 'TOKEN': set PENSTOCK_SECRET_TOKEN in the worker's environment, "
             f"or put it into {path} (PENSTOCK_SECRETS_FILE)"
         )
-        refusal(Secrets(Settings(secrets_file=str(tmp_path)), {"PENSTOCK_SECRET_TOKEN": ""}), "TOKEN")
+        refusal(
+            Secrets(Settings(secrets_file=str(tmp_path)), {"PENSTOCK_SECRET_TOKEN": ""}), "TOKEN"
+        )
 
     @pytest.mark.parametrize(
         "name", ["../outside", "/etc/passwd", "..", ".hidden", "a/b", "a\\b", "", "a b", "x" * 200]
@@ -80,7 +93,9 @@ class TestGet:
         inside.mkdir()
         (tmp_path / "outside").write_text(CANARY)
         text = refusal(Secrets(Settings(secrets_file=str(inside)), {}), name)
-        assert text.endswith("can't be the name of a secret: letters, digits, '_', '-' and '.' are allowed")
+        assert text.endswith(
+            "can't be the name of a secret: letters, digits, '_', '-' and '.' are allowed"
+        )
 
     @pytest.mark.parametrize(
         ("file", "text", "reason"),
@@ -92,7 +107,9 @@ class TestGet:
             (None, "", "can't be read: No such file or directory"),
         ],
     )
-    def test_says_why_a_file_cannot_be_used_and_quotes_nothing_of_it(self, tmp_path, file, text, reason):
+    def test_says_why_a_file_cannot_be_used_and_quotes_nothing_of_it(
+        self, tmp_path, file, text, reason
+    ):
         if file:
             (tmp_path / file).write_text(text)
         path = tmp_path / (file or "missing")
@@ -102,8 +119,12 @@ class TestGet:
 class TestUse:
     ENVIRON = {"PENSTOCK_SECRET_TOKEN": CANARY}  # noqa: RUF012 -- never changed
 
-    def use(self, rule: SecretRule, name: str = "TOKEN", handler: str = "echo", workflow: str = "flow") -> SecretInUse:
-        return Secrets(Settings(secret_rules={"TOKEN": rule}), self.ENVIRON).use(name, handler, workflow)
+    def use(
+        self, rule: SecretRule, name: str = "TOKEN", handler: str = "echo", workflow: str = "flow"
+    ) -> SecretInUse:
+        return Secrets(Settings(secret_rules={"TOKEN": rule}), self.ENVIRON).use(
+            name, handler, workflow
+        )
 
     def refused(self, rule: SecretRule, **given: str) -> str:
         with pytest.raises(Terminal) as raised:

@@ -52,7 +52,10 @@ def test_sleep_says_how_long_it_slept():
 
 @pytest.mark.parametrize("seconds", [-1, "1", True, None, float("inf"), float("nan")])
 def test_sleep_refuses_what_is_no_duration(seconds):
-    assert failed(Terminal, sleep, {"seconds": seconds}) == f"seconds is {seconds!r}; allowed: a number, 0 or more"
+    assert (
+        failed(Terminal, sleep, {"seconds": seconds})
+        == f"seconds is {seconds!r}; allowed: a number, 0 or more"
+    )
 
 
 def test_fail_fails_as_often_as_it_is_told():
@@ -94,7 +97,9 @@ class TestTransform:
 
     @pytest.mark.parametrize("kind", ["eval", "__import__('os')", 7, ["uppercase"]])
     def test_refuses_a_transform_that_it_does_not_know(self, kind):
-        assert "allowed: uppercase" in failed(Terminal, transform, {"input": "x", "transform_type": kind})
+        assert "allowed: uppercase" in failed(
+            Terminal, transform, {"input": "x", "transform_type": kind}
+        )
 
     def test_evaluates_an_expression_over_the_parents(self):
         assert evaluated("a.n + 1", a={"n": 41}) == 42
@@ -104,7 +109,10 @@ class TestTransform:
         assert evaluated("size(nodes)", a=1, b=2) == 2
 
     def test_finds_parents_with_reserved_names_in_nodes(self):
-        assert evaluated('nodes["in"] + nodes.int + nodes["nodes"]', **{"in": 1, "int": 2, "nodes": 3}) == 6
+        assert (
+            evaluated('nodes["in"] + nodes.int + nodes["nodes"]', **{"in": 1, "int": 2, "nodes": 3})
+            == 6
+        )
 
     @pytest.mark.parametrize(
         ("expression", "value"),
@@ -127,8 +135,14 @@ class TestTransform:
     @pytest.mark.parametrize(
         ("expression", "text"),
         [
-            ("a.n +", "the expression 'a.n +' can't be read: Syntax error: mismatched input '<EOF>' expecting "),
-            ("zz.n", "the expression 'zz.n' can't be read: 'zz.n' is unknown (parents of this node: a)"),
+            (
+                "a.n +",
+                "the expression 'a.n +' can't be read: Syntax error: mismatched input '<EOF>' expecting ",
+            ),
+            (
+                "zz.n",
+                "the expression 'zz.n' can't be read: 'zz.n' is unknown (parents of this node: a)",
+            ),
             ("a.zz", "the expression 'a.zz' can't be evaluated: "),
             ("1.0 / 0.0", "the expression gives inf, which JSON can't hold"),
             (
@@ -159,17 +173,31 @@ class TestMocks:
         assert first != run(mock_http, {**config, "params": {"lang": "de"}})
 
     def test_have_the_shape_of_a_real_answer(self):
-        assert {"status_code", "headers", "data", "url", "elapsed_ms"} < run(mock_http, {"url": "http://a.test"}).keys()
+        assert {"status_code", "headers", "data", "url", "elapsed_ms"} < run(
+            mock_http, {"url": "http://a.test"}
+        ).keys()
         shape = {"response", "model", "usage", "finish_reason", "parsed"}
         assert shape < run(mock_llm, {"prompt": "a"}).keys()
 
     def test_echo_what_was_sent_and_have_usual_fields(self):
         data = run(mock_http, {"url": "http://a.test", "json": {"name": "Ann", "extra": 1}})["data"]
         assert (data["name"], data["extra"]) == ("Ann", 1)
-        assert {"id", "title", "status", "result", "items", "text", "value", "message"} <= data.keys()
+        assert {
+            "id",
+            "title",
+            "status",
+            "result",
+            "items",
+            "text",
+            "value",
+            "message",
+        } <= data.keys()
 
     def test_answer_with_an_expected_status(self):
-        assert run(mock_http, {"url": "http://a.test", "expect_status": [404, 201]})["status_code"] == 201
+        assert (
+            run(mock_http, {"url": "http://a.test", "expect_status": [404, 201]})["status_code"]
+            == 201
+        )
 
     def test_refuse_what_the_real_ones_refuse(self):
         assert failed(Terminal, mock_http, {"url": 7}).startswith("url must be text")
@@ -204,14 +232,24 @@ class TestMocks:
             {"type": "boolean"},
             {"anyOf": [{"type": "string"}, {"type": "null"}]},
             {
-                "allOf": [{"properties": {"a": {"type": "integer"}}, "required": ["a"]}, {"required": ["b"]}],
+                "allOf": [
+                    {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+                    {"required": ["b"]},
+                ],
                 "type": "object",
             },
             {
                 "$ref": "#/$defs/x",
-                "$defs": {"x": {"type": "object", "properties": {"y": {"$ref": "#/$defs/y"}}}, "y": {}},
+                "$defs": {
+                    "x": {"type": "object", "properties": {"y": {"$ref": "#/$defs/y"}}},
+                    "y": {},
+                },
             },
-            {"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}, "required": ["n"]},
+            {
+                "type": "object",
+                "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}},
+                "required": ["n"],
+            },
             True,
             {},
         ],
@@ -224,21 +262,37 @@ class TestMocks:
         "schema",
         [
             {"type": "string", "pattern": "^[0-9]+$"},
-            {"properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}}, "required": ["a", "b"], "type": "object"},
+            {
+                "properties": {"a": {"$ref": "#"}, "b": {"$ref": "#"}},
+                "required": ["a", "b"],
+                "type": "object",
+            },
             False,
         ],
     )
     def test_say_so_when_no_simple_value_fits(self, schema):
         text = failed(Terminal, mock_llm, {"prompt": "a", "response_schema": schema})
-        assert text.startswith("no mock for this response_schema: the reply doesn't fit response_schema: ")
-        assert text.endswith("; give the schema a `default` or `examples` where a simple value doesn't fit")
+        assert text.startswith(
+            "no mock for this response_schema: the reply doesn't fit response_schema: "
+        )
+        assert text.endswith(
+            "; give the schema a `default` or `examples` where a simple value doesn't fit"
+        )
 
 
 class TestBuiltin:
     NAMES = (
-        "call_external_service", "echo", "fail", "llm_service", "noop", "penstock.aggregate", "penstock.compute",
-        "penstock.validate", "sleep", "transform",
-    )  # fmt: skip
+        "call_external_service",
+        "echo",
+        "fail",
+        "llm_service",
+        "noop",
+        "penstock.aggregate",
+        "penstock.compute",
+        "penstock.validate",
+        "sleep",
+        "transform",
+    )
 
     def test_has_every_handler_that_runs_on_workers(self):
         assert tuple(sorted(builtin(Settings()))) == self.NAMES
@@ -252,5 +306,7 @@ class TestBuiltin:
             "import sys; from penstock.config import Settings; from penstock.worker.handlers import builtin;"
             "builtin(Settings()); print({'aiohttp', 'yarl', 'cel_expr_python', 'jsonschema_rs'} & sys.modules.keys())"
         )
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
         assert done.stdout.strip() == "set()"

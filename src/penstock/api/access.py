@@ -1,11 +1,13 @@
 """Who may do what: one table. What isn't in it can't be reached, with whatever key.
 
-A row has the scope that a call needs, the operation's name and the object that it is about (for the audit trail).
-`read` < `submit` < `operate` < `admin`: each scope includes those before it. OPEN needs no key; there is nothing of
-anybody's behind it: two health checks for load balancers, the description of the API, and the files of the UI.
+A row has the scope that a call needs, the operation's name and the object that it is about (for the
+audit trail). `read` < `submit` < `operate` < `admin`: each scope includes those before it. OPEN
+needs no key; there is nothing of anybody's behind it: two health checks for load balancers, the
+description of the API, and the files of the UI.
 
-The paths are matched with the very patterns of the app's router (`check_routes` takes them from it), and where several
-match, the strictest scope counts: so there is no spelling of a path that the router reads in another way.
+The paths are matched with the very patterns of the app's router (`check_routes` takes them from
+it), and where several match, the strictest scope counts: so there is no spelling of a path that the
+router reads in another way.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ PREFIXES = ("", "/api", "/v1", "/api/v1")
 """Of the compatible routes."""
 READING = frozenset({"GET", "HEAD"})
 CALLER, ROUTE, RECHECK = "penstock.caller", "penstock.route", "penstock.recheck"
-"""Where a request carries its `Caller`, the `Found` route if there is one, and a call that identifies it again."""
+"""Where a request carries its `Caller`, the `Found` route if there is one, and a call that
+identifies it again.
+"""
 _RANKS: dict[Needed, int] = {OPEN: 0, **{scope: rank for rank, scope in enumerate(SCOPES, 1)}}
 
 
@@ -139,7 +143,13 @@ def _rules() -> Iterator[tuple[tuple[str, str], Rule]]:
     for prefix in PREFIXES:
         for method, path, scope, operation, about in _COMPATIBLE:
             yield (method, prefix + path), Rule(scope, operation, about, method not in READING)
-    for method, path, scope, operation, about in _API:  # after the compatible ones, which give way in /api/v1
+    for (
+        method,
+        path,
+        scope,
+        operation,
+        about,
+    ) in _API:  # after the compatible ones, which give way in /api/v1
         changes = method not in READING and operation not in _NO_CHANGE
         yield (method, BASE + path), Rule(scope, operation, about, changes)
     for method, path, needed, operation in _OUTSIDE:
@@ -174,10 +184,14 @@ class Routes:
     def add(self, method: str, path: str, pattern: re.Pattern[str], rule: Rule) -> None:
         start, parameter, _ = path.partition("{")
         if parameter:
-            self._groups.setdefault(method, {}).setdefault(start, []).append(_Route(path, pattern, rule))
+            self._groups.setdefault(method, {}).setdefault(start, []).append(
+                _Route(path, pattern, rule)
+            )
             return
         known = self._fixed.get((method, path))
-        self._fixed[method, path] = _strictest([*([known] if known else []), Found(rule, rule.scope, {})])
+        self._fixed[method, path] = _strictest(
+            [*([known] if known else []), Found(rule, rule.scope, {})]
+        )
 
     def close(self) -> Routes:
         """A path without parameters may also be one of a route with: ruled on once, here."""
@@ -196,7 +210,8 @@ class Routes:
     def methods(self, path: str) -> list[str]:
         """Those of the narrowest route that fits this path, for an answer of 405.
 
-        `/workflows/validate` could be a workflow's name too; that isn't what somebody who asks for it means.
+        `/workflows/validate` could be a workflow's name too; that isn't what somebody who asks for
+        it means.
         """
         fixed = sorted(method for method, known in self._fixed if known == path)
         if fixed or "\n" in path:
@@ -213,7 +228,8 @@ class Routes:
 
     def _search(self, method: str, path: str) -> Iterator[Found]:
         if "\n" in path:
-            return  # `$` would also match before a line end: then a route without parameters could be meant
+            # `$` would also match before a line end: then a route without parameters could be meant
+            return
         for start, routes in self._groups.get(method, {}).items():
             if path.startswith(start):
                 for route in routes:
@@ -232,16 +248,23 @@ def _strictest(found: list[Found]) -> Found:
 
 
 def check_routes(app: FastAPI) -> Routes:
-    """All routes of the app, to be called when it has them all. Raises `RouteMissing` if one isn't in the table."""
+    """All routes of the app, to be called when it has them all.
+
+    Raises `RouteMissing` if one isn't in the table.
+    """
     routes = Routes()
     for route in iter_route_contexts(app.routes):
         path = route.path_format
         pattern: Any = getattr(route, "path_regex", None)
         if path is None or pattern is None:
-            raise RouteMissing(f"{route.original_route!r} has no path that access.py could have a row for")
+            raise RouteMissing(
+                f"{route.original_route!r} has no path that access.py could have a row for"
+            )
         for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
             rule = TABLE.get((method, re.sub(r"\{[^}]*\}", "{}", path)))
             if rule is None:
-                raise RouteMissing(f"{method} {path} isn't in the table of api/access.py: say there who may call it")
+                raise RouteMissing(
+                    f"{method} {path} isn't in the table of api/access.py: say there who may call it"
+                )
             routes.add(method, path, pattern, rule)
     return routes.close()

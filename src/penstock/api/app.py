@@ -47,13 +47,21 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     windows: Storage | None = None,
 ) -> FastAPI:
     app = FastAPI(
-        title="Penstock", version=version, docs_url=None, redoc_url=None, openapi_url="/openapi.json",
-    )  # fmt: skip
+        title="Penstock",
+        version=version,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
     bodies = Bodies(service.workflows.limits, service.sandbox)
     problems.install(app)
-    app.include_router(compat.compat_routes(service))  # first: its paths are narrower than the main API's
+    app.include_router(
+        compat.compat_routes(service)
+    )  # first: its paths are narrower than the main API's
     for router in (
-        statistics.routes(service, fleet),  # before the workflows, whose names may have slashes in them
+        statistics.routes(
+            service, fleet
+        ),  # before the workflows, whose names may have slashes in them
         workflows.routes(service, bodies),
         events.events_routes(service.feed),
         executions.routes(service, bodies),

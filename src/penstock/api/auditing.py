@@ -29,7 +29,9 @@ log = logging.getLogger("penstock.audit")
 AUDIT = "penstock.audit"
 """Where a request carries what its line is going to say: `object`, `detail`, or `skip`."""
 LONGEST_SECONDS = 2.0
-"""No answer waits longer than this for a store that doesn't answer; the line is written when it does."""
+"""No answer waits longer than this for a store that doesn't answer; the line is written when it
+does.
+"""
 OBJECT_LENGTH = 300
 
 
@@ -41,7 +43,11 @@ BATCH = 1000
 
 
 async def keep_forgetting(
-    store: AuditStore, days: float, now: Callable[[], float], *, each_seconds: float = FORGET_EACH_SECONDS
+    store: AuditStore,
+    days: float,
+    now: Callable[[], float],
+    *,
+    each_seconds: float = FORGET_EACH_SECONDS,
 ) -> None:
     """For ever: delete lines that are older than so many days. 0 keeps all of them."""
     while days:
@@ -83,7 +89,10 @@ class Trail:
         self._writing: set[asyncio.Task[None]] = set()
 
     async def write(self, line: AuditLine) -> None:
-        """Until it is stored. A store that fails or hangs holds nobody up: then the log has the line."""
+        """Until it is stored.
+
+        A store that fails or hangs holds nobody up: then the log has the line.
+        """
         batch = self._batch
         if batch is None:
             loop = asyncio.get_running_loop()
@@ -115,9 +124,16 @@ class Trail:
             _resolve(batch.done)
 
     def _log(self, lines: list[AuditLine], error: Exception) -> None:
-        trace = None if isinstance(error, StoreUnavailable) else error  # that one is no mistake, and comes in crowds
+        trace = (
+            None if isinstance(error, StoreUnavailable) else error
+        )  # that one is no mistake, and comes in crowds
         for line in lines:  # as JSON, in which no text can begin a new line
-            log.error("not in the audit trail: %s (%s)", msgspec.json.encode(line).decode(), error, exc_info=trace)
+            log.error(
+                "not in the audit trail: %s (%s)",
+                msgspec.json.encode(line).decode(),
+                error,
+                exc_info=trace,
+            )
 
 
 def _resolve(done: asyncio.Future[None]) -> None:
@@ -126,7 +142,9 @@ def _resolve(done: asyncio.Future[None]) -> None:
 
 
 class Audit:
-    def __init__(self, app: ASGIApp, *, trail: Trail, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, app: ASGIApp, *, trail: Trail, clock: Callable[[], float] = time.time
+    ) -> None:
         self._app, self._trail, self._clock = app, trail, clock
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
@@ -162,11 +180,20 @@ def line_of(scope: Request, status: int) -> AuditLine | None:
     return None if found is None else _line(scope, found, scope.get(AUDIT, {}), time.time(), status)
 
 
-def _line(scope: Request, found: Found, noted: Mapping[str, Any], at: float, status: int) -> AuditLine:
+def _line(
+    scope: Request, found: Found, noted: Mapping[str, Any], at: float, status: int
+) -> AuditLine:
     caller: Caller = scope.get(CALLER, Caller())
     rule, params = found.rule, list(found.params.items())
     about = noted.get("object") or rule.object.format(*[value for _, value in params])
     detail = {**dict(params[rule.object.count("{") :]), **noted.get("detail", {})}
     return AuditLine(
-        at, caller.key_id, caller.name, rule.operation, about[:OBJECT_LENGTH], caller.address, status, detail
+        at,
+        caller.key_id,
+        caller.name,
+        rule.operation,
+        about[:OBJECT_LENGTH],
+        caller.address,
+        status,
+        detail,
     )

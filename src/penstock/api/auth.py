@@ -1,15 +1,18 @@
 """Keys and scopes, and a local service that no web page can drive.
 
-Two steps. `Identify` finds out who calls and what for; it refuses nothing. `Access` refuses: it stands inside of what
-counts and records, so that refused calls are counted and recorded too. Without the first, the second lets nothing by.
+Two steps. `Identify` finds out who calls and what for; it refuses nothing. `Access` refuses: it
+stands inside of what counts and records, so that refused calls are counted and recorded too.
+Without the first, the second lets nothing by.
 
-Bound to loopback, everybody on this machine may do everything and needs no key, until the store has one: from then on
-everybody needs a key. What came through a proxy needs one in any case, since the proxy may serve the whole world. The
-setting `require_keys` says otherwise. A key that is sent must be good, and counts.
+Bound to loopback, everybody on this machine may do everything and needs no key, until the store has
+one: from then on everybody needs a key. What came through a proxy needs one in any case, since the
+proxy may serve the whole world. The setting `require_keys` says otherwise. A key that is sent must
+be good, and counts.
 
-Bound to loopback, what a browser brings along for a foreign page is refused: a foreign `Host` (a name that was made to
-point here), an `Origin` that isn't this very service (a page on another port of this machine is foreign too), and
-bodies of the types that a page may send to anybody without being asked.
+Bound to loopback, what a browser brings along for a foreign page is refused: a foreign `Host` (a
+name that was made to point here), an `Origin` that isn't this very service (a page on another port
+of this machine is foreign too), and bodies of the types that a page may send to anybody without
+being asked.
 """
 
 from __future__ import annotations
@@ -37,11 +40,22 @@ _AUTHORITY = r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?"
 _LOCAL_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
 _ORIGIN = re.compile(r"(https?)://([^/?#@\s]+)", re.IGNORECASE)
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-_FORWARDING = frozenset({
-    b"forwarded", b"via", b"cdn-loop", b"x-real-ip", b"x-client-ip", b"x-cluster-client-ip", b"true-client-ip",
-    b"cf-connecting-ip", b"fastly-client-ip", b"x-original-host", b"x-original-forwarded-for",
-    b"x-envoy-external-address",
-})  # fmt: skip
+_FORWARDING = frozenset(
+    {
+        b"forwarded",
+        b"via",
+        b"cdn-loop",
+        b"x-real-ip",
+        b"x-client-ip",
+        b"x-cluster-client-ip",
+        b"true-client-ip",
+        b"cf-connecting-ip",
+        b"fastly-client-ip",
+        b"x-original-host",
+        b"x-original-forwarded-for",
+        b"x-envoy-external-address",
+    }
+)
 _FORWARDING_PREFIX = b"x-forwarded"
 """What proxies add to a request that they pass on."""
 _OWN_SITES = frozenset({"same-origin", "none"})
@@ -83,7 +97,9 @@ class Identify:
         self._peers = Peers(settings.trusted_proxies)
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":  # there are none; whoever adds one has to say here who may use it
+        if (
+            scope["type"] == "websocket"
+        ):  # there are none; whoever adds one has to say here who may use it
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] == "http":
@@ -92,7 +108,9 @@ class Identify:
             try:
                 scope[CALLER] = await self._caller(scope, found)
             except StoreError as error:
-                refusal = problem_response(503, "unavailable", shown_outage(error), headers={"Retry-After": "1"})
+                refusal = problem_response(
+                    503, "unavailable", shown_outage(error), headers={"Retry-After": "1"}
+                )
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)
@@ -120,7 +138,9 @@ class Identify:
 class Access:
     """Innermost: lets a request through to the app, or answers why not."""
 
-    def __init__(self, app: ASGIApp, *, routes: Routes, settings: Settings, failed_logins: FailedLogins) -> None:
+    def __init__(
+        self, app: ASGIApp, *, routes: Routes, settings: Settings, failed_logins: FailedLogins
+    ) -> None:
         self._app, self._routes, self._failed_logins = app, routes, failed_logins
         self._local = is_loopback(settings.host)
 
@@ -140,9 +160,13 @@ class Access:
             return None
         hosts = list(_headers(scope, b"host"))
         if len(hosts) != 1 or not _LOCAL_HOST.fullmatch(hosts[0]):
-            return problem_response(403, "foreign_host", "this service is for this machine: call it as 'localhost'")
+            return problem_response(
+                403, "foreign_host", "this service is for this machine: call it as 'localhost'"
+            )
         if _comes_from_elsewhere(scope):
-            return problem_response(403, "foreign_origin", "pages of other sites may not use this service")
+            return problem_response(
+                403, "foreign_origin", "pages of other sites may not use this service"
+            )
         if scope["method"] not in READING and _has_body(scope):
             types = list(_headers(scope, b"content-type"))
             if len(types) != 1 or not _JSON.fullmatch(types[0]):
@@ -157,19 +181,28 @@ class Access:
         if not caller.scopes and needed(scope, found) != OPEN:
             given = list(_headers(scope, b"authorization"))
             if given:
-                self._failed_logins.note(caller.address, f"{scope['method']} {_path(scope)}", given[0])
+                self._failed_logins.note(
+                    caller.address, f"{scope['method']} {_path(scope)}", given[0]
+                )
             return _unauthorized(given=bool(given))
         if found is not None:
             return None
         methods = self._routes.methods(_path(scope))
         if not methods:
-            return problem_response(404, "not_found", "there is nothing at this address; /docs lists what there is")
+            return problem_response(
+                404, "not_found", "there is nothing at this address; /docs lists what there is"
+            )
         detail = f"{scope['method']} isn't possible here; {', '.join(methods)} is"
-        return problem_response(405, "method_not_allowed", detail, headers={"Allow": ", ".join(methods)})
+        return problem_response(
+            405, "method_not_allowed", detail, headers={"Allow": ", ".join(methods)}
+        )
 
 
 def needed(scope: Request, found: Found | None) -> Needed:
-    """The scope that a request needs. OPEN is only what is spelled exactly as in the list, without any `%`."""
+    """The scope that a request needs.
+
+    OPEN is only what is spelled exactly as in the list, without any `%`.
+    """
     if found is None:
         return "admin"
     if found.scope == OPEN and scope.get("raw_path") != scope["path"].encode():
@@ -189,7 +222,9 @@ def _headers(scope: Request, name: bytes) -> Iterator[str]:
 
 
 def _was_forwarded(scope: Request) -> bool:
-    return any(name in _FORWARDING or name.startswith(_FORWARDING_PREFIX) for name, _ in scope["headers"])
+    return any(
+        name in _FORWARDING or name.startswith(_FORWARDING_PREFIX) for name, _ in scope["headers"]
+    )
 
 
 def _comes_from_elsewhere(scope: Request) -> bool:
@@ -198,8 +233,11 @@ def _comes_from_elsewhere(scope: Request) -> bool:
         return True
     if all(site in _OWN_SITES for site in _headers(scope, b"sec-fetch-site")):
         return False
-    # A link on a page elsewhere may be followed: the one who clicks sees the answer, the page doesn't.
-    followed = "navigate" in _headers(scope, b"sec-fetch-mode") and "document" in _headers(scope, b"sec-fetch-dest")
+    # A link on a page elsewhere may be followed: the one who clicks sees the answer, the page
+    # doesn't.
+    followed = "navigate" in _headers(scope, b"sec-fetch-mode") and "document" in _headers(
+        scope, b"sec-fetch-dest"
+    )
     return not (followed and scope["method"] in READING)
 
 

@@ -23,11 +23,15 @@ from penstock.sandbox import Job, Overrun, Sandbox, call
 
 MIB = 1024 * 1024
 ROOM_BYTES = 6 * MIB
-"""A body may be this much larger than the largest document: a document that is too large gets its own error."""
+"""A body may be this much larger than the largest document: a document that is too large gets its
+own error.
+"""
 LARGE_BYTES = 256 * 1024
 """From here on a body is read in a thread: the loop has other requests."""
 MANY_VALUES = 20_000
-"""A large body with more values is checked in a process beside: `json` lets no other thread run until it is done."""
+"""A large body with more values is checked in a process beside: `json` lets no other thread run
+until it is done.
+"""
 VET_SECONDS = 20.0
 MALFORMED = ("malformed_json", "not_utf8")
 
@@ -38,15 +42,23 @@ class Bodies:
         self._most = limits.max_bytes + ROOM_BYTES
         self._whole = Limits(self._most, limits.max_nodes, limits.max_depth + 4)
         self._large_turn = asyncio.Lock()
-        """Large bodies are read one after another: the loop shares the interpreter with one thread, not six."""
+        """Large bodies are read one after another: the loop shares the interpreter with one thread,
+        not six.
+        """
         self._validators: dict[str, Any] = {}
 
-    async def read(self, request: Request, schema: Mapping[str, Any] | None = None, *, empty: Any = None) -> Any:
+    async def read(
+        self, request: Request, schema: Mapping[str, Any] | None = None, *, empty: Any = None
+    ) -> Any:
         """The body as JSON; `empty` for no body at all, if that is given. Raises `Refused`."""
         try:
             data = await self._bytes(request)
-        except ClientDisconnect:  # nobody reads the answer, but it is counted and recorded as what it is
-            raise Refused(400, "incomplete_body", "the connection ended before the body was complete") from None
+        except (
+            ClientDisconnect
+        ):  # nobody reads the answer, but it is counted and recorded as what it is
+            raise Refused(
+                400, "incomplete_body", "the connection ended before the body was complete"
+            ) from None
         if not data and empty is not None:
             return empty
         try:
@@ -71,11 +83,17 @@ class Bodies:
     async def _vet(self, data: bytes, request: Request) -> None:
         caller = request.scope.get("penstock.caller")
         turn = caller.key_id if caller else ""
-        job = Job(FUNCTION, [data, msgspec.msgpack.encode(self._whole)], turn=turn, seconds=VET_SECONDS)
+        job = Job(
+            FUNCTION, [data, msgspec.msgpack.encode(self._whole)], turn=turn, seconds=VET_SECONDS
+        )
         try:
             problems = msgspec.msgpack.decode(await call(self._sandbox, job), type=list[Problem])
         except Overrun as error:
-            problems = [Problem("too_large", "", f"the body has {len(data):,} bytes and can't be read: {error}")]
+            problems = [
+                Problem(
+                    "too_large", "", f"the body has {len(data):,} bytes and can't be read: {error}"
+                )
+            ]
         if problems:
             raise InvalidWorkflow(problems)
 
@@ -93,7 +111,11 @@ class Bodies:
         return b"".join(parts)
 
     def _too_large(self) -> None:
-        raise Refused(413, "body_too_large", f"the body has more than {self._most:,} bytes, which is the limit")
+        raise Refused(
+            413,
+            "body_too_large",
+            f"the body has more than {self._most:,} bytes, which is the limit",
+        )
 
     def check(self, value: Any, schema: Mapping[str, Any]) -> None:
         """Raises `Refused` with every mistake."""
@@ -102,7 +124,9 @@ class Bodies:
             validator = self._validators[schema["title"]] = compile_schema(schema)
         if validator.is_valid(value):
             return
-        raise invalid_request((_path(found.path), found.message) for found in validator.explain(value))
+        raise invalid_request(
+            (_path(found.path), found.message) for found in validator.explain(value)
+        )
 
 
 def refused(error: InvalidWorkflow) -> Refused:
@@ -116,15 +140,20 @@ def refused(error: InvalidWorkflow) -> Refused:
 
 def invalid_request(errors: Iterable[tuple[str, str]]) -> Refused:
     problems = [
-        {"code": "invalid_request", "path": path, "message": message[:500], "node_id": None} for path, message in errors
+        {"code": "invalid_request", "path": path, "message": message[:500], "node_id": None}
+        for path, message in errors
     ]
     detail = "; ".join(f"{each['path'] or 'the body'}: {each['message']}" for each in problems[:3])
     return Refused(422, "invalid_request", detail, problems=problems)
 
 
 def _path(steps: Iterable[Any]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(".")
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(
+        "."
+    )
 
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(value), status, dict(headers) if headers else None, "application/json")
+    return Response(
+        msgspec.json.encode(value), status, dict(headers) if headers else None, "application/json"
+    )

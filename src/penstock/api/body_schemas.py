@@ -31,7 +31,12 @@ ORDER: dict[str, Any] = {
     "type": "object",
     "description": "Either `workflow`, a stored one such as `report@stable`, or `definition`, a document.",
     "properties": {
-        "workflow": {"type": "string", "minLength": 1, "maxLength": 1024, "examples": ["report", "report@3"]},
+        "workflow": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 1024,
+            "examples": ["report", "report@3"],
+        },
         "definition": JSON_OBJECT,
         "input": {"type": ["object", "null"]},
         "labels": LABELS,
@@ -56,7 +61,9 @@ BATCH: dict[str, Any] = {
         "executions": {"type": "array", "minItems": 1, "maxItems": 1000, "items": JSON_OBJECT},
     },
     "additionalProperties": False,
-    "examples": [{"executions": [{"workflow": "report", "input": {"user_id": 7}}, {"workflow": "report"}]}],
+    "examples": [
+        {"executions": [{"workflow": "report", "input": {"user_id": 7}}, {"workflow": "report"}]}
+    ],
 }
 ALIAS: dict[str, Any] = {
     "title": "AliasTarget",
@@ -64,7 +71,9 @@ ALIAS: dict[str, Any] = {
     "properties": {
         "version": {"type": "integer", "minimum": 1, "maximum": 2**53},
         "weights": {
-            "type": "object", "minProperties": 1, "maxProperties": 20,
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 20,
             "propertyNames": {"pattern": "^[1-9][0-9]{0,9}$"},
             "additionalProperties": {"type": "integer", "minimum": 0, "maximum": 1_000_000},
         },
@@ -72,7 +81,7 @@ ALIAS: dict[str, Any] = {
     "oneOf": [{"required": ["version"]}, {"required": ["weights"]}],
     "additionalProperties": False,
     "examples": [{"version": 3}, {"weights": {"3": 90, "4": 10}}],
-}  # fmt: skip
+}
 RETRY: dict[str, Any] = {
     "title": "RetryExecution",
     "type": "object",
@@ -89,7 +98,7 @@ RETRY: dict[str, Any] = {
     },
     "additionalProperties": False,
     "examples": [{"from": "letter", "preview": True}, {}],
-}  # fmt: skip
+}
 BULK: dict[str, Any] = {
     "title": "SteerExecutions",
     "type": "object",
@@ -97,23 +106,33 @@ BULK: dict[str, Any] = {
     "properties": {
         "action": {"enum": ["cancel", "pause", "resume", "retry"]},
         "execution_ids": {
-            "type": "array", "minItems": 1, "maxItems": 500, "uniqueItems": True,
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 500,
+            "uniqueItems": True,
             "items": {"type": "string", "minLength": 1, "maxLength": 1024},
         },
-        "preview": {"type": "boolean", "description": "Of a retry: only say what would run and why."},
+        "preview": {
+            "type": "boolean",
+            "description": "Of a retry: only say what would run and why.",
+        },
     },
     "additionalProperties": False,
     "examples": [
         {"action": "cancel", "execution_ids": ["0192", "0193"]},
         {"action": "retry", "execution_ids": ["0192"], "preview": True},
     ],
-}  # fmt: skip
+}
 RETRY_LETTERS: dict[str, Any] = {
     "title": "RetryDeadLetters",
     "type": "object",
     "description": "Which ones: by id, or all open ones that fit every filter.",
     "properties": {
-        "ids": {"type": "array", "maxItems": 1000, "items": {"type": "integer", "minimum": 1, "maximum": 2**53}},
+        "ids": {
+            "type": "array",
+            "maxItems": 1000,
+            "items": {"type": "integer", "minimum": 1, "maximum": 2**53},
+        },
         "workflow": {"type": "string"},
         "handler": {"type": "string"},
         "category": {"type": "string"},
@@ -130,24 +149,34 @@ DROP_LETTERS: dict[str, Any] = {
     "required": ["ids"],
     "properties": {
         "ids": {
-            "type": "array", "minItems": 1, "maxItems": 1000,
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 1000,
             "items": {"type": "integer", "minimum": 1, "maximum": 2**53},
         },
     },
     "additionalProperties": False,
     "examples": [{"ids": [1, 2]}],
-}  # fmt: skip
+}
 KEY: dict[str, Any] = {
     "title": "CreateKey",
     "type": "object",
     "required": ["name", "scopes"],
     "properties": {
-        "name": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^\\u0000-\\u001f]*$"},
+        "name": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 200,
+            "pattern": "^[^\\u0000-\\u001f]*$",
+        },
         "scopes": {
-            "type": "array", "minItems": 1, "maxItems": 4, "items": {"enum": ["read", "submit", "operate", "admin"]},
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 4,
+            "items": {"enum": ["read", "submit", "operate", "admin"]},
         },
     },
     "additionalProperties": False,
     "examples": [{"name": "billing", "scopes": ["submit"]}],
-}  # fmt: skip
+}
 BODIES = (DOCUMENT, ORDER, BATCH, ALIAS, RETRY, BULK, RETRY_LETTERS, DROP_LETTERS, KEY)

@@ -29,32 +29,53 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 
     @router.post(
         "/bulk",
-        **operation("steer_executions", "Cancel, pause, resume or retry many executions",
-                    {200: schemas.page_of(schemas.BulkItem)}, body=body_schemas.BULK),
-    )  # fmt: skip
+        **operation(
+            "steer_executions",
+            "Cancel, pause, resume or retry many executions",
+            {200: schemas.page_of(schemas.BulkItem)},
+            body=body_schemas.BULK,
+        ),
+    )
     async def bulk(request: Request) -> Response:
         """One answer each, in the same order. `preview` only says what a retry would run."""
         body = await bodies.read(request, body_schemas.BULK)
         action, names, preview = body["action"], body["execution_ids"], body.get("preview", False)
         if preview and action != RETRY:
-            raise invalid_request([("preview", f"only a retry has a preview; leave it out to {action} them")])
+            raise invalid_request(
+                [("preview", f"only a retry has a preview; leave it out to {action} them")]
+            )
         await charge(request.scope, len(names))
         items = await _do_all(service, action, names, preview=preview)
         if preview:
             skip_audit(request.scope)
         else:
             done = [item["execution_id"] for item in items if item["ok"]]
-            note(request.scope, action=action, count=len(items), done=len(done), execution_ids=done[:IDS_MAX])
+            note(
+                request.scope,
+                action=action,
+                count=len(items),
+                done=len(done),
+                execution_ids=done[:IDS_MAX],
+            )
         return answer({"items": items, "next_cursor": None})
 
     return router
 
 
-async def _do_all(service: Service, action: Action, names: list[str], *, preview: bool) -> list[dict[str, Any]]:
+async def _do_all(
+    service: Service, action: Action, names: list[str], *, preview: bool
+) -> list[dict[str, Any]]:
     room = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def do_one(name: str) -> dict[str, Any]:
-        done = {"execution_id": name, "ok": True, "made": None, "runs": None, "keeps": None, "error": None}
+        done = {
+            "execution_id": name,
+            "ok": True,
+            "made": None,
+            "runs": None,
+            "keeps": None,
+            "error": None,
+        }
         try:
             async with room:
                 if action == RETRY:

@@ -74,7 +74,9 @@ def _with_error_code(error: PenstockError | Refused | RequestValidationError, pa
         detail = f"Workflow didn't pass validation: {detail}"
     known = {"type", "title", "status", "detail", "code"}
     more = {key: value for key, value in problem.items() if key not in known}
-    more |= views.error_names(code, detail, problem.get("problems", []), of_letter="/admin/dlq" in path)
+    more |= views.error_names(
+        code, detail, problem.get("problems", []), of_letter="/admin/dlq" in path
+    )
     retry_after = answered.headers.get("retry-after")
     headers = dict(error.headers or {}) if isinstance(error, Refused) else {}
     if retry_after is not None:
@@ -85,12 +87,19 @@ def _with_error_code(error: PenstockError | Refused | RequestValidationError, pa
 def compat_routes(service: Service) -> APIRouter:
     """To be included before the main API, whose names of workflows may have a slash in them."""
     router = APIRouter(route_class=CompatRoute, tags=["compatible"])
-    workflows, letters = Workflows(service, Bodies(service.workflows.limits, service.sandbox)), Letters(service)
+    workflows, letters = (
+        Workflows(service, Bodies(service.workflows.limits, service.sandbox)),
+        Letters(service),
+    )
     for prefix in PREFIXES:
         _workflow_routes(router, prefix, workflows)
         _letter_routes(router, prefix, letters)
     _add(
-        router, "GET", "/v1/health", _health(service), **operation("compat_health", "Health", {200: views.CompatHealth})
+        router,
+        "GET",
+        "/v1/health",
+        _health(service),
+        **operation("compat_health", "Health", {200: views.CompatHealth}),
     )
     return router
 
@@ -107,10 +116,16 @@ class Workflows:
         new = await self._service.submissions.prepare(order)
         await self._service.submissions.store(new)
         record = new.record
-        note(request.scope, f"executions/{record.execution_id}", workflow=f"{record.workflow}@{record.version}")
+        note(
+            request.scope,
+            f"executions/{record.execution_id}",
+            workflow=f"{record.workflow}@{record.version}",
+        )
         shown = views.names(record.execution_id, record.workflow, record.version, record.state)
         message = "Workflow submitted successfully; trigger it to start"
-        return answer({**shown, "created_at": time_text(record.created_at), "message": message}, 201)
+        return answer(
+            {**shown, "created_at": time_text(record.created_at), "message": message}, 201
+        )
 
     async def trigger(self, execution_id: str, request: Request) -> Response:
         """One that failed goes on as a new execution, with the input it had: `retry_of` is the failed one's id then."""
@@ -124,11 +139,15 @@ class Workflows:
     async def _start(self, stored: Stored, body: dict[str, Any]) -> None:
         record = stored.record
         if record.state is not ExecutionState.PENDING:
-            raise Conflict(f"execution {record.execution_id} is {record.state}; only a pending or failed one can start")
+            raise Conflict(
+                f"execution {record.execution_id} is {record.state}; only a pending or failed one can start"
+            )
         plan = await self._service.executions.plan(record)
         given, overrides = views.read_trigger(body, plan)
         checked = await self._service.submissions.check_input(plan, given)
-        await self._service.submissions.trigger(record.execution_id, record.workflow, checked, overrides)
+        await self._service.submissions.trigger(
+            record.execution_id, record.workflow, checked, overrides
+        )
 
     async def _retry(self, stored: Stored, request: Request) -> Response:
         failed = stored.record.execution_id
@@ -151,7 +170,13 @@ class Workflows:
         stored = await newest(self._service, execution_id)
         await self._service.executions.steer(stored.record.execution_id, "cancel")
         shown = dict.fromkeys(("execution_id", "id", "workflow_id"), execution_id)
-        return answer({**shown, "status": "CANCELLED", "message": f"Execution {execution_id} is being cancelled"})
+        return answer(
+            {
+                **shown,
+                "status": "CANCELLED",
+                "message": f"Execution {execution_id} is being cancelled",
+            }
+        )
 
     async def _shown(self, execution_id: str) -> dict[str, Any]:
         stored = await newest(self._service, execution_id)
@@ -186,7 +211,10 @@ class Letters:
 
 
 async def newest(service: Service, execution_id: str) -> Stored:
-    """The execution, or the last of its retries. One that completed stays what it is, whatever is run after it."""
+    """The execution, or the last of its retries.
+
+    One that completed stays what it is, whatever is run after it.
+    """
     stored = await service.executions.stored(execution_id)
     while stored.record.state in (ExecutionState.FAILED, ExecutionState.CANCELLED):
         rows = await service.executions.search(Search(retry_of=stored.record.execution_id, limit=1))
@@ -205,14 +233,22 @@ def _workflow_routes(router: APIRouter, prefix: str, workflows: Workflows) -> No
         body=body_schemas.DOCUMENT,
     )
     trigger = operation(
-        "compat_trigger", "Start an execution that waits, or retry one that failed", {200: views.Triggered},
+        "compat_trigger",
+        "Start an execution that waits, or retry one that failed",
+        {200: views.Triggered},
         errors=(404, 409, 413, 415),
-    )  # fmt: skip
+    )
     body = {"required": False, "content": {"application/json": {"schema": views.TRIGGER}}}
     trigger["openapi_extra"] = {"requestBody": body}
-    status = operation("compat_status", "An execution with its nodes", {200: views.Status}, errors=(404,))
-    results = operation("compat_results", "The outputs of an execution", {200: views.CompatResults}, errors=(404,))
-    cancel = operation("compat_cancel", "Cancel an execution", {200: views.Cancelled}, errors=(404, 409))
+    status = operation(
+        "compat_status", "An execution with its nodes", {200: views.Status}, errors=(404,)
+    )
+    results = operation(
+        "compat_results", "The outputs of an execution", {200: views.CompatResults}, errors=(404,)
+    )
+    cancel = operation(
+        "compat_cancel", "Cancel an execution", {200: views.Cancelled}, errors=(404, 409)
+    )
     _add(router, "POST", one, workflows.submit, **submit)
     _add(router, "POST", f"{one}/trigger/{{execution_id}}", workflows.trigger, **trigger)
     _add(router, "GET", f"{one}/{{execution_id}}", workflows.status, **status)
@@ -233,7 +269,14 @@ def _plural_routes(  # noqa: PLR0913, PLR0917 -- one for each route
     many, hidden = f"{prefix}/workflows", {"listed": False}
     _add(router, "POST", f"{many}/{{execution_id}}/trigger", workflows.trigger, **trigger, **hidden)
     if prefix == API:  # a uuid, because a workflow's name may end in /results
-        _add(router, "GET", f"{many}/{{execution_id:uuid}}/results", workflows.results_by_uuid, **results, **hidden)
+        _add(
+            router,
+            "GET",
+            f"{many}/{{execution_id:uuid}}/results",
+            workflows.results_by_uuid,
+            **results,
+            **hidden,
+        )
         return
     _add(router, "POST", many, workflows.submit, **submit, **hidden)
     _add(router, "GET", f"{many}/{{execution_id}}", workflows.status, **status, **hidden)
@@ -244,14 +287,26 @@ def _letter_routes(router: APIRouter, prefix: str, letters: Letters) -> None:
     base, one = f"{prefix}/admin/dlq", f"{prefix}/admin/dlq/{{letter_id}}"
     told = "The open dead letters, the newest first"
     listed = operation("compat_list_dead_letters", told, {200: views.CompatLetters})
-    retry = operation("compat_retry_dead_letter", "Retry", {200: views.LetterRetried}, errors=(404, 409))
-    drop = operation("compat_drop_dead_letter", "Drop it", {200: views.LetterDropped}, errors=(404, 409))
+    retry = operation(
+        "compat_retry_dead_letter", "Retry", {200: views.LetterRetried}, errors=(404, 409)
+    )
+    drop = operation(
+        "compat_drop_dead_letter", "Drop it", {200: views.LetterDropped}, errors=(404, 409)
+    )
     _add(router, "GET", base, letters.list, **listed)
     _add(router, "POST", f"{one}/retry", letters.retry, **retry)
     _add(router, "DELETE", one, letters.drop, **drop)
 
 
-def _add(router: APIRouter, method: str, path: str, endpoint: Endpoint, *, listed: bool = True, **options: Any) -> None:
+def _add(
+    router: APIRouter,
+    method: str,
+    path: str,
+    endpoint: Endpoint,
+    *,
+    listed: bool = True,
+    **options: Any,
+) -> None:
     shown = listed and (path.startswith(PREFIXES[0]) or path == "/v1/health")
     if not shown:  # FastAPI would build the shapes of answers for each spelling of a route
         options = {"operation_id": options["operation_id"], "response_model": None}
@@ -271,7 +326,12 @@ def _health(service: Service) -> Endpoint:
         checks = await store_checks(service.stores)
         fine = all(check["ok"] for check in checks.values())
         parts = {name: "healthy" if check["ok"] else "unhealthy" for name, check in checks.items()}
-        shown = {"status": "healthy" if fine else "unhealthy", "healthy": fine, "ok": fine, "dependencies": parts}
+        shown = {
+            "status": "healthy" if fine else "unhealthy",
+            "healthy": fine,
+            "ok": fine,
+            "dependencies": parts,
+        }
         return answer(shown, 200 if fine else 503)
 
     return health

@@ -1,7 +1,8 @@
 """The shapes of the compatible routes: what is read from a trigger's body, and what is answered.
 
-Clients of the public implementations differ in the names they look for, so each fact stands under all of its usual
-names. An execution is what they call a workflow: `workflow_id` is its id too, because that is what they put in paths.
+Clients of the public implementations differ in the names they look for, so each fact stands under
+all of its usual names. An execution is what they call a workflow: `workflow_id` is its id too,
+because that is what they put in paths.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from penstock.spelling import nearest_name
 from penstock.stores.records import LetterRow
 
 INPUTS = ("input", "input_params", "params")
-"""Where the input may stand in a trigger's body; where two have the same key, the later one counts."""
+"""Where the input may stand in a trigger's body; where two have the same key, the later one counts.
+"""
 NODE_PARAMS = "node_params"
 MISTAKES_MAX = 10
 TRIGGER: dict[str, Any] = {
@@ -40,7 +42,9 @@ class Names(BaseModel):
     execution_id: str
     id: str
     workflow_id: str
-    workflow_definition_id: str = Field(description="`name@version`, as the rest of the API takes it.")
+    workflow_definition_id: str = Field(
+        description="`name@version`, as the rest of the API takes it."
+    )
     name: str
     status: str
 
@@ -150,7 +154,9 @@ class CompatEntry(BaseModel):
 
 class CompatLetters(BaseModel):
     items: list[CompatLetter]
-    entries: list[CompatEntry] = Field(description="The same dead letters, under the names of other implementations.")
+    entries: list[CompatEntry] = Field(
+        description="The same dead letters, under the names of other implementations."
+    )
     count: int
     next_cursor: str | None
 
@@ -171,8 +177,13 @@ class LetterDropped(BaseModel):
     message: str
 
 
-def read_trigger(body: Mapping[str, Any], plan: Plan) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The input and the configs by node. Raises `InvalidInput` for configs of which some name no node."""
+def read_trigger(
+    body: Mapping[str, Any], plan: Plan
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The input and the configs by node.
+
+    Raises `InvalidInput` for configs of which some name no node.
+    """
     if not any(name in body for name in (*INPUTS, NODE_PARAMS)):
         is_override = all(_is_config(name, value, plan) for name, value in body.items())
         return ({}, dict(body)) if is_override else (dict(body), {})
@@ -207,7 +218,9 @@ def _mistaken_configs(params: Mapping[str, Any], plan: Plan) -> list[Problem]:
         near = nearest_name(name, plan.numbers)
         if are_configs or near is not None:
             hint = "" if near is None else f"; did you mean {quoted(near)}?"
-            problems.append(Problem("unknown_node", path, f"{NODE_PARAMS}: {quoted(name)} isn't a node{hint}"))
+            problems.append(
+                Problem("unknown_node", path, f"{NODE_PARAMS}: {quoted(name)} isn't a node{hint}")
+            )
     return problems
 
 
@@ -216,7 +229,10 @@ ERROR_CODES = {
     "invalid_input": ("invalid_input", "INVALID_INPUT"),
     "not_found": ("execution_not_found", "EXECUTION_NOT_FOUND"),
 }
-"""By our code: the `error_code` of the answer, and that inside `error`. The implementations differ in both."""
+"""By our code: the `error_code` of the answer, and that inside `error`.
+
+The implementations differ in both.
+"""
 PROBLEM_CODES = {
     "cycle": "CYCLIC_DEPENDENCY",
     "self_dependency": "CYCLIC_DEPENDENCY",
@@ -226,7 +242,9 @@ PROBLEM_CODES = {
 }
 
 
-def error_names(code: str, detail: str, problems: list[dict[str, Any]], *, of_letter: bool) -> dict[str, Any]:
+def error_names(
+    code: str, detail: str, problems: list[dict[str, Any]], *, of_letter: bool
+) -> dict[str, Any]:
     """What stands in a problem document beside what the main API has in it."""
     if of_letter and code == "not_found":
         code = "dead_letter_not_found"
@@ -244,9 +262,13 @@ def error_names(code: str, detail: str, problems: list[dict[str, Any]], *, of_le
 
 def names(execution_id: str, workflow: str, version: int, status: str) -> dict[str, Any]:
     return {
-        "execution_id": execution_id, "id": execution_id, "workflow_id": execution_id,
-        "workflow_definition_id": f"{workflow}@{version}", "name": workflow, "status": status,
-    }  # fmt: skip
+        "execution_id": execution_id,
+        "id": execution_id,
+        "workflow_id": execution_id,
+        "workflow_definition_id": f"{workflow}@{version}",
+        "name": workflow,
+        "status": status,
+    }
 
 
 def status_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,7 +288,11 @@ def status_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def results_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
-    outputs = {name: node["output"] for name, node in shown["nodes"].items() if node["state"] == "COMPLETED"}
+    outputs = {
+        name: node["output"]
+        for name, node in shown["nodes"].items()
+        if node["state"] == "COMPLETED"
+    }
     return {
         **_heading(asked, shown),
         "completed": shown["state"] == "COMPLETED",
@@ -292,7 +318,9 @@ def entry(row: LetterRow) -> dict[str, Any]:
         "handler": shown["handler"],
         "error_message": _text(shown["error"]),
         "retry_count": max(0, len(shown["attempts"]) - 1),
-        "original_timestamp": time_text(row.letter.attempts[0].at if row.letter.attempts else row.letter.at),
+        "original_timestamp": time_text(
+            row.letter.attempts[0].at if row.letter.attempts else row.letter.at
+        ),
         "failed_at": time_text(row.letter.at),
     }
 
@@ -337,10 +365,16 @@ def _message(shown: Mapping[str, Any]) -> str:
 
 def _node(node_id: str, node: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "node_id": node_id, "worker_id": node["worker_id"],
-        "state": node["state"], "status": node["state"], "output": node["output"], "error": _text(node["error"]),
-        "attempt": node["attempt"], "started_at": node["started_at"], "completed_at": node["finished_at"],
-    }  # fmt: skip
+        "node_id": node_id,
+        "worker_id": node["worker_id"],
+        "state": node["state"],
+        "status": node["state"],
+        "output": node["output"],
+        "error": _text(node["error"]),
+        "attempt": node["attempt"],
+        "started_at": node["started_at"],
+        "completed_at": node["finished_at"],
+    }
 
 
 def _progress(state: str, states: list[str]) -> dict[str, Any]:
@@ -348,8 +382,11 @@ def _progress(state: str, states: list[str]) -> dict[str, Any]:
     total, done = len(states), states.count("COMPLETED") + states.count("SKIPPED")
     share = 100.0 if state == "COMPLETED" else (1000 * done // total) / 10 if total else 0.0
     return {
-        "total": total, "completed": states.count("COMPLETED"), "failed": states.count("FAILED"), "percentage": share,
-    }  # fmt: skip
+        "total": total,
+        "completed": states.count("COMPLETED"),
+        "failed": states.count("FAILED"),
+        "percentage": share,
+    }
 
 
 def _text(error: Mapping[str, Any] | None) -> str | None:

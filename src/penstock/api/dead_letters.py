@@ -29,35 +29,54 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     letters = service.letters
 
     @router.get(
-        "", **operation("list_dead_letters", "Nodes that used up their attempts, the newest first",
-                        {200: schemas.page_of(schemas.DeadLetter)})
-    )  # fmt: skip
+        "",
+        **operation(
+            "list_dead_letters",
+            "Nodes that used up their attempts, the newest first",
+            {200: schemas.page_of(schemas.DeadLetter)},
+        ),
+    )
     async def listed(  # noqa: PLR0913, PLR0917 -- the filters
         workflow: Filter = None,
         handler: Filter = None,
         category: Filter = None,
         execution_id: Filter = None,
-        closed: Annotated[bool, Query(description="Also those that were retried or dropped.")] = False,
+        closed: Annotated[
+            bool, Query(description="Also those that were retried or dropped.")
+        ] = False,
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Response:
         search = LetterSearch(
-            workflow=workflow, handler=handler, category=category, execution_id=execution_id, closed=closed,
-            before=number_place(cursor), limit=limit + 1,
-        )  # fmt: skip
+            workflow=workflow,
+            handler=handler,
+            category=category,
+            execution_id=execution_id,
+            closed=closed,
+            before=number_place(cursor),
+            limit=limit + 1,
+        )
         return answer(page(await letters.page(search), limit, letter_view, lambda row: row.id))
 
     @router.post(
         "/retry",
-        **operation("retry_dead_letters", "Retry many: one new execution for each that they belong to",
-                    {200: schemas.page_of(schemas.RetriedLetters)}, errors=(404,), body=body_schemas.RETRY_LETTERS),
-    )  # fmt: skip
+        **operation(
+            "retry_dead_letters",
+            "Retry many: one new execution for each that they belong to",
+            {200: schemas.page_of(schemas.RetriedLetters)},
+            errors=(404,),
+            body=body_schemas.RETRY_LETTERS,
+        ),
+    )
     async def retry_many(request: Request) -> Response:
         body = await bodies.read(request, body_schemas.RETRY_LETTERS)
         search = LetterSearch(
-            workflow=body.get("workflow"), handler=body.get("handler"), category=body.get("category"),
-            execution_id=body.get("execution_id"), limit=body.get("limit", 1000),
-        )  # fmt: skip
+            workflow=body.get("workflow"),
+            handler=body.get("handler"),
+            category=body.get("category"),
+            execution_id=body.get("execution_id"),
+            limit=body.get("limit", 1000),
+        )
         if body.get("preview"):
             skip_audit(request.scope)
         if "ids" in body:
@@ -69,17 +88,30 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         done = await letters.retry_many(rows, preview=body.get("preview", False))
         if not body.get("preview"):
             retried = [each.execution_id for each in done if each.execution_id is not None]
-            closed = [letter_id for each in done if each.execution_id is not None for letter_id in each.letters]
+            closed = [
+                letter_id
+                for each in done
+                if each.execution_id is not None
+                for letter_id in each.letters
+            ]
             note(
-                request.scope, count=len(closed), dead_letter_ids=closed[:IDS_MAX], execution_ids=retried[:IDS_MAX],
+                request.scope,
+                count=len(closed),
+                dead_letter_ids=closed[:IDS_MAX],
+                execution_ids=retried[:IDS_MAX],
                 failed=len(done) - len(retried),
-            )  # fmt: skip
+            )
         return answer({"items": [_retried(each) for each in done], "next_cursor": None})
 
     @router.post(
-        "/drop", **operation("drop_dead_letters", "Drop many dead letters", {200: schemas.DroppedLetters},
-                             body=body_schemas.DROP_LETTERS)
-    )  # fmt: skip
+        "/drop",
+        **operation(
+            "drop_dead_letters",
+            "Drop many dead letters",
+            {200: schemas.DroppedLetters},
+            body=body_schemas.DROP_LETTERS,
+        ),
+    )
     async def drop_many(request: Request) -> Response:
         """Those that are closed already, or aren't there, stay as they are and aren't counted."""
         body = await bodies.read(request, body_schemas.DROP_LETTERS)
@@ -94,26 +126,34 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 
 def _letter_routes(router: APIRouter, letters: Letters) -> None:
     @router.get(
-        "/{letter_id:int}", **operation("get_dead_letter", "A dead letter", {200: schemas.DeadLetter}, errors=(404,))
+        "/{letter_id:int}",
+        **operation("get_dead_letter", "A dead letter", {200: schemas.DeadLetter}, errors=(404,)),
     )
     async def get(letter_id: LetterId) -> Response:
         row = await letters.get(letter_id)
         if row.closed == "dropped":
-            raise NotFound(f"the dead letter {letter_id} was dropped; the list with closed=true still has it")
+            raise NotFound(
+                f"the dead letter {letter_id} was dropped; the list with closed=true still has it"
+            )
         return answer(letter_view(row))
 
     @router.post(
         "/{letter_id:int}/retry",
-        **operation("retry_dead_letter", "Retry the execution of a dead letter", {201: schemas.Retried},
-                    errors=(404, 409)),
-    )  # fmt: skip
+        **operation(
+            "retry_dead_letter",
+            "Retry the execution of a dead letter",
+            {201: schemas.Retried},
+            errors=(404, 409),
+        ),
+    )
     async def retry(letter_id: LetterId, request: Request) -> Response:
         done = await letters.retry(letter_id)
         note(request.scope, execution_id=done.execution_id)
         return answer(_retried(done), 201)
 
     @router.delete(
-        "/{letter_id:int}", **operation("drop_dead_letter", "Drop a dead letter", {204: None}, errors=(404, 409))
+        "/{letter_id:int}",
+        **operation("drop_dead_letter", "Drop a dead letter", {204: None}, errors=(404, 409)),
     )
     async def drop(letter_id: LetterId) -> Response:
         await letters.drop(letter_id)

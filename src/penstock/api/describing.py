@@ -45,7 +45,8 @@ def operation(  # noqa: PLR0913 -- what there is to say
 ) -> dict[str, Any]:
     """Arguments for a route's decorator."""
     responses: dict[int | str, dict[str, Any]] = {
-        status: {"description": summary, **({"model": model} if model else {})} for status, model in answers.items()
+        status: {"description": summary, **({"model": model} if model else {})}
+        for status, model in answers.items()
     }
     wanted = sorted({*ALWAYS, *errors, *(WITH_BODY if body is not None else ()), 422})
     for status in wanted:
@@ -61,7 +62,9 @@ def operation(  # noqa: PLR0913 -- what there is to say
         "status_code": next(iter(answers)),
     }
     if body is not None:
-        content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{body['title']}"}}}
+        content = {
+            "application/json": {"schema": {"$ref": f"#/components/schemas/{body['title']}"}}
+        }
         found["openapi_extra"] = {"requestBody": {"required": body_required, "content": content}}
     return found
 
@@ -72,16 +75,23 @@ def describe(app: FastAPI, version: str) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = get_openapi(
-                title="Penstock", version=version, routes=app.routes, summary="Durable workflows over HTTP",
+                title="Penstock",
+                version=version,
+                routes=app.routes,
+                summary="Durable workflows over HTTP",
                 description="Start, watch and steer executions of workflows. Errors are RFC 9457 problem documents.",
-            )  # fmt: skip
+            )
             schemas = document.setdefault("components", {}).setdefault("schemas", {})
-            schemas["ProblemDocument"] = ProblemDocument.model_json_schema(ref_template="#/components/schemas/{model}")
+            schemas["ProblemDocument"] = ProblemDocument.model_json_schema(
+                ref_template="#/components/schemas/{model}"
+            )
             for name, schema in schemas["ProblemDocument"].pop("$defs", {}).items():
                 schemas.setdefault(name, schema)
             for body in BODIES:
                 schemas[body["title"]] = body
-            document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+            document["components"]["securitySchemes"] = {
+                "key": {"type": "http", "scheme": "bearer"}
+            }
             document["security"] = [{}, {"key": []}]
             app.openapi_schema = document
         return app.openapi_schema

@@ -1,7 +1,7 @@
 """`/docs`: the OpenAPI document as a page that can be read.
 
-It is plain HTML, made once from the document: no script at all, nothing from elsewhere. The UI keeps its key on this
-origin, so whatever runs here could read it.
+It is plain HTML, made once from the document: no script at all, nothing from elsewhere. The UI
+keeps its key on this origin, so whatever runs here could read it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,7 @@ table { border-collapse: collapse; }
 td { padding: .15rem 1rem .15rem 0; vertical-align: top; }
 """
 _STYLE_HASH = base64.b64encode(sha256(STYLE.encode()).digest()).decode()
-POLICY = (
-    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
+POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -60,17 +58,22 @@ def render(document: Mapping[str, Any]) -> str:
     """Every text of the document is escaped: names of parameters come from code, but need not for ever."""
     info = document["info"]
     title = f"{escape(info['title'])} {escape(info['version'])}"
-    return "".join([
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f"<title>{title}</title><style>{STYLE}</style></head><body>",
-        f"<h1>{title}</h1><p>{escape(info.get('description', ''))}</p>",
-        "<p>For tools: <a href='/openapi.json'>/openapi.json</a>. The UI: <a href='/ui/'>/ui/</a>.</p>",
-        *_operations(document),
-        "<h2 id='schemas'>Schemas</h2>",
-        *(_schema(name, schema) for name, schema in sorted(document["components"]["schemas"].items())),
-        "</body></html>",
-    ])  # fmt: skip
+    return "".join(
+        [
+            "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+            "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+            f"<title>{title}</title><style>{STYLE}</style></head><body>",
+            f"<h1>{title}</h1><p>{escape(info.get('description', ''))}</p>",
+            "<p>For tools: <a href='/openapi.json'>/openapi.json</a>. The UI: <a href='/ui/'>/ui/</a>.</p>",
+            *_operations(document),
+            "<h2 id='schemas'>Schemas</h2>",
+            *(
+                _schema(name, schema)
+                for name, schema in sorted(document["components"]["schemas"].items())
+            ),
+            "</body></html>",
+        ]
+    )
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[str]:
@@ -101,7 +104,9 @@ def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
     parts.append("<h4>Answers</h4><table>")
     for status, response in operation.get("responses", {}).items():
         described = escape(response.get("description", ""))
-        parts.append(f"<tr><td>{escape(str(status))}</td><td>{described}</td><td>{_content(response)}</td></tr>")
+        parts.append(
+            f"<tr><td>{escape(str(status))}</td><td>{described}</td><td>{_content(response)}</td></tr>"
+        )
     parts.append("</table></details>")
     return "".join(parts)
 

@@ -1,9 +1,9 @@
 """Live events over HTTP: Server-Sent Events that a client can take up again where it broke off.
 
-A stream waits for its client in a task of its own; nobody else does. It ends with its execution, when the client goes,
-when the service stops, after an hour, and within seconds after its key was revoked. A client then comes back with the
-last id that it has, and misses nothing. One key, or one address without a key, has so many streams and no more: the
-others need some too.
+A stream waits for its client in a task of its own; nobody else does. It ends with its execution,
+when the client goes, when the service stops, after an hour, and within seconds after its key was
+revoked. A client then comes back with the last id that it has, and misses nothing. One key, or one
+address without a key, has so many streams and no more: the others need some too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ LAST_WORD_SECONDS = 1.0
 FULL_SECONDS = "5"
 """When a client that was one too many may try again."""
 END_ID = "end"
-"""Of the last event. Browsers come back when a stream has ended; with this id they are told by 204 to stay away."""
+"""Of the last event.
+
+Browsers come back when a stream has ended; with this id they are told by 204 to stay away.
+"""
 
 BEGINNING = b"retry: 1000\n\n"
 HEARTBEAT = b": still here\n\n"
@@ -61,21 +64,33 @@ EXAMPLE = (
 EVENT = {
     "type": "object",
     "required": ["id", "event", "data"],
-    "properties": {"id": {"type": "string"}, "event": {"enum": ["transition", "end"]}, "data": {"type": "string"}},
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"enum": ["transition", "end"]},
+        "data": {"type": "string"},
+    },
 }
 
 
 def events_routes(
-    feed: Feed, *, heartbeat_seconds: float = HEARTBEAT_SECONDS, longest_seconds: float = LONGEST_SECONDS
+    feed: Feed,
+    *,
+    heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    longest_seconds: float = LONGEST_SECONDS,
 ) -> APIRouter:
     router = APIRouter(tags=["events"])
     idle = min(heartbeat_seconds, longest_seconds)
     callers: Counter[str] = Counter()
 
-    @router.get("/executions/{execution_id}/events", **_operation("follow_execution", "Its events as they happen", 404))
+    @router.get(
+        "/executions/{execution_id}/events",
+        **_operation("follow_execution", "Its events as they happen", 404),
+    )
     async def follow_execution(
         execution_id: str,
-        last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern=SEQ, description=HEADER)] = None,
+        last_event_id: Annotated[
+            str | None, Header(alias="Last-Event-ID", pattern=SEQ, description=HEADER)
+        ] = None,
         after: Annotated[str | None, Query(pattern=SEQ, description=QUERY)] = None,
     ) -> Response:
         place = last_event_id or after or "0"
@@ -84,11 +99,17 @@ def events_routes(
         batches = feed.follow(execution_id, int(place), idle_seconds=idle)
         return EventStream(batches, longest_seconds, idle, callers)
 
-    @router.get("/events", **_operation("follow_all", "The events of all executions as they happen"))
+    @router.get(
+        "/events", **_operation("follow_all", "The events of all executions as they happen")
+    )
     async def follow_all(
-        last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern=PLACE, description=HEADER)] = None,
+        last_event_id: Annotated[
+            str | None, Header(alias="Last-Event-ID", pattern=PLACE, description=HEADER)
+        ] = None,
         after: Annotated[str | None, Query(pattern=PLACE, description=QUERY)] = None,
-        nodes: Annotated[bool, Query(description="Also the changes of nodes, not only of executions.")] = True,
+        nodes: Annotated[
+            bool, Query(description="Also the changes of nodes, not only of executions.")
+        ] = True,
     ) -> Response:
         batches = feed.everything(last_event_id or after or None, idle_seconds=idle)
         return EventStream(batches, longest_seconds, idle, callers, nodes=nodes)
@@ -117,7 +138,10 @@ class EventStream(Response):
         *,
         nodes: bool = True,
     ) -> None:
-        """`callers` counts the open streams of each. Without `nodes`, only the changes of executions are sent."""
+        """`callers` counts the open streams of each.
+
+        Without `nodes`, only the changes of executions are sent.
+        """
         self.status_code, self.background = 200, None
         self.init_headers(HEADERS)
         self._batches, self._longest, self._idle = batches, longest_seconds, idle_seconds
@@ -162,12 +186,18 @@ class EventStream(Response):
         try:
             return await anext(self._batches)
         except TooManyStreams as error:
-            raise Refused(503, "too_many_streams", str(error), headers={"Retry-After": FULL_SECONDS}) from None
+            raise Refused(
+                503, "too_many_streams", str(error), headers={"Retry-After": FULL_SECONDS}
+            ) from None
         except NoSuchEvent as error:
-            raise Refused(422, "invalid_request", f"{error}; leave the id out to begin anew") from None
+            raise Refused(
+                422, "invalid_request", f"{error}; leave the id out to begin anew"
+            ) from None
 
     async def _send(self, first: Batch, send: Send, stop: asyncio.Event) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
         try:
             async with asyncio.timeout(self._longest):
                 await _until_stopped(self._send_batches(first, send), stop)
@@ -187,7 +217,9 @@ class EventStream(Response):
         sent_at, place = clock(), ""
         async for batch in self._batches:
             text = self._encode(batch)
-            if batch.entries and not text:  # nothing in it for this client, so it may have heard nothing for long
+            if (
+                batch.entries and not text
+            ):  # nothing in it for this client, so it may have heard nothing for long
                 place = batch.entries[-1].id
                 if clock() - sent_at < self._idle:
                     continue
@@ -240,9 +272,14 @@ def encode(batch: Batch) -> bytes:
 
 
 def encode_bare(batch: Batch) -> bytes:
-    """As `encode`, without the lines of nodes. The ids are the same, so each is a place to go on from."""
+    """As `encode`, without the lines of nodes.
+
+    The ids are the same, so each is a place to go on from.
+    """
     if batch.bare is None:
-        batch.bare = _events([entry for entry in batch.entries if not entry.line.node]) + _end(batch)
+        batch.bare = _events([entry for entry in batch.entries if not entry.line.node]) + _end(
+            batch
+        )
     return batch.bare
 
 

@@ -34,21 +34,34 @@ MOST_WAIT_SECONDS = 60.0
 NAME_LENGTH = 200
 STARTS_AT_ONCE = 3
 """Of a batch, in one turn of the loop."""
-Wait = Annotated[float, Query(ge=0, le=MOST_WAIT_SECONDS, description="Seconds to wait for the end of it.")]
+Wait = Annotated[
+    float, Query(ge=0, le=MOST_WAIT_SECONDS, description="Seconds to wait for the end of it.")
+]
 OnceKey = Annotated[
     str | None,
     Header(
-        alias="Idempotency-Key", min_length=1, max_length=255, description="Start it once, however often this is sent."
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=255,
+        description="Start it once, however often this is sent.",
     ),
 ]
 States = Annotated[list[ExecutionState], Query(alias="state", description="One of these.")]
 Labels = Annotated[
-    list[str], Query(alias="label", max_length=MOST_LABELS, description="`key:value`; all of them must hold.")
+    list[str],
+    Query(alias="label", max_length=MOST_LABELS, description="`key:value`; all of them must hold."),
 ]
-Words = Annotated[str | None, Query(max_length=256, description="Part of the id or of the workflow's name.")]
+Words = Annotated[
+    str | None, Query(max_length=256, description="Part of the id or of the workflow's name.")
+]
 From = Annotated[
     str | None,
-    Query(alias="from", min_length=1, max_length=256, description="Also this node and what comes after it."),
+    Query(
+        alias="from",
+        min_length=1,
+        max_length=256,
+        description="Also this node and what comes after it.",
+    ),
 ]
 After = Annotated[int, Query(ge=0, le=2**53, description="Only items with a greater `seq`.")]
 
@@ -64,18 +77,33 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 
 def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
     @router.post(
-        "", **operation("start_execution", "Start an execution", {201: schemas.Execution}, errors=(404,),
-                        body=body_schemas.ORDER)
-    )  # fmt: skip
-    async def start(request: Request, wait: Wait = 0.0, idempotency_key: OnceKey = None) -> Response:
-        """Once this has answered, the execution reaches its end. With `wait`, the answer has its result if it ends."""
+        "",
+        **operation(
+            "start_execution",
+            "Start an execution",
+            {201: schemas.Execution},
+            errors=(404,),
+            body=body_schemas.ORDER,
+        ),
+    )
+    async def start(
+        request: Request, wait: Wait = 0.0, idempotency_key: OnceKey = None
+    ) -> Response:
+        """Once this has answered, the execution reaches its end.
+
+        With `wait`, the answer has its result if it ends.
+        """
         return await start_one(service, bodies, request, wait, idempotency_key)
 
     @router.post(
         "/batch",
-        **operation("start_executions", "Start many executions", {200: schemas.page_of(schemas.BatchItem)},
-                    body=body_schemas.BATCH),
-    )  # fmt: skip
+        **operation(
+            "start_executions",
+            "Start many executions",
+            {200: schemas.page_of(schemas.BatchItem)},
+            body=body_schemas.BATCH,
+        ),
+    )
     async def start_many(request: Request) -> Response:
         """One answer each, in the same order: the execution, or `error`."""
         body = await bodies.read(request, body_schemas.BATCH)
@@ -89,7 +117,9 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
                 await asyncio.sleep(0)  # other requests have their turn
         answers = await asyncio.gather(*starts)
         started = [item["execution_id"] for item in answers if "execution_id" in item]
-        note(request.scope, count=len(answers), started=len(started), execution_ids=started[:IDS_MAX])
+        note(
+            request.scope, count=len(answers), started=len(started), execution_ids=started[:IDS_MAX]
+        )
         return answer({"items": answers, "next_cursor": None})
 
 
@@ -146,21 +176,30 @@ def _order(body: dict[str, Any], request: Request, key: str | None) -> Order:
     caller = request.scope.get("penstock.caller")
     return Order(
         workflow=body["workflow"] if "workflow" in body else body["definition"],
-        input=body.get("input"), labels=body.get("labels") or {}, priority=body.get("priority") or 0,
-        idempotency_key=key, key_scope=caller.key_id if caller else "",
+        input=body.get("input"),
+        labels=body.get("labels") or {},
+        priority=body.get("priority") or 0,
+        idempotency_key=key,
+        key_scope=caller.key_id if caller else "",
         trace=traces.incoming(request.headers.get("traceparent")),
-    )  # fmt: skip
+    )
 
 
 def _started(record: ExecutionRecord) -> dict[str, Any]:
     return {
-        "execution_id": record.execution_id, "workflow": record.workflow, "version": record.version,
-        "state": "PENDING", "created_at": time_text(record.created_at), "labels": record.labels,
-    }  # fmt: skip
+        "execution_id": record.execution_id,
+        "workflow": record.workflow,
+        "version": record.version,
+        "state": "PENDING",
+        "created_at": time_text(record.created_at),
+        "labels": record.labels,
+    }
 
 
 async def _as_it_is(service: Service, accepted: Accepted, wait: float) -> dict[str, Any]:
-    known = accepted.execution_id in service.submissions.unfinished  # it may have ended before we got here
+    known = (
+        accepted.execution_id in service.submissions.unfinished
+    )  # it may have ended before we got here
     ended = await service.executions.end(accepted.execution_id, wait, known=known) if wait else None
     return await service.executions.view(accepted.execution_id, ended, newest=not accepted.replayed)
 
@@ -169,9 +208,13 @@ def _look_routes(router: APIRouter, service: Service) -> None:
     executions = service.executions
 
     @router.get(
-        "", **operation("list_executions", "Search executions, the newest first",
-                        {200: schemas.page_of(schemas.ListedExecution)})
-    )  # fmt: skip
+        "",
+        **operation(
+            "list_executions",
+            "Search executions, the newest first",
+            {200: schemas.page_of(schemas.ListedExecution)},
+        ),
+    )
     async def listed(  # noqa: PLR0913, PLR0917 -- the filters
         states: States = [],  # noqa: B006 -- FastAPI copies it
         workflow: Annotated[str | None, Query(max_length=1024)] = None,
@@ -180,44 +223,66 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         since: Moment = None,
         until: Moment = None,
         text: Words = None,
-        retry_of: Annotated[str | None, Query(max_length=1024, description="Retries of this execution.")] = None,
+        retry_of: Annotated[
+            str | None, Query(max_length=1024, description="Retries of this execution.")
+        ] = None,
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Response:
         if workflow is not None and "@" in workflow and version is None:
             workflow, version = await _meant(service, workflow)
         search = Search(
-            states=tuple(str(state) for state in states), workflow=workflow, version=version, labels=_labels(labels),
-            since=moment(since, "since"), until=moment(until, "until"), text=text or None, retry_of=retry_of,
-            before=number_place(cursor), limit=limit + 1,
-        )  # fmt: skip
+            states=tuple(str(state) for state in states),
+            workflow=workflow,
+            version=version,
+            labels=_labels(labels),
+            since=moment(since, "since"),
+            until=moment(until, "until"),
+            text=text or None,
+            retry_of=retry_of,
+            before=number_place(cursor),
+            limit=limit + 1,
+        )
         return answer(page(await executions.search(search), limit, row_view, lambda row: row.n))
 
     @router.get(
-        "/{execution_id}", **operation("get_execution", "An execution", {200: schemas.Execution}, errors=(404,))
+        "/{execution_id}",
+        **operation("get_execution", "An execution", {200: schemas.Execution}, errors=(404,)),
     )
     async def get(
-        execution_id: str, nodes: Annotated[bool, Query(description="Also all its nodes with their outputs.")] = True
+        execution_id: str,
+        nodes: Annotated[bool, Query(description="Also all its nodes with their outputs.")] = True,
     ) -> Response:
-        return answer(await (executions.view(execution_id) if nodes else executions.bare(execution_id)))
+        return answer(
+            await (executions.view(execution_id) if nodes else executions.bare(execution_id))
+        )
 
     @router.get(
-        "/{execution_id}/results", **operation("get_results", "Its outputs", {200: schemas.Results}, errors=(404,))
+        "/{execution_id}/results",
+        **operation("get_results", "Its outputs", {200: schemas.Results}, errors=(404,)),
     )
     async def results(execution_id: str) -> Response:
         return answer(await executions.results(execution_id))
 
     @router.get(
         "/{execution_id}/history",
-        **operation("get_history", "Every change of state", {200: schemas.page_of(schemas.HistoryItem)}, errors=(404,)),
+        **operation(
+            "get_history",
+            "Every change of state",
+            {200: schemas.page_of(schemas.HistoryItem)},
+            errors=(404,),
+        ),
     )
-    async def history(execution_id: str, after: After = 0, cursor: Cursor = None, limit: Limit = 500) -> Response:
+    async def history(
+        execution_id: str, after: After = 0, cursor: Cursor = None, limit: Limit = 500
+    ) -> Response:
         lines = await executions.history(execution_id, max(after, number_place(cursor) or 0))
         items = history_view(lines[: limit + 1])
         return answer(page(items, limit, lambda item: item, lambda item: item["seq"]))
 
     @router.get(
-        "/{execution_id}/graph", **operation("get_graph", "Nodes and edges", {200: node_schemas.Graph}, errors=(404,))
+        "/{execution_id}/graph",
+        **operation("get_graph", "Nodes and edges", {200: node_schemas.Graph}, errors=(404,)),
     )
     async def graph(execution_id: str) -> Response:
         return answer(await executions.graph(execution_id))
@@ -227,7 +292,10 @@ def _node_routes(router: APIRouter, service: Service) -> None:
     @router.get(
         "/{execution_id}/nodes/{node_id:path}/logs",
         **operation(
-            "get_node_logs", "What a node's attempts logged", {200: schemas.page_of(schemas.LogItem)}, errors=(404,)
+            "get_node_logs",
+            "What a node's attempts logged",
+            {200: schemas.page_of(schemas.LogItem)},
+            errors=(404,),
         ),
     )
     async def logs(execution_id: str, node_id: str, request: Request) -> Response:
@@ -239,29 +307,40 @@ def _node_routes(router: APIRouter, service: Service) -> None:
 
     @router.get(
         "/{execution_id}/nodes/{node_id:path}",
-        **operation("get_node", "A node with its attempts", {200: node_schemas.NodeDetail}, errors=(404,)),
+        **operation(
+            "get_node", "A node with its attempts", {200: node_schemas.NodeDetail}, errors=(404,)
+        ),
     )
     async def node(execution_id: str, node_id: str) -> Response:
         return answer(await service.nodes.view(execution_id, node_id))
 
 
 async def _meant(service: Service, reference: str) -> tuple[str, int | None]:
-    """`report@stable` is a version. But a name may have an @ in it, and a workflow may go before its executions."""
+    """`report@stable` is a version.
+
+    But a name may have an @ in it, and a workflow may go before its executions.
+    """
     try:
         name, weights = await service.workflows.meaning(reference)
     except NotFound:
         return reference, None
     versions = [version for version, share in weights.items() if share]
     if len(versions) > 1:
-        raise invalid_request([("workflow", f"{reference!r} means several versions; name one with version=")])
+        raise invalid_request(
+            [("workflow", f"{reference!r} means several versions; name one with version=")]
+        )
     return name, versions[0]
 
 
 def _labels(texts: list[str]) -> dict[str, str]:
     pairs = [text.partition(":") for text in texts]
-    wrong = [text for text, (key, colon, _) in zip(texts, pairs, strict=True) if not key or not colon]
+    wrong = [
+        text for text, (key, colon, _) in zip(texts, pairs, strict=True) if not key or not colon
+    ]
     if wrong:
-        raise invalid_request([("label", f"{wrong[0][:50]!r} isn't key:value, such as team:billing")])
+        raise invalid_request(
+            [("label", f"{wrong[0][:50]!r} isn't key:value, such as team:billing")]
+        )
     return {key: value for key, _, value in pairs}
 
 
@@ -281,18 +360,28 @@ def _steer_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
 
     @router.post(
         "/{execution_id}/retry",
-        **operation("retry_execution", "Run again what didn't complete, as a new execution",
-                    {201: schemas.Retried, 200: schemas.Retried}, errors=(404, 409), body=body_schemas.RETRY,
-                    body_required=False),
-    )  # fmt: skip
+        **operation(
+            "retry_execution",
+            "Run again what didn't complete, as a new execution",
+            {201: schemas.Retried, 200: schemas.Retried},
+            errors=(404, 409),
+            body=body_schemas.RETRY,
+            body_required=False,
+        ),
+    )
     async def retry(
         execution_id: str,
         request: Request,
         start: From = None,
         version: Annotated[str | None, Query(pattern=r"^(same|latest|[1-9][0-9]{0,9})$")] = None,
-        preview: Annotated[bool | None, Query(description="Only say what would run and why.")] = None,
-    ) -> Response:  # fmt: skip
-        """Outputs of what completed are kept. The body, where there is one, wins over the parameters."""
+        preview: Annotated[
+            bool | None, Query(description="Only say what would run and why.")
+        ] = None,
+    ) -> Response:
+        """Outputs of what completed are kept.
+
+        The body, where there is one, wins over the parameters.
+        """
         body = await bodies.read(request, body_schemas.RETRY, empty={})
         start, version = body.get("from") or start, str(body.get("version") or version or "same")
         if body.get("preview", preview):
@@ -301,14 +390,19 @@ def _steer_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
             return answer(retry_view(None, execution_id, plan))
         made, plan = await service.retries.retry(execution_id, start=start, version=version)
         note(request.scope, execution_id=made)
-        return answer(retry_view(made, execution_id, plan), 201, {"Location": f"/api/v1/executions/{made}"})
+        return answer(
+            retry_view(made, execution_id, plan), 201, {"Location": f"/api/v1/executions/{made}"}
+        )
 
 
 def retry_view(made: str | None, retry_of: str, plan: RetryPlan) -> dict[str, Any]:
     return {
-        "execution_id": made, "retry_of": retry_of, "version": plan.version, "keeps": plan.keeps,
+        "execution_id": made,
+        "retry_of": retry_of,
+        "version": plan.version,
+        "keeps": plan.keeps,
         "runs": runs_view(plan),
-    }  # fmt: skip
+    }
 
 
 def runs_view(plan: RetryPlan) -> list[dict[str, str]]:

@@ -28,7 +28,11 @@ _KEY_ID = re.compile(r"pk_([0-9a-f]{12})_", re.ASCII)
 
 class FailedLogins:
     def __init__(
-        self, trail: Trail, *, window_seconds: float = WINDOW_SECONDS, clock: Callable[[], float] = time.time
+        self,
+        trail: Trail,
+        *,
+        window_seconds: float = WINDOW_SECONDS,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._trail, self._window_seconds, self._clock = trail, window_seconds, clock
         self._counts: dict[str, int] = {}
@@ -45,7 +49,9 @@ class FailedLogins:
         self._counts[address] = 0
         match = _KEY_ID.search(sent)
         self._write(address, target, {"count": 1, **({"sent_key_id": match[1]} if match else {})})
-        asyncio.get_running_loop().call_later(self._window_seconds, self._end_window, address, target)
+        asyncio.get_running_loop().call_later(
+            self._window_seconds, self._end_window, address, target
+        )
 
     def _end_window(self, address: str, target: str) -> None:
         count = self._counts.pop(address, 0)
@@ -54,7 +60,9 @@ class FailedLogins:
 
     def _write(self, address: str, target: str, detail: dict[str, object]) -> None:
         log.warning("failed login from %s: %s", address or "an unknown address", detail)
-        line = AuditLine(self._clock(), "", "", ACTION, target[:OBJECT_LENGTH], address, UNAUTHORIZED, detail)
+        line = AuditLine(
+            self._clock(), "", "", ACTION, target[:OBJECT_LENGTH], address, UNAUTHORIZED, detail
+        )
         task = asyncio.create_task(self._trail.write(line))  # the answer needn't wait for it
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)

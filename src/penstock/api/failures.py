@@ -21,25 +21,41 @@ def routes(service: Service) -> APIRouter:
     router = APIRouter(prefix="/errors", tags=["dead letters"])
 
     @router.get(
-        "", **operation("list_errors", "Nodes that failed for good, and why, the newest first",
-                        {200: schemas.page_of(schemas.Failure)})
-    )  # fmt: skip
+        "",
+        **operation(
+            "list_errors",
+            "Nodes that failed for good, and why, the newest first",
+            {200: schemas.page_of(schemas.Failure)},
+        ),
+    )
     async def listed(  # noqa: PLR0913, PLR0917 -- the filters
         workflow: Filter = None,
         node_id: Filter = None,
         handler: Filter = None,
         category: Filter = None,
-        text: Annotated[str | None, Query(max_length=200, description="Part of the message.")] = None,
+        text: Annotated[
+            str | None, Query(max_length=200, description="Part of the message.")
+        ] = None,
         since: Moment = None,
         until: Moment = None,
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Response:
-        """Also those that were retried since. A page may have fewer items than `limit` although another one follows."""
+        """Also those that were retried since.
+
+        A page may have fewer items than `limit` although another one follows.
+        """
         search = FailureSearch(
-            workflow=workflow, node_id=node_id, handler=handler, category=category, text=text or None,
-            since=moment(since, "since"), until=moment(until, "until"), before=number_place(cursor), limit=limit,
-        )  # fmt: skip
+            workflow=workflow,
+            node_id=node_id,
+            handler=handler,
+            category=category,
+            text=text or None,
+            since=moment(since, "since"),
+            until=moment(until, "until"),
+            before=number_place(cursor),
+            limit=limit,
+        )
         found = await service.failures.page(search)
         more = None if found.next_before is None else encode(found.next_before)
         return answer({"items": [failure_view(row) for row in found.rows], "next_cursor": more})

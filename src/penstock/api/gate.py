@@ -14,7 +14,9 @@ from penstock.config import Settings
 from penstock.service.keys import Keys
 
 
-def protect(app: FastAPI, *, settings: Settings, keys: Keys, trail: Trail, windows: Storage | None = None) -> None:
+def protect(
+    app: FastAPI, *, settings: Settings, keys: Keys, trail: Trail, windows: Storage | None = None
+) -> None:
     """To be called when the app has all its routes: one that is added later can't be reached.
 
     `windows` are those of the rate limit; without, this process has its own.

@@ -38,11 +38,17 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
     async def live() -> Response:
         return answer({"status": "ok"})
 
-    @router.get("/health/ready", **operation("ready", "Everything that it needs answers", {200: schemas.Health}))
+    @router.get(
+        "/health/ready",
+        **operation("ready", "Everything that it needs answers", {200: schemas.Health}),
+    )
     async def ready() -> Response:
-        # who runs in other processes isn't needed for that: what is accepted now is run when they are there
+        # who runs in other processes isn't needed for that: what is accepted now is run when they
+        # are there
         alone = service.stores.split is None
-        checks = await (_all(_needed(service.stores, fleet)) if alone else store_checks(service.stores))
+        checks = await (
+            _all(_needed(service.stores, fleet)) if alone else store_checks(service.stores)
+        )
         fine = all(check["ok"] for check in checks.values())
         return answer({"status": "ok" if fine else "unavailable"}, 200 if fine else 503)
 
@@ -76,7 +82,10 @@ def _needed(stores: Stores, fleet: Fleet) -> Checks:
     async def orchestrator() -> Check:
         if any(each["partitions"] for each in await fleet.orchestrators()):
             return {"ok": True}
-        return {"ok": False, "detail": "no orchestrator owns a partition; start one with 'penstock orchestrator'"}
+        return {
+            "ok": False,
+            "detail": "no orchestrator owns a partition; start one with 'penstock orchestrator'",
+        }
 
     return {**_store_checks(stores), "orchestrator": orchestrator}
 
@@ -88,14 +97,21 @@ def _working(fleet: Fleet, waiting: Waiting) -> Checks:
         count = len(await fleet.workers())
         if count:
             return {"ok": True, "count": count}
-        return {"ok": False, "count": 0, "detail": "no worker is alive: nothing runs until one is ('penstock worker')"}
+        return {
+            "ok": False,
+            "count": 0,
+            "detail": "no worker is alive: nothing runs until one is ('penstock worker')",
+        }
 
     async def queues() -> Check:
         untaken = await waiting.untaken()
         if not untaken:
             return {"ok": True}
         shown = [each._asdict() for each in untaken]
-        texts = [f"{each.waiting} tasks wait in the queue {each.queue!r}: {each.text}" for each in untaken[:QUEUES_MAX]]
+        texts = [
+            f"{each.waiting} tasks wait in the queue {each.queue!r}: {each.text}"
+            for each in untaken[:QUEUES_MAX]
+        ]
         more = [f"and {len(untaken) - QUEUES_MAX} more"] if len(untaken) > QUEUES_MAX else []
         return {"ok": False, "detail": "; ".join([*texts, *more]), "untaken": shown[:QUEUES_MAX]}
 

@@ -18,13 +18,20 @@ from enum import Enum
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from penstock.api.problems import problem_response
 
 KIB = 1024
 PORTION_BYTES = 8 * KIB
-"""What the parser is given at once. It doesn't say where in it a header began, so the limit is exact up to this."""
+"""What the parser is given at once.
+
+It doesn't say where in it a header began, so the limit is exact up to this.
+"""
 
 
 class HttpLimits:
@@ -43,11 +50,17 @@ class HttpLimits:
         pipelined_max: int = 16,
         connections_max: int | None = None,
     ) -> None:
-        self.url_bytes_max, self.head_bytes_max, self.headers_max = url_bytes_max, head_bytes_max, headers_max
+        self.url_bytes_max, self.head_bytes_max, self.headers_max = (
+            url_bytes_max,
+            head_bytes_max,
+            headers_max,
+        )
         self.head_seconds = head_seconds
         """From the connection, or the first byte of a later request, to the end of its head."""
         self.body_seconds, self.body_bytes_min = body_seconds, body_bytes_min
-        """So many bytes must come in so many seconds, unless the application is the one that doesn't read."""
+        """So many bytes must come in so many seconds, unless the application is the one that
+        doesn't read.
+        """
         self.unread_seconds = unread_seconds
         """How long a client may leave its answer unread."""
         self.pipelined_max = pipelined_max
@@ -110,7 +123,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unread_timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._unparsed_bytes = 0
-        """Received since the parser last handed anything over: it collects a header, however long, until its end."""
+        """Received since the parser last handed anything over: it collects a header, however long,
+        until its end.
+        """
         self._body_bytes = 0
         """Of the body, since the timer was set."""
         self._refusal: tuple[int, str, str] | None = None
@@ -123,7 +138,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.connections) > self.limits.connections_max:
             oldest = self.replaceable.oldest()
             if oldest is None:
-                self._refuse(503, "too_many_connections", "too many connections are open; try again later")
+                self._refuse(
+                    503, "too_many_connections", "too many connections are open; try again later"
+                )
                 self.send_400_response("")
                 return
             oldest.transport.abort()
@@ -150,7 +167,9 @@ class LimitedProtocol(HttpToolsProtocol):
         except (httptools.HttpParserError, _Refused):
             self.send_400_response("")
             return
-        except httptools.HttpParserUpgrade:  # isn't done, and needn't be: the request is answered as it is
+        except (
+            httptools.HttpParserUpgrade
+        ):  # isn't done, and needn't be: the request is answered as it is
             self.send_400_response("")
             return
         # bytes that begin no request, such as empty lines, don't keep a connection open either
@@ -178,23 +197,32 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
         if len(self.url) > self.limits.url_bytes_max:
-            self._refuse(414, "url_too_long", f"the URL has more than {self.limits.url_bytes_max:,} bytes")
+            self._refuse(
+                414, "url_too_long", f"the URL has more than {self.limits.url_bytes_max:,} bytes"
+            )
             raise _Refused
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._phase is _Phase.BODY:
-            self._refuse(400, "invalid_request", "headers behind a body aren't read; leave them out")
+            self._refuse(
+                400, "invalid_request", "headers behind a body aren't read; leave them out"
+            )
             raise _Refused
         super().on_header(name, value)
         self._head_bytes += len(name) + len(value)
         self._unparsed_bytes = 0
-        if len(self.headers) > self.limits.headers_max or self._head_bytes > self.limits.head_bytes_max:
+        if (
+            len(self.headers) > self.limits.headers_max
+            or self._head_bytes > self.limits.head_bytes_max
+        ):
             self._refuse_head()
 
     def on_headers_complete(self) -> None:
         self._check_host()
         if len(self.pipeline) >= self.limits.pipelined_max:
-            self._refuse(400, "invalid_request", "too many requests were sent before the first was answered")
+            self._refuse(
+                400, "invalid_request", "too many requests were sent before the first was answered"
+            )
             raise _Refused
         self._phase = _Phase.BODY
         self._unparsed_bytes = self._body_bytes = 0
@@ -259,7 +287,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer = None
         if self._phase is _Phase.HEAD:
             seconds = self.limits.head_seconds
-            self._refuse(408, "request_timeout", f"the request wasn't complete after {seconds:g} seconds")
+            self._refuse(
+                408, "request_timeout", f"the request wasn't complete after {seconds:g} seconds"
+            )
             self.send_400_response("")
         elif self._is_idle:
             self.transport.close()
@@ -277,7 +307,9 @@ class LimitedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._unread_timer is None:
-            self._unread_timer = self.loop.call_later(self.limits.unread_seconds, self.transport.abort)
+            self._unread_timer = self.loop.call_later(
+                self.limits.unread_seconds, self.transport.abort
+            )
 
     def resume_writing(self) -> None:
         self._stop_unread_timer()
@@ -295,20 +327,32 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _refuse_head(self) -> None:
         kibibytes, number = self.limits.head_bytes_max // KIB, self.limits.headers_max
-        self._refuse(431, "headers_too_large", f"at most {number} headers with {kibibytes} KiB in all are read")
+        self._refuse(
+            431,
+            "headers_too_large",
+            f"at most {number} headers with {kibibytes} KiB in all are read",
+        )
         raise _Refused
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 -- uvicorn's
         """Answer with the refusal and hang up."""
         self._watch(_Phase.NOTHING)
-        if not self._is_idle and self._phase is not _Phase.BODY:  # requests that came before are answered first
+        if (
+            not self._is_idle and self._phase is not _Phase.BODY
+        ):  # requests that came before are answered first
             self.cycle.keep_alive = False
             self._is_over = True
             return
-        if self._phase is _Phase.BODY and self.cycle.response_started:  # then it was answered before it was complete
+        if (
+            self._phase is _Phase.BODY and self.cycle.response_started
+        ):  # then it was answered before it was complete
             self.transport.close()
             return
-        status, code, detail = self._refusal or (400, "invalid_request", "this isn't a request of HTTP/1.1")
+        status, code, detail = self._refusal or (
+            400,
+            "invalid_request",
+            "this isn't a request of HTTP/1.1",
+        )
         response = problem_response(status, code, detail, headers={"Connection": "close"})
         lines = [STATUS_LINE[status]]
         for name, value in response.raw_headers:

@@ -1,7 +1,10 @@
-"""How often: a sliding window for each key, or each address where there is no key. The limit is exact in any window.
+"""How often: a sliding window for each key, or each address where there is no key.
 
-Calls that change something and calls that read are counted apart. A call for many items counts as many calls. Open
-routes aren't counted: a health check that is told to wait looks like a service that is down.
+The limit is exact in any window.
+
+Calls that change something and calls that read are counted apart. A call for many items counts as
+many calls. Open routes aren't counted: a health check that is told to wait looks like a service
+that is down.
 """
 
 from __future__ import annotations
@@ -31,7 +34,10 @@ CHARGE: Final = "penstock.charge"
 
 
 def limits_of(settings: Settings) -> tuple[RateLimitItem | None, RateLimitItem | None]:
-    """For changes and for reads; None is no limit. On loopback only what is set; `off` for changes is off for reads."""
+    """For changes and for reads; None is no limit.
+
+    On loopback only what is set; `off` for changes is off for reads.
+    """
     local = is_loopback(settings.host)
     changes = settings.rate_limit or (OFF if local else CHANGES)
     reads = settings.rate_limit_reads or (OFF if local or changes == OFF else READS)
@@ -58,8 +64,9 @@ class Storage(Protocol):
 class Windows:
     """In this process's memory.
 
-    The `limits` library's own starts a task or a thread for every call, goes by the clock on the wall, and either
-    forgets an entry now and then when many come at once, or never forgets an address.
+    The `limits` library's own starts a task or a thread for every call, goes by the clock on the
+    wall, and either forgets an entry now and then when many come at once, or never forgets an
+    address.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -90,7 +97,11 @@ class Windows:
         if self._until_sweep > 0:
             return
         now = self._clock()
-        gone = [key for key, (seconds, times) in self._entries.items() if not times or times[-1] < now - seconds]
+        gone = [
+            key
+            for key, (seconds, times) in self._entries.items()
+            if not times or times[-1] < now - seconds
+        ]
         for key in gone:
             del self._entries[key]
         self._until_sweep = max(SWEEP_EACH, len(self._entries))
@@ -115,7 +126,9 @@ class RateLimit:
             return
         kind = "changes" if limit is self._changes else "reads"
         key, amount = limit.key_for(kind, who(scope[CALLER])), 0 if _is_open(scope) else 1
-        let_in, used, reset_seconds = await self._windows.enter(key, limit.amount, limit.get_expiry(), amount)
+        let_in, used, reset_seconds = await self._windows.enter(
+            key, limit.amount, limit.get_expiry(), amount
+        )
         headers = [
             (b"x-ratelimit-limit", str(limit.amount).encode()),
             (b"x-ratelimit-remaining", str(max(0, limit.amount - used)).encode()),
@@ -132,7 +145,12 @@ class RateLimit:
         await app(scope, receive, send_with)
 
     async def _charge(
-        self, limit: RateLimitItem, kind: str, key: str, headers: list[tuple[bytes, bytes]], amount: int
+        self,
+        limit: RateLimitItem,
+        kind: str,
+        key: str,
+        headers: list[tuple[bytes, bytes]],
+        amount: int,
     ) -> None:
         """As many calls more as this one stands for."""
         if amount >= limit.amount:
@@ -161,16 +179,23 @@ def who(caller: Caller) -> str:
 
 
 def _refusal(limit: RateLimitItem, kind: str, seconds: int) -> ASGIApp:
-    return problem_response(429, "rate_limited", _told(limit, kind, seconds), headers={"Retry-After": str(seconds)})
+    return problem_response(
+        429, "rate_limited", _told(limit, kind, seconds), headers={"Retry-After": str(seconds)}
+    )
 
 
 def _told(limit: RateLimitItem, kind: str, seconds: int) -> str:
     what = "calls that change something" if kind == "changes" else "calls that read"
-    return f"{limit.amount} {what} per {limit.get_expiry()} seconds are allowed; wait for {seconds} s"
+    return (
+        f"{limit.amount} {what} per {limit.get_expiry()} seconds are allowed; wait for {seconds} s"
+    )
 
 
 async def charge(scope: Request, items: int) -> None:
-    """A call for many items counts as many calls. Raises `Refused`; to be called before anything is done."""
+    """A call for many items counts as many calls.
+
+    Raises `Refused`; to be called before anything is done.
+    """
     more: Callable[[int], Awaitable[None]] | None = scope.get(CHARGE)
     if more is not None and items > 1:
         await more(items - 1)

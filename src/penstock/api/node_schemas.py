@@ -39,11 +39,14 @@ class NodeDetail(Node):
     labels: Any = Field(description="As they are written, and `metadata` too.")
     metadata: Any
     config: dict[str, Any] = Field(description="As it is written.")
-    resolved_config: dict[str, Any] | None = Field(description="With every reference but those to secrets filled in.")
+    resolved_config: dict[str, Any] | None = Field(
+        description="With every reference but those to secrets filled in."
+    )
     unresolved: str | None = Field(description="Why there is no `resolved_config`.")
     attempts: list[NodeAttempt]
     errors_dropped: int = Field(
-        default=0, description="How many failed attempts have no `error` any more: the first 5 and the last 15 keep it."
+        default=0,
+        description="How many failed attempts have no `error` any more: the first 5 and the last 15 keep it.",
     )
 
 
@@ -69,7 +72,9 @@ class GraphEdge(BaseModel):
 class Graph(BaseModel):
     execution_id: str
     state: str
-    seq: int = Field(description="Of the last change in it: events after this one carry on from here.")
+    seq: int = Field(
+        description="Of the last change in it: events after this one carry on from here."
+    )
     nodes: list[GraphNode]
     edges: list[GraphEdge]
 

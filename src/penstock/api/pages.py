@@ -51,7 +51,11 @@ class File(NamedTuple):
 def page_routes(folder: Path = FOLDER) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     # only what is there now can be asked for: a path is never joined with what somebody sent
-    names = frozenset(str(path.relative_to(folder).as_posix()) for path in folder.rglob("*") if path.suffix in TYPES)
+    names = frozenset(
+        str(path.relative_to(folder).as_posix())
+        for path in folder.rglob("*")
+        if path.suffix in TYPES
+    )
 
     @lru_cache
     def read(name: str) -> File:
@@ -81,7 +85,9 @@ def _read(folder: Path, name: str) -> File:
         "Content-Type": TYPES[Path(name).suffix],
         "ETag": f'"{hashlib.sha256(plain).hexdigest()[:32]}"',
         # the page itself is asked for each time: it names the files of this version
-        "Cache-Control": "public, max-age=31536000, immutable" if name.startswith(ASSETS) else "no-cache",
+        "Cache-Control": "public, max-age=31536000, immutable"
+        if name.startswith(ASSETS)
+        else "no-cache",
     }
     return File(plain, gzip.compress(plain, mtime=0), headers)
 

@@ -14,13 +14,18 @@ from penstock.api.problems import Refused
 
 Row = TypeVar("Row")
 Limit = Annotated[int, Query(ge=1, le=500, description="How many at most.")]
-Cursor = Annotated[str | None, Query(description="`next_cursor` of the page before.", max_length=4096)]
+Cursor = Annotated[
+    str | None, Query(description="`next_cursor` of the page before.", max_length=4096)
+]
 Moment = Annotated[
-    str | None, Query(description="ISO 8601; without a zone it is UTC.", examples=["2026-01-31T12:00:00Z"])
+    str | None,
+    Query(description="ISO 8601; without a zone it is UTC.", examples=["2026-01-31T12:00:00Z"]),
 ]
 
 
-def page(rows: Sequence[Row], limit: int, view: Callable[[Row], Any], place: Callable[[Row], Any]) -> dict[str, Any]:
+def page(
+    rows: Sequence[Row], limit: int, view: Callable[[Row], Any], place: Callable[[Row], Any]
+) -> dict[str, Any]:
     """`rows` has one more than `limit` if there is another page."""
     shown = rows[:limit]
     more = encode(place(shown[-1])) if len(rows) > limit else None
@@ -35,9 +40,13 @@ def text_place(cursor: str | None) -> str | None:
     if cursor is None:
         return None
     try:
-        return base64.b64decode(cursor.encode() + b"=" * (-len(cursor) % 4), b"-_", validate=True).decode()
+        return base64.b64decode(
+            cursor.encode() + b"=" * (-len(cursor) % 4), b"-_", validate=True
+        ).decode()
     except (binascii.Error, UnicodeError, ValueError):
-        raise Refused(422, "invalid_request", "the cursor isn't one of ours; take next_cursor as it is") from None
+        raise Refused(
+            422, "invalid_request", "the cursor isn't one of ours; take next_cursor as it is"
+        ) from None
 
 
 def number_place(cursor: str | None) -> int | None:
@@ -45,7 +54,9 @@ def number_place(cursor: str | None) -> int | None:
     if text is None:
         return None
     if not text.isascii() or not text.isdecimal() or len(text) > 18:  # noqa: PLR2004 -- fits into 64 bits
-        raise Refused(422, "invalid_request", "the cursor isn't one of ours; take next_cursor as it is")
+        raise Refused(
+            422, "invalid_request", "the cursor isn't one of ours; take next_cursor as it is"
+        )
     return int(text)
 
 

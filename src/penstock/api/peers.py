@@ -1,7 +1,8 @@
 """Where a request comes from: the other end of the connection, or what a trusted proxy says of it.
 
-`X-Forwarded-For` is a list that each proxy adds to at its end. It is read from there, over the trusted proxies, to the
-first address that isn't one: what stands before that was written by the client, who may write anything.
+`X-Forwarded-For` is a list that each proxy adds to at its end. It is read from there, over the
+trusted proxies, to the first address that isn't one: what stands before that was written by the
+client, who may write anything.
 """
 
 from __future__ import annotations

@@ -34,22 +34,46 @@ STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.Overloaded: (429, "too_much_waiting"),
 }
 """Looked up along the class's bases."""
-CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large", 415: "unsupported_media_type"}
+CODES = {
+    404: "not_found",
+    405: "method_not_allowed",
+    413: "body_too_large",
+    415: "unsupported_media_type",
+}
 
 
 class Refused(Exception):
     """A request that is answered with this problem."""
 
     def __init__(
-        self, status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
     ) -> None:
         super().__init__(detail)
-        self.status, self.code, self.detail, self.headers, self.more = status, code, detail, headers, more
+        self.status, self.code, self.detail, self.headers, self.more = (
+            status,
+            code,
+            detail,
+            headers,
+            more,
+        )
 
 
 def problem(status: int, code: str, detail: str, **more: Any) -> dict[str, Any]:
     title = HTTPStatus(status).phrase
-    return {"type": "about:blank", "title": title, "status": status, "detail": detail, "code": code, **more}
+    return {
+        "type": "about:blank",
+        "title": title,
+        "status": status,
+        "detail": detail,
+        "code": code,
+        **more,
+    }
 
 
 def problem_response(
@@ -77,7 +101,9 @@ def install(app: FastAPI) -> None:
 def answer_to(error: Exception) -> Response:
     """The problem document of whatever was raised."""
     if isinstance(error, Refused):
-        return problem_response(error.status, error.code, error.detail, headers=error.headers, **error.more)
+        return problem_response(
+            error.status, error.code, error.detail, headers=error.headers, **error.more
+        )
     if isinstance(error, RequestValidationError):
         return _invalid_request(error)
     if isinstance(error, HTTPException):
@@ -87,13 +113,19 @@ def answer_to(error: Exception) -> Response:
         if kind in STATUS:
             return _ours(error, *STATUS[kind])
     log.error("a request broke", exc_info=error)
-    return problem_response(500, "internal_error", "something broke in the service; its log has the details")
+    return problem_response(
+        500, "internal_error", "something broke in the service; its log has the details"
+    )
 
 
 def _ours(error: Exception, status: int, code: str) -> Response:
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         return problem_response(status, code, shown_outage(error), headers={"Retry-After": "1"})
-    headers = {"Retry-After": f"{error.retry_after:.0f}"} if isinstance(error, errors.Overloaded) else None
+    headers = (
+        {"Retry-After": f"{error.retry_after:.0f}"}
+        if isinstance(error, errors.Overloaded)
+        else None
+    )
     if isinstance(error, errors.InvalidWorkflow):
         problems = [msgspec.to_builtins(each) for each in error.problems]
         count = len(error.problems)
@@ -101,13 +133,20 @@ def _ours(error: Exception, status: int, code: str) -> Response:
         detail = first + (error.problems[0].message if error.problems else str(error))
         return problem_response(status, code, detail, problems=problems)
     if isinstance(error, errors.InvalidInput) and error.problems:
-        return problem_response(status, code, str(error), problems=[msgspec.to_builtins(it) for it in error.problems])
+        return problem_response(
+            status, code, str(error), problems=[msgspec.to_builtins(it) for it in error.problems]
+        )
     return problem_response(status, code, str(error), headers=headers)
 
 
 def _invalid_request(error: RequestValidationError) -> Response:
     problems = [
-        {"code": "invalid_request", "path": ".".join(map(str, each["loc"])), "message": each["msg"], "node_id": None}
+        {
+            "code": "invalid_request",
+            "path": ".".join(map(str, each["loc"])),
+            "message": each["msg"],
+            "node_id": None,
+        }
         for each in error.errors()
     ]
     detail = "; ".join(f"{each['path']}: {each['message']}" for each in problems[:3])

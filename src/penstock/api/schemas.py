@@ -1,7 +1,8 @@
 """The shapes of the API.
 
-What a body must be is a JSON Schema (`body_schemas`): it describes and it checks. What answers are is Pydantic, for the
-OpenAPI document; an answer isn't checked against it at run time, the tests do that.
+What a body must be is a JSON Schema (`body_schemas`): it describes and it checks. What answers are
+is Pydantic, for the OpenAPI document; an answer isn't checked against it at run time, the tests do
+that.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Node(BaseModel):
         description="Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue) or `no_handler`"
         " (none of those that do has its handler).",
     )
-    reason_text: str | None = Field(default=None, description="The same in words, where it says what to do.")
+    reason_text: str | None = Field(
+        default=None, description="The same in words, where it says what to do."
+    )
     worker_id: str | None = None
     queued_at: str | None = None
     started_at: str | None = None
@@ -261,13 +264,17 @@ class HeldTask(BaseModel):
     handler: str
     queue: str
     workflow: str
-    seconds: float | None = Field(description="For how long the worker has had it, if that is known.")
+    seconds: float | None = Field(
+        description="For how long the worker has had it, if that is known."
+    )
 
 
 class Worker(BaseModel):
     worker_id: str
     queues: list[str]
-    handlers: list[str] | None = Field(description="Null for a worker of an older version, which doesn't say.")
+    handlers: list[str] | None = Field(
+        description="Null for a worker of an older version, which doesn't say."
+    )
     running: int
     heartbeats: int
     started_at: str | None

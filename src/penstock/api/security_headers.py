@@ -20,7 +20,9 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 headers = list(message.get("headers", ()))
                 given = {name for name, _ in headers}
-                message["headers"] = headers + [pair for pair in DEFAULTS.items() if pair[0] not in given]
+                message["headers"] = headers + [
+                    pair for pair in DEFAULTS.items() if pair[0] not in given
+                ]
             await send(message)
 
         await self._app(scope, receive, send_with)

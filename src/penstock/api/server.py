@@ -49,15 +49,18 @@ class Server(uvicorn.Server):
 def bind(host: str, port: int) -> socket.socket:
     """Bound before anything else starts, so that a port in use is a clear error and port 0 is known."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without its protocol, asyncio doesn't set TCP_NODELAY on what it accepts (its sockets take it from this one):
-    # an answer's body would then wait for the client's delayed acknowledgement of its head, 40 ms each time.
+    # Without its protocol, asyncio doesn't set TCP_NODELAY on what it accepts (its sockets take it
+    # from this one): an answer's body would then wait for the client's delayed acknowledgement of
+    # its head, 40 ms each time.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
     except OSError as error:
         listening.close()
-        raise SettingsError(f"can't listen on {host}:{port}: {error.strerror}; choose another with --port") from None
+        raise SettingsError(
+            f"can't listen on {host}:{port}: {error.strerror}; choose another with --port"
+        ) from None
     listening.listen(BACKLOG)
     listening.setblocking(False)  # noqa: FBT003 -- its only argument
     return listening
@@ -69,7 +72,9 @@ def address_of(listening: socket.socket) -> str:
 
 
 @contextlib.asynccontextmanager
-async def serving(engine: Engine, settings: Settings, listening: socket.socket) -> AsyncIterator[Server]:
+async def serving(
+    engine: Engine, settings: Settings, listening: socket.socket
+) -> AsyncIterator[Server]:
     """The API over an open engine, for as long as the block lasts."""
     stores = engine.stores
     async with contextlib.AsyncExitStack() as stack:
@@ -84,7 +89,10 @@ async def serving(engine: Engine, settings: Settings, listening: socket.socket) 
 
 @contextlib.asynccontextmanager
 async def shared_windows(settings: Settings) -> AsyncIterator[Storage | None]:
-    """Of the rate limit, in the Redis that the store is on. None on other stores: then each process counts alone."""
+    """Of the rate limit, in the Redis that the store is on.
+
+    None on other stores: then each process counts alone.
+    """
     if not is_redis(settings.store):
         yield None
         return
@@ -106,25 +114,46 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
     measured: Metrics | None,
     windows: Storage | None = None,
 ) -> AsyncIterator[Server]:
-    """As `serving`, whoever does the work. `windows` are those of the rate limit, if other processes share them."""
+    """As `serving`, whoever does the work.
+
+    `windows` are those of the rate limit, if other processes share them.
+    """
     await require_keys(settings, service.keys)
     await service.keys.exist()  # so that it is known whether there are any when the store goes away
     trail = Trail(service.stores.cold)
     metrics = Exposition(measured).render if measured else None
     app = create_app(
-        service, fleet, settings, version=version("penstock"), trail=trail, metrics=metrics, windows=windows
+        service,
+        fleet,
+        settings,
+        version=version("penstock"),
+        trail=trail,
+        metrics=metrics,
+        windows=windows,
     )
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, proxy_headers=False, server_header=False, date_header=False,
-        http=limited_protocol(), ws="none", lifespan="off", timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        app,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        http=limited_protocol(),
+        ws="none",
+        lifespan="off",
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.shutdown_grace_seconds) or 1,
-    )  # fmt: skip
-    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # that it starts and stops is ours to say
+    )
+    logging.getLogger("uvicorn.error").setLevel(
+        logging.WARNING
+    )  # that it starts and stops is ours to say
     server = Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
     cold, now = service.stores.cold, service.stores.hot.now
     forgetting = asyncio.create_task(
-        keep_forgetting(cold, settings.audit_retention_days, now, each_seconds=settings.retention_check_seconds)
+        keep_forgetting(
+            cold, settings.audit_retention_days, now, each_seconds=settings.retention_check_seconds
+        )
     )
     try:
         await server.ready.wait()
@@ -140,10 +169,17 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
 
 
 async def serve(
-    settings: Settings, *, stop: asyncio.Event, on_ready: Callable[[str], None], store: str | None = None
+    settings: Settings,
+    *,
+    stop: asyncio.Event,
+    on_ready: Callable[[str], None],
+    store: str | None = None,
 ) -> None:
     """Everything in one process, until `stop` is set."""
     with bind(settings.host, settings.port) as listening:
-        async with Engine(store, settings=settings, metrics=Metrics()) as engine, serving(engine, settings, listening):
+        async with (
+            Engine(store, settings=settings, metrics=Metrics()) as engine,
+            serving(engine, settings, listening),
+        ):
             on_ready(address_of(listening))
             await stop.wait()

@@ -40,7 +40,11 @@ class RedisWindows:
 
     @classmethod
     def at(cls, url: str) -> Self:
-        return cls(async_client(url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS))
+        return cls(
+            async_client(
+                url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS
+            )
+        )
 
     async def close(self) -> None:
         await close_client(self._client)
@@ -49,7 +53,9 @@ class RedisWindows:
         if self._clock() >= self._away_until:
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS):
-                    answer = await self._script(keys=[PREFIX + key], args=[limit, seconds * MICRO, amount])
+                    answer = await self._script(
+                        keys=[PREFIX + key], args=[limit, seconds * MICRO, amount]
+                    )
                 self._note(None)
                 return _entered(answer, seconds)
             except (RedisError, OSError, TimeoutError) as error:
@@ -62,7 +68,10 @@ class RedisWindows:
             self._away_until = self._clock() + AWAY_SECONDS
             if not self._away:
                 told = f"{type(error).__name__} {error}".strip()
-                log.warning("Redis doesn't answer the rate limit; this process goes by its own window: %s", told)
+                log.warning(
+                    "Redis doesn't answer the rate limit; this process goes by its own window: %s",
+                    told,
+                )
         elif self._away:
             log.info("the rate limit is shared through Redis again")
         self._away = error is not None

@@ -1,8 +1,9 @@
 """The two calls that there are thousands of: start an execution, look at one.
 
-Of what such a request costs in FastAPI, four fifths are finding the route and preparing the call. A plain one, without
-parameters, goes past that to the same functions; anything else takes the usual way, and so does everything about the
-OpenAPI document. Who may call was decided before (`auth.Access`).
+Of what such a request costs in FastAPI, four fifths are finding the route and preparing the call. A
+plain one, without parameters, goes past that to the same functions; anything else takes the usual
+way, and so does everything about the OpenAPI document. Who may call was decided before
+(`auth.Access`).
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ class Shortcut:
         path: str = scope["path"]
         if path == EXECUTIONS and scope["method"] == "POST":
             return None if any(name == KEY_HEADER for name, _ in scope["headers"]) else self._start
-        if scope["method"] == "GET" and path.startswith(ONE_EXECUTION) and "/" not in path[len(ONE_EXECUTION) :]:
+        if (
+            scope["method"] == "GET"
+            and path.startswith(ONE_EXECUTION)
+            and "/" not in path[len(ONE_EXECUTION) :]
+        ):
             return self._look
         return None
 
@@ -52,4 +57,6 @@ class Shortcut:
         return await start_one(self._service, self._bodies, request)
 
     async def _look(self, request: Request) -> Response:
-        return answer(await self._service.executions.view(request.scope["path"][len(ONE_EXECUTION) :]))
+        return answer(
+            await self._service.executions.view(request.scope["path"][len(ONE_EXECUTION) :])
+        )

@@ -28,7 +28,9 @@ class WorkflowCounts(BaseModel):
     failed: int
     cancelled: int
     active: int
-    failure_rate: float = Field(description="`failed / (completed + failed)`; 0 if none of them has ended.")
+    failure_rate: float = Field(
+        description="`failed / (completed + failed)`; 0 if none of them has ended."
+    )
 
 
 class HopTimes(BaseModel):
@@ -56,11 +58,15 @@ class Stats(BaseModel):
     now: str
     since: str
     bucket_seconds: float
-    truncated: bool = Field(description="There were too many executions since then: only the newest are counted.")
+    truncated: bool = Field(
+        description="There were too many executions since then: only the newest are counted."
+    )
     active: Active = Field(description="Now, whatever their age; each counted up to 10,000.")
     totals: StateCounts
     series: list[Bucket] = Field(description="The oldest first.")
-    workflows: list[WorkflowCounts] = Field(description="At most 50, the highest failure rate first.")
+    workflows: list[WorkflowCounts] = Field(
+        description="At most 50, the highest failure rate first."
+    )
     hops: Hops
     dead_letters: int = Field(description="Open ones, counted up to 10,000.")
     tasks: Tasks
@@ -86,6 +92,8 @@ class WorkflowStats(BaseModel):
     version: int | None
     sampled: int
     states: dict[str, int]
-    p50_seconds: float | None = Field(description="Of executions that completed, from start to end.")
+    p50_seconds: float | None = Field(
+        description="Of executions that completed, from start to end."
+    )
     p95_seconds: float | None
     nodes: list[NodeStats]

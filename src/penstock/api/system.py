@@ -34,20 +34,35 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
 
     listing("/workers", "list_workers", "Workers that are alive", schemas.Worker, fleet.workers)
     listing(
-        "/orchestrators", "list_orchestrators", "Who owns which partitions", schemas.Orchestrator, fleet.orchestrators
+        "/orchestrators",
+        "list_orchestrators",
+        "Who owns which partitions",
+        schemas.Orchestrator,
+        fleet.orchestrators,
     )
     listing("/queues", "list_queues", "What waits and what runs", schemas.Queue, fleet.queues)
 
-    @router.get("/me", **operation("get_me", "Who calls, and all that they may do", {200: schemas.Me}))
+    @router.get(
+        "/me", **operation("get_me", "Who calls, and all that they may do", {200: schemas.Me})
+    )
     async def me(request: Request) -> Response:
         """`open`: no key was sent, and on this machine none is needed."""
         caller: Caller = request.scope[CALLER]
         allowed = [scope for scope in SCOPES if includes(caller.scopes, scope)]
-        shown = {"open": not caller.key_id, "key_id": caller.key_id or None, "name": caller.name or None}
+        shown = {
+            "open": not caller.key_id,
+            "key_id": caller.key_id or None,
+            "name": caller.name or None,
+        }
         return answer({**shown, "scopes": allowed})
 
     @router.get(
-        "/audit", **operation("list_audit", "Who did what, the newest first", {200: schemas.page_of(schemas.AuditItem)})
+        "/audit",
+        **operation(
+            "list_audit",
+            "Who did what, the newest first",
+            {200: schemas.page_of(schemas.AuditItem)},
+        ),
     )
     async def audit(  # noqa: PLR0913, PLR0917 -- the filters
         key: Filter = None,
@@ -59,9 +74,14 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
         limit: Limit = 50,
     ) -> Response:
         search = AuditSearch(
-            key_id=key, action=action, object=about, since=moment(since, "since"), until=moment(until, "until"),
-            before=number_place(cursor), limit=limit + 1,
-        )  # fmt: skip
+            key_id=key,
+            action=action,
+            object=about,
+            since=moment(since, "since"),
+            until=moment(until, "until"),
+            before=number_place(cursor),
+            limit=limit + 1,
+        )
         return answer(page(await cold.audit(search), limit, _audit_item, lambda line: line.id))
 
     return router
@@ -71,27 +91,44 @@ def key_routes(service: Service, bodies: Bodies) -> APIRouter:
     router = APIRouter(prefix="/keys", tags=["keys"])
 
     @router.get(
-        "", **operation("list_keys", "API keys, without their secrets", {200: schemas.page_of(schemas.ListedKey)})
+        "",
+        **operation(
+            "list_keys",
+            "API keys, without their secrets",
+            {200: schemas.page_of(schemas.ListedKey)},
+        ),
     )
     async def listed() -> Response:
         items = [
             {
-                "id": key.id, "name": key.name, "scopes": list(key.scopes), "created_at": time_text(key.created_at),
+                "id": key.id,
+                "name": key.name,
+                "scopes": list(key.scopes),
+                "created_at": time_text(key.created_at),
                 "revoked_at": time_text(key.revoked_at),
             }
             for key in await service.stores.cold.keys()
-        ]  # fmt: skip
+        ]
         return answer({"items": items, "next_cursor": None})
 
-    @router.post("", **operation("create_key", "Make an API key", {201: schemas.CreatedKey}, body=body_schemas.KEY))
+    @router.post(
+        "",
+        **operation(
+            "create_key", "Make an API key", {201: schemas.CreatedKey}, body=body_schemas.KEY
+        ),
+    )
     async def create(request: Request) -> Response:
         """The answer is the only place where the key can be seen."""
         body = await bodies.read(request, body_schemas.KEY)
         key, token = await service.keys.create(body["name"], body["scopes"])
         note(request.scope, f"keys/{key.id}", name=key.name, scopes=list(key.scopes))
-        return answer({"id": key.id, "name": key.name, "scopes": list(key.scopes), "key": token}, 201)
+        return answer(
+            {"id": key.id, "name": key.name, "scopes": list(key.scopes), "key": token}, 201
+        )
 
-    @router.delete("/{key_id}", **operation("revoke_key", "Revoke an API key", {204: None}, errors=(404,)))
+    @router.delete(
+        "/{key_id}", **operation("revoke_key", "Revoke an API key", {204: None}, errors=(404,))
+    )
     async def revoke(key_id: str, request: Request) -> Response:
         named = [key.name for key in await service.keys.list() if key.id == key_id]
         note(request.scope, name=named[0] if named else None)
@@ -104,7 +141,13 @@ def key_routes(service: Service, bodies: Bodies) -> APIRouter:
 
 def _audit_item(line: AuditLine) -> dict[str, Any]:
     return {
-        "id": line.id, "at": time_text(line.at), "key_id": line.key_id, "key_name": line.key_name,
-        "action": line.action, "object": line.object, "address": line.address, "status": line.status,
+        "id": line.id,
+        "at": time_text(line.at),
+        "key_id": line.key_id,
+        "key_name": line.key_name,
+        "action": line.action,
+        "object": line.object,
+        "address": line.address,
+        "status": line.status,
         "detail": line.detail,
-    }  # fmt: skip
+    }

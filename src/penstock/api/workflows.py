@@ -23,9 +23,15 @@ from penstock.service.workflows import ALIAS, LATEST, Workflows
 from penstock.stores.records import Weights, WorkflowRow
 
 Strict = Annotated[bool, Query(description="Unknown fields are errors.")]
-AllowUnknown = Annotated[bool, Query(description="Handlers that no worker has registered yet are fine.")]
-Alias = Annotated[str, Path(pattern=f"^{ALIAS.pattern}$", description="Any but `latest`, which moves by itself.")]
-Tag = Annotated[str | None, Query(description="A number or an alias; the newest if left out.", max_length=64)]
+AllowUnknown = Annotated[
+    bool, Query(description="Handlers that no worker has registered yet are fine.")
+]
+Alias = Annotated[
+    str, Path(pattern=f"^{ALIAS.pattern}$", description="Any but `latest`, which moves by itself.")
+]
+Tag = Annotated[
+    str | None, Query(description="A number or an alias; the newest if left out.", max_length=64)
+]
 
 
 def routes(service: Service, bodies: Bodies) -> APIRouter:
@@ -38,34 +44,66 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 
 def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None:
     @router.post(
-        "", **operation("put_workflow", "Store a workflow", {201: schemas.StoredWorkflow, 200: schemas.StoredWorkflow},
-                        body=body_schemas.DOCUMENT)
-    )  # fmt: skip
-    async def put(request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False) -> Response:
+        "",
+        **operation(
+            "put_workflow",
+            "Store a workflow",
+            {201: schemas.StoredWorkflow, 200: schemas.StoredWorkflow},
+            body=body_schemas.DOCUMENT,
+        ),
+    )
+    async def put(
+        request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False
+    ) -> Response:
         """The same content again is the same version (200); changed content is the next (201)."""
         document = await bodies.read(request, body_schemas.DOCUMENT)
-        note(request.scope, f"workflows/{document.get('name', '')}")  # if it is refused, this is what it was about
-        made = await workflows.put(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
-        note(request.scope, f"workflows/{made.plan.name}", version=made.stored.version, created=made.created)
+        note(
+            request.scope, f"workflows/{document.get('name', '')}"
+        )  # if it is refused, this is what it was about
+        made = await workflows.put(
+            document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+        )
+        note(
+            request.scope,
+            f"workflows/{made.plan.name}",
+            version=made.stored.version,
+            created=made.created,
+        )
         shown = {
-            "name": made.plan.name, "version": made.stored.version, "created": made.created,
-            "created_at": time_text(made.stored.created_at), "warnings": _problems(made.warnings),
+            "name": made.plan.name,
+            "version": made.stored.version,
+            "created": made.created,
+            "created_at": time_text(made.stored.created_at),
+            "warnings": _problems(made.warnings),
             "aliases": _aliases(await workflows.aliases(made.plan.name)),
-        }  # fmt: skip
+        }
         return answer(shown, 201 if made.created else 200)
 
     @router.post(
         "/validate",
-        **operation("validate_workflow", "Check a workflow", {200: schemas.Validation}, body=body_schemas.DOCUMENT),
+        **operation(
+            "validate_workflow",
+            "Check a workflow",
+            {200: schemas.Validation},
+            body=body_schemas.DOCUMENT,
+        ),
     )
     async def validate(
         request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False
     ) -> Response:
         """Nothing is stored. A document with mistakes is a good answer too: `valid` is false."""
         document = await bodies.read(request, body_schemas.DOCUMENT)
-        shown: dict[str, Any] = {"valid": True, "name": None, "nodes": 0, "problems": [], "warnings": []}
+        shown: dict[str, Any] = {
+            "valid": True,
+            "name": None,
+            "nodes": 0,
+            "problems": [],
+            "warnings": [],
+        }
         try:
-            checked = await workflows.check(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
+            checked = await workflows.check(
+                document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+            )
             shown |= {"name": checked.plan.name, "nodes": len(checked.plan.nodes)}
             shown["warnings"] = _problems(checked.warnings)
         except InvalidWorkflow as error:
@@ -73,7 +111,12 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         return answer(shown)
 
     @router.get(
-        "", **operation("list_workflows", "All workflows, by name", {200: schemas.page_of(schemas.ListedWorkflow)})
+        "",
+        **operation(
+            "list_workflows",
+            "All workflows, by name",
+            {200: schemas.page_of(schemas.ListedWorkflow)},
+        ),
     )
     async def listed(cursor: Cursor = None, limit: Limit = 50) -> Response:
         rows = await workflows.page(text_place(cursor), limit + 1)
@@ -81,12 +124,21 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
 
     @router.put(
         "/{name:path}/aliases/{alias}",
-        **operation("set_alias", "Let an alias mean a version, or several by their shares", {200: schemas.Alias},
-                    errors=(404,), body=body_schemas.ALIAS),
-    )  # fmt: skip
+        **operation(
+            "set_alias",
+            "Let an alias mean a version, or several by their shares",
+            {200: schemas.Alias},
+            errors=(404,),
+            body=body_schemas.ALIAS,
+        ),
+    )
     async def set_alias(name: str, alias: Alias, request: Request) -> Response:
         body = await bodies.read(request, body_schemas.ALIAS)
-        weights = {int(k): v for k, v in body["weights"].items()} if "weights" in body else {body["version"]: 100}
+        weights = (
+            {int(k): v for k, v in body["weights"].items()}
+            if "weights" in body
+            else {body["version"]: 100}
+        )
         before = (await workflows.aliases(name)).get(alias)
         note(request.scope, old=_weights(before) if before else None, new=_weights(weights))
         await workflows.set_alias(name, alias, weights)
@@ -97,7 +149,10 @@ def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
     @router.get(
         "/{name:path}/graph",
         **operation(
-            "get_workflow_graph", "Nodes and edges of a version", {200: node_schemas.WorkflowGraph}, errors=(404,)
+            "get_workflow_graph",
+            "Nodes and edges of a version",
+            {200: node_schemas.WorkflowGraph},
+            errors=(404,),
         ),
     )
     async def graph(name: str, request: Request, version: Tag = None) -> Response:
@@ -110,24 +165,33 @@ def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
 def _named_routes(router: APIRouter, workflows: Workflows) -> None:
     @router.get(
         "/{name:path}/versions",
-        **operation("list_versions", "The versions of a workflow, the newest first",
-                    {200: schemas.page_of(schemas.Version)}, errors=(404,)),
-    )  # fmt: skip
+        **operation(
+            "list_versions",
+            "The versions of a workflow, the newest first",
+            {200: schemas.page_of(schemas.Version)},
+            errors=(404,),
+        ),
+    )
     async def versions(name: str, request: Request) -> Response:
         if not is_written(request, "versions"):
             return await get(f"{name}/versions", request.query_params.get("version"))
         found, aliases = await workflows.versions(name), await workflows.aliases(name)
         items = [
             {
-                "version": each.version, "created_at": time_text(each.created_at), "content_hash": each.content_hash,
-                "aliases": sorted(alias for alias, weights in aliases.items() if weights.get(each.version)),
+                "version": each.version,
+                "created_at": time_text(each.created_at),
+                "content_hash": each.content_hash,
+                "aliases": sorted(
+                    alias for alias, weights in aliases.items() if weights.get(each.version)
+                ),
             }
             for each in found
-        ]  # fmt: skip
+        ]
         return answer({"items": items, "next_cursor": None})
 
     @router.delete(
-        "/{name:path}/aliases/{alias}", **operation("remove_alias", "Remove an alias", {204: None}, errors=(404,))
+        "/{name:path}/aliases/{alias}",
+        **operation("remove_alias", "Remove an alias", {204: None}, errors=(404,)),
     )
     async def remove_alias(name: str, alias: Alias, request: Request) -> Response:
         if not is_written(request, "aliases", -2):
@@ -138,7 +202,10 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
         return Response(status_code=204)
 
     @router.get(
-        "/{name:path}", **operation("get_workflow", "A version of a workflow", {200: schemas.Workflow}, errors=(404,))
+        "/{name:path}",
+        **operation(
+            "get_workflow", "A version of a workflow", {200: schemas.Workflow}, errors=(404,)
+        ),
     )
     async def get(name: str, version: Tag = None) -> Response:
         """`name` may be `name@stable` too."""
@@ -146,7 +213,9 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
 
     @router.delete(
         "/{name:path}",
-        **operation("delete_workflow", "Delete a workflow with all its versions", {204: None}, errors=(404,)),
+        **operation(
+            "delete_workflow", "Delete a workflow with all its versions", {204: None}, errors=(404,)
+        ),
     )
     async def delete(name: str, request: Request) -> Response:
         """It can't be started any more; executions of it go on and can be looked at."""
@@ -160,9 +229,13 @@ async def get_version(workflows: Workflows, name: str, tag: str | None) -> Respo
     stored, aliases = await workflows.get(name, tag)
     latest = max(aliases.get(LATEST) or {stored.version: 1})
     shown = {
-        "name": stored.name, "version": stored.version, "definition": json.loads(stored.document),
-        "created_at": time_text(stored.created_at), "latest_version": latest, "aliases": _aliases(aliases),
-    }  # fmt: skip
+        "name": stored.name,
+        "version": stored.version,
+        "definition": json.loads(stored.document),
+        "created_at": time_text(stored.created_at),
+        "latest_version": latest,
+        "aliases": _aliases(aliases),
+    }
     return answer(shown)
 
 
@@ -180,7 +253,10 @@ def _aliases(aliases: dict[str, Weights]) -> dict[str, dict[str, int]]:
 
 def _row(row: WorkflowRow) -> dict[str, Any]:
     return {
-        "name": row.name, "latest_version": row.latest, "versions": row.versions,
+        "name": row.name,
+        "latest_version": row.latest,
+        "versions": row.versions,
         "aliases": _aliases({LATEST: {row.latest: 100}, **row.aliases}),
-        "created_at": time_text(row.created_at), "updated_at": time_text(row.updated_at),
-    }  # fmt: skip
+        "created_at": time_text(row.created_at),
+        "updated_at": time_text(row.updated_at),
+    }

@@ -1,4 +1,6 @@
-"""The command line. Each command is a module that is imported when it is called, and imports what it needs then.
+"""The command line.
+
+Each command is a module that is imported when it is called, and imports what it needs then.
 
     app          the list of commands; turns whatever goes wrong into one message and an exit code
     reading      files, flags and standard input into checked values

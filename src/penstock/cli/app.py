@@ -60,7 +60,9 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError as error:  # click would end the process, with a code that means something else
+        except (
+            BrokenPipeError
+        ) as error:  # click would end the process, with a code that means something else
             raise ReaderGone from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
@@ -123,7 +125,11 @@ def _failed(given: list[str], error: Exception) -> int:
     if isinstance(error, PenstockError):
         say(path, str(error))
         return BAD_INPUT
-    say(path, f"internal error: {type(error).__name__}: {error}", "Please report it, with what --debug shows.")
+    say(
+        path,
+        f"internal error: {type(error).__name__}: {error}",
+        "Please report it, with what --debug shows.",
+    )
     return INTERNAL_ERROR
 
 

@@ -50,16 +50,24 @@ def _checked(name: str, look: Callable[[], Iterator[Check]]) -> Iterator[Check]:
 
 def _postgres(database: str | None, found: list[Found]) -> Iterator[Check]:
     if database is None:
-        yield Check("PostgreSQL", "failed", "PENSTOCK_DATABASE isn't set; with Redis as its store Penstock needs one")
+        yield Check(
+            "PostgreSQL",
+            "failed",
+            "PENSTOCK_DATABASE isn't set; with Redis as its store Penstock needs one",
+        )
         return
     import psycopg
 
-    with psycopg.connect(database, connect_timeout=int(TIMEOUT_SECONDS), autocommit=True) as connection:
+    with psycopg.connect(
+        database, connect_timeout=int(TIMEOUT_SECONDS), autocommit=True
+    ) as connection:
         version = connection.info.server_version // 10000
         enough = version >= POSTGRES_LEAST
         text = f"version {version}, {connection.info.host}:{connection.info.port}/{connection.info.dbname}"
         yield Check(
-            "PostgreSQL", "ok" if enough else "failed", text + ("" if enough else f"; {POSTGRES_LEAST} is needed")
+            "PostgreSQL",
+            "ok" if enough else "failed",
+            text + ("" if enough else f"; {POSTGRES_LEAST} is needed"),
         )
         yield from _writable(connection)
         before = time.time()
@@ -69,7 +77,9 @@ def _postgres(database: str | None, found: list[Found]) -> Iterator[Check]:
 
 
 def _writable(connection: Any) -> Iterator[Check]:
-    row = connection.execute("SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only')").fetchone()
+    row = connection.execute(
+        "SELECT pg_is_in_recovery(), current_setting('default_transaction_read_only')"
+    ).fetchone()
     if row[0] or row[1] == "on":
         yield Check("PostgreSQL writes", "failed", "it is read-only (a standby?); name the primary")
 
@@ -79,7 +89,9 @@ def _schema(connection: Any, found: list[Found]) -> Iterator[Check]:
     from penstock.stores.postgres.schema import VERSION_TABLE, check_schema
 
     known = connection.execute("SELECT to_regclass(%s)::text", (VERSION_TABLE,)).fetchone()[0]
-    row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone() if known else None  # noqa: S608 -- ours
+    row = (
+        connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone() if known else None  # noqa: S608 -- ours
+    )
     version = row[0] if row else None
     try:
         check_schema(version, "the database")
@@ -95,7 +107,10 @@ def _schema(connection: Any, found: list[Found]) -> Iterator[Check]:
 def _redis(settings: Settings, found: Found | None) -> Iterator[Check]:
     from penstock.stores.redis.clients import client as open_client
 
-    options: dict[str, Any] = {"socket_timeout": TIMEOUT_SECONDS, "socket_connect_timeout": TIMEOUT_SECONDS}
+    options: dict[str, Any] = {
+        "socket_timeout": TIMEOUT_SECONDS,
+        "socket_connect_timeout": TIMEOUT_SECONDS,
+    }
     with open_client(settings.store, decode_responses=True, **options) as client:
         yield _redis_version(client.info("server"))
         yield from _redis_settings(client)
@@ -104,7 +119,11 @@ def _redis(settings: Settings, found: Found | None) -> Iterator[Check]:
         yield clock_check("Redis clock", seconds + micros / 1e6, before)
         owner = str(client.get("penstock:{fleet}:store") or "").partition(" ")[0]
         if found is not None and owner and owner != found.store_id:
-            yield Check("Redis store", "failed", "it belongs to another Penstock database; use another number (…/1)")
+            yield Check(
+                "Redis store",
+                "failed",
+                "it belongs to another Penstock database; use another number (…/1)",
+            )
         elif found is not None:
             yield _lag(client, found.partitions)
             yield from _fleet(client, found.partitions, settings.worker_dead_seconds)
@@ -129,7 +148,9 @@ def _redis_settings(client: Any) -> Iterator[Check]:
         yield Check("Redis settings", "note", text)
         return
     evicts = policy != "noeviction"
-    text = f"maxmemory-policy {policy}" + (", which throws data away; set noeviction" if evicts else "")
+    text = f"maxmemory-policy {policy}" + (
+        ", which throws data away; set noeviction" if evicts else ""
+    )
     yield Check("Redis memory", "failed" if evicts else "ok", text)
     if kept.get("appendonly") == "yes":
         yield Check("Redis persistence", "ok", f"append-only file, fsync {kept.get('appendfsync')}")
@@ -148,7 +169,11 @@ def _lag(client: Any, partitions: int) -> Check:
     inbox, outbox = sum(lengths[::2]), sum(lengths[1::2])
     text = f"{inbox:,} entries in the inboxes, {outbox:,} in the outboxes"
     late = max(inbox, outbox) > LAG_MAX
-    return Check("lag", "note" if late else "ok", text + ("; are there enough orchestrators?" if late else ""))
+    return Check(
+        "lag",
+        "note" if late else "ok",
+        text + ("; are there enough orchestrators?" if late else ""),
+    )
 
 
 def _fleet(client: Any, partitions: int, dead_seconds: float) -> Iterator[Check]:
@@ -156,16 +181,24 @@ def _fleet(client: Any, partitions: int, dead_seconds: float) -> Iterator[Check]
     from penstock.stores.redis.fleet import offers_of
 
     seconds, micros = client.time()
-    offers = live(offers_of(client.hgetall("penstock:{fleet}:workers"), seconds + micros / 1e6), dead_seconds)
+    offers = live(
+        offers_of(client.hgetall("penstock:{fleet}:workers"), seconds + micros / 1e6), dead_seconds
+    )
     orchestrators = client.hlen("penstock:{fleet}:orchestrators")
-    lacking = [name for name, count in (("orchestrator", orchestrators), ("worker", len(offers))) if not count]
+    lacking = [
+        name
+        for name, count in (("orchestrator", orchestrators), ("worker", len(offers)))
+        if not count
+    ]
     text = f"{orchestrators} orchestrators, {len(offers)} live workers"
     hint = f"; start one with 'penstock {lacking[0]}'" if lacking else ""
     yield Check("fleet", "note" if lacking else "ok", text + hint)
     for (queue, handler), waiting in sorted(_waiting(client, partitions).items(), key=str):
         why = missing(offers, queue, handler)
         if why is not None:
-            yield Check("queue", "failed", f"{waiting:,} tasks wait: {explain(why, queue, handler or '')}")
+            yield Check(
+                "queue", "failed", f"{waiting:,} tasks wait: {explain(why, queue, handler or '')}"
+            )
 
 
 def _waiting(client: Any, partitions: int) -> dict[tuple[str, str | None], int]:
@@ -189,4 +222,8 @@ def clock_check(name: str, theirs: float, before: float) -> Check:
     seconds = max(before - theirs, theirs - time.time(), 0.0)
     if seconds <= CLOCK_SECONDS_MAX:
         return Check(name, "ok", "agrees with this machine's")
-    return Check(name, "note", f"differs by {seconds:.0f} s from this machine's; leases and timers go by Redis's")
+    return Check(
+        name,
+        "note",
+        f"differs by {seconds:.0f} s from this machine's; leases and timers go by Redis's",
+    )

@@ -19,14 +19,18 @@ SHARE = re.compile(r"(\d{1,9})=(\d{1,7})")
 @click.command(epilog="Examples:\n\n\b\n  penstock put report.json\n  penstock put - < report.json")
 @click.argument("file", metavar="FILE")
 @click.option("--strict", is_flag=True, help="Unknown fields are errors.")
-@click.option("--allow-unknown-handlers", is_flag=True, help="Handlers that no worker has registered yet are fine.")
+@click.option(
+    "--allow-unknown-handlers",
+    is_flag=True,
+    help="Handlers that no worker has registered yet are fine.",
+)
 @as_json
 @server_options
 def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any) -> None:
     """Store the workflow in FILE (- for standard input) under its name, as its latest version.
 
-    Whoever starts the name gets this version from now on, so the key needs the scope operate. `penstock submit FILE`
-    starts a document without storing it under its name.
+    Whoever starts the name gets this version from now on, so the key needs the scope operate.
+    `penstock submit FILE` starts a document without storing it under its name.
     """
     from penstock.cli import reading
     from penstock.cli.safe_text import one_line
@@ -34,10 +38,14 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
 
     document = reading.read_file(file, reading.document_limits(Settings.load()))
     if not isinstance(document, dict):
-        raise reading.Refused(f'{reading.shown_name(file)}: a workflow is an object, such as {{"nodes": […]}}')
+        raise reading.Refused(
+            f'{reading.shown_name(file)}: a workflow is an object, such as {{"nodes": […]}}'
+        )
     stored = ask(
         options,
-        lambda client: client.put_workflow(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers),
+        lambda client: client.put_workflow(
+            document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+        ),
     )
     if options["as_json"]:
         print_json(stored)
@@ -67,20 +75,33 @@ def versions(name: str | None, **options: Any) -> None:
         print("No workflows.", file=sys.stderr)
     elif name is None:
         rows = [
-            [it["name"], it["latest_version"], it["versions"], _aliases(it["aliases"]), short_time(it["updated_at"])]
+            [
+                it["name"],
+                it["latest_version"],
+                it["versions"],
+                _aliases(it["aliases"]),
+                short_time(it["updated_at"]),
+            ]
             for it in items
         ]
         show_table(["workflow", "latest", "versions", "aliases", "updated"], rows)
     else:
         rows = [
-            [it["version"], short_time(it["created_at"]), " ".join(it["aliases"]), it["content_hash"][:12]]
+            [
+                it["version"],
+                short_time(it["created_at"]),
+                " ".join(it["aliases"]),
+                it["content_hash"][:12],
+            ]
             for it in items
         ]
         show_table(["version", "created", "aliases", "content"], rows)
 
 
 def _aliases(aliases: dict[str, dict[str, int]]) -> str:
-    return " ".join(f"{alias}={_weights(weights)}" for alias, weights in aliases.items() if alias != "latest")
+    return " ".join(
+        f"{alias}={_weights(weights)}" for alias, weights in aliases.items() if alias != "latest"
+    )
 
 
 def _weights(weights: dict[str, int]) -> str:
@@ -89,13 +110,16 @@ def _weights(weights: dict[str, int]) -> str:
     return ",".join(f"{version}:{share}" for version, share in weights.items())
 
 
-@click.group(epilog="Examples:\n\n\b\n  penstock alias set report stable 3\n  penstock alias remove report stable")
+@click.group(
+    epilog="Examples:\n\n\b\n  penstock alias set report stable 3\n  penstock alias remove report stable"
+)
 def alias() -> None:
     """Names for versions, such as report@stable."""
 
 
 @alias.command(
-    "set", epilog="Examples:\n\n\b\n  penstock alias set report stable 3\n  penstock alias set report stable 3=90,4=10"
+    "set",
+    epilog="Examples:\n\n\b\n  penstock alias set report stable 3\n  penstock alias set report stable 3=90,4=10",
 )
 @click.argument("name", metavar="NAME")
 @click.argument("alias_name", metavar="ALIAS")
@@ -119,7 +143,9 @@ def _read_target(target: str) -> dict[int, int]:
         return {int(target): 100}
     shares = [SHARE.fullmatch(part.strip()) for part in target.split(",")]
     if not all(shares):
-        raise click.BadParameter("a version such as 3, or shares such as 3=90,4=10", param_hint="VERSION")
+        raise click.BadParameter(
+            "a version such as 3, or shares such as 3=90,4=10", param_hint="VERSION"
+        )
     return {int(share[1]): int(share[2]) for share in shares if share}
 
 
@@ -135,7 +161,9 @@ def remove_alias(name: str, alias_name: str, **options: Any) -> None:
     print(one_line(f"{name}@{alias_name} is removed"))
 
 
-@click.command(epilog="Example:\n\n\b\n  penstock workers --json | jq '.queues[] | select(.waiting > 100)'")
+@click.command(
+    epilog="Example:\n\n\b\n  penstock workers --json | jq '.queues[] | select(.waiting > 100)'"
+)
 @as_json
 @server_options
 def workers(**options: Any) -> None:
@@ -162,7 +190,9 @@ def workers(**options: Any) -> None:
             continue
         columns = [name for name in items[0] if name != "tasks"]  # with --json they are all there
         rows = [[_cell(item.get(name)) for name in columns] for item in items]
-        show_table([name.replace("_", " ") for name in columns], rows, whole=("worker id", "name", "queue"))
+        show_table(
+            [name.replace("_", " ") for name in columns], rows, whole=("worker id", "name", "queue")
+        )
 
 
 def _cell(value: Any) -> str:

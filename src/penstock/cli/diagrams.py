@@ -1,6 +1,7 @@
 """A plan as a drawing: levels for people, Mermaid and Graphviz for programs.
 
-Ids are any text, so both formats number the nodes and show the ids only inside quoted labels, escaped.
+Ids are any text, so both formats number the nodes and show the ids only inside quoted labels,
+escaped.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def levels(plan: Plan) -> list[list[int]]:
     """Each node one below its lowest parent, so that every arrow points down."""
     depth = [0] * len(plan.nodes)
     for number in plan.order:
-        depth[number] = max((depth[parent] + 1 for parent in plan.nodes[number].dependencies), default=0)
+        depth[number] = max(
+            (depth[parent] + 1 for parent in plan.nodes[number].dependencies), default=0
+        )
     found: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
     for number, level in enumerate(depth):
         found[level].append(number)
@@ -37,7 +40,11 @@ def levels(plan: Plan) -> list[list[int]]:
 def text(plan: Plan) -> Iterator[str]:
     drawn = levels(plan)
     edges = sum(len(node.dependencies) for node in plan.nodes)
-    counts = (counted(len(plan.nodes), "node"), counted(edges, "edge"), counted(len(drawn), "level"))
+    counts = (
+        counted(len(plan.nodes), "node"),
+        counted(edges, "edge"),
+        counted(len(drawn), "level"),
+    )
     yield f"{one_line(plan.name)}: {', '.join(counts)}"
     yield ""
     nodes_shown, levels_shown = SMALL_SHOWS if len(plan.nodes) <= SMALL_NODES else LARGE_SHOWS
@@ -56,7 +63,9 @@ def text(plan: Plan) -> Iterator[str]:
         yield from _level(plan, index, level, nodes_shown, widths)
 
 
-def _split(numbered: list[Numbered], most: int) -> tuple[list[Numbered], list[Numbered], list[Numbered]]:
+def _split(
+    numbered: list[Numbered], most: int
+) -> tuple[list[Numbered], list[Numbered], list[Numbered]]:
     """The levels to draw, those to count, those to draw again."""
     if len(numbered) <= most:
         return numbered, [], []
@@ -64,13 +73,19 @@ def _split(numbered: list[Numbered], most: int) -> tuple[list[Numbered], list[Nu
     return numbered[:half], numbered[half:-half], numbered[-half:]
 
 
-def _level(plan: Plan, index: int, level: Sequence[int], most: int, widths: tuple[int, int]) -> Iterator[str]:
+def _level(
+    plan: Plan, index: int, level: Sequence[int], most: int, widths: tuple[int, int]
+) -> Iterator[str]:
     shown = level if len(level) <= most else level[: most - 1]
     lines = [_line(plan, plan.nodes[number], widths) for number in shown]
     if len(shown) < len(level):
         handlers = Counter(plan.nodes[number].handler for number in level[len(shown) :])
-        kinds = ", ".join(f"{count:,} × {one_line(name)}" for name, count in handlers.most_common(3))
-        lines.append(f"… and {len(level) - len(shown):,} more: {kinds}{' …' if len(handlers) > 3 else ''}")  # noqa: PLR2004
+        kinds = ", ".join(
+            f"{count:,} × {one_line(name)}" for name, count in handlers.most_common(3)
+        )
+        lines.append(
+            f"… and {len(level) - len(shown):,} more: {kinds}{' …' if len(handlers) > 3 else ''}"  # noqa: PLR2004
+        )
     for number, line in enumerate(lines):
         yield f"{f'{index:,}' if number == 0 else '':>6} {_bracket(number, len(lines))} {line}"
 
@@ -124,7 +139,11 @@ def _mermaid_shape(node: PlanNode) -> tuple[str, str]:
 
 
 def _mermaid_label(node: PlanNode) -> str:
-    lines = [node.address, node.handler, *([f"if {one_line(node.condition.source, 60)}"] if node.condition else [])]
+    lines = [
+        node.address,
+        node.handler,
+        *([f"if {one_line(node.condition.source, 60)}"] if node.condition else []),
+    ]
     return "<br>".join(_mermaid_text(one_line(line, 256)) for line in lines)
 
 
@@ -137,7 +156,9 @@ def dot(plan: Plan) -> Iterator[str]:
     yield f'digraph "{_dot_text(plan.name)}" {{'
     yield '    node [shape=box, style=rounded, fontname="sans-serif"];'
     for number, node in enumerate(plan.nodes):
-        condition = f"\\nif {_dot_text(one_line(node.condition.source, 60))}" if node.condition else ""
+        condition = (
+            f"\\nif {_dot_text(one_line(node.condition.source, 60))}" if node.condition else ""
+        )
         shape = ", shape=diamond" if node.handler == "decision" else ""
         yield f'    n{number} [label="{_dot_text(node.address)}\\n{_dot_text(node.handler)}{condition}"{shape}];'
     for number, node in enumerate(plan.nodes):

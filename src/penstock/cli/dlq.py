@@ -28,7 +28,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def filters(command: Command) -> Command:
     for option in (
         click.option("--execution", "execution_id", metavar="ID"),
-        click.option("--category", metavar="NAME", help="Of the last error: http, llm, handler, timeout, …"),
+        click.option(
+            "--category", metavar="NAME", help="Of the last error: http, llm, handler, timeout, …"
+        ),
         click.option("--handler", metavar="NAME"),
         click.option("--workflow", metavar="NAME"),
     ):
@@ -40,22 +42,30 @@ def given_filters(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in FILTERS if options[name] is not None}
 
 
-@click.group(epilog="Example:\n\n\b\n  penstock dlq list --workflow report\n  penstock dlq retry --workflow report")
+@click.group(
+    epilog="Example:\n\n\b\n  penstock dlq list --workflow report\n  penstock dlq retry --workflow report"
+)
 def dlq() -> None:
     """Dead letters: nodes that failed for good, to retry or to drop."""
 
 
-@dlq.command("list", epilog="Example:\n\n\b\n  penstock dlq list --category http --json | jq '.items[].id'")
+@dlq.command(
+    "list", epilog="Example:\n\n\b\n  penstock dlq list --category http --json | jq '.items[].id'"
+)
 @filters
 @click.option("--all", "everything", is_flag=True, help="Also those that were retried or dropped.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
+)
 @as_json
 @server_options
 def list_letters(**options: Any) -> None:
     """List dead letters, the newest first."""
 
     async def listed(client: Client) -> tuple[list[dict[str, Any]], bool]:
-        found = client.dead_letters(**given_filters(options), closed=options["everything"], limit=options["limit"] + 1)
+        found = client.dead_letters(
+            **given_filters(options), closed=options["everything"], limit=options["limit"] + 1
+        )
         return await gather(found, options["limit"])
 
     items, more = ask(options, listed)
@@ -99,7 +109,10 @@ def show_letter(letter_id: int, **options: Any) -> None:
         again = f" as {letter['retried_as']}" if letter["retried_as"] else ""
         print(one_line(f"{letter['closed']} {short_time(letter['closed_at'])}{again}"))
     print()
-    rows = [[it["attempt"], short_time(it["at"]), (it["error"] or {}).get("message")] for it in letter["attempts"]]
+    rows = [
+        [it["attempt"], short_time(it["at"]), (it["error"] or {}).get("message")]
+        for it in letter["attempts"]
+    ]
     show_table(["attempt", "at", "error"], rows)
     if options["debug"] and (trace := (letter["error"] or {}).get("traceback")):
         print("\n" + clean(trace))
@@ -116,7 +129,8 @@ def show_letter(letter_id: int, **options: Any) -> None:
 def retry_letters(ids: tuple[int, ...], **options: Any) -> int:
     """Retry dead letters: those with these ids, or all open ones that fit the filters.
 
-    Each failed execution is retried once, however many of its nodes are listed. Prints the new executions' ids.
+    Each failed execution is retried once, however many of its nodes are listed. Prints the new
+    executions' ids.
     """
     chosen = _chosen(ids, options)
     more = {"limit": options["limit"], "preview": options["preview"]}
@@ -137,12 +151,17 @@ def _print_retried(item: Mapping[str, Any]) -> None:
     if "error" in item:
         print(one_line(f"{item['retry_of']}: {item['error'].get('detail')}", 2000), file=sys.stderr)
     elif item["execution_id"] is None:
-        print(f"{item['retry_of']}: {counted(len(item['runs']), 'node')} would run, {len(item['keeps'])} kept")
+        print(
+            f"{item['retry_of']}: {counted(len(item['runs']), 'node')} would run, {len(item['keeps'])} kept"
+        )
     else:
         print(item["execution_id"])
 
 
-@dlq.command("drop", epilog="Examples:\n\n\b\n  penstock dlq drop 7 8\n  penstock dlq drop --workflow old-report")
+@dlq.command(
+    "drop",
+    epilog="Examples:\n\n\b\n  penstock dlq drop 7 8\n  penstock dlq drop --workflow old-report",
+)
 @click.argument("ids", metavar="[ID…]", nargs=-1, type=int)
 @filters
 @click.option("--all", "everything", is_flag=True, help="All open ones.")

@@ -33,7 +33,9 @@ Exit codes: 0 nothing is wrong; 1 a check failed."""
 
 @click.command(epilog=EPILOG)
 @click.option("--store", metavar="URL", help="Look at this one. Default: PENSTOCK_STORE.")
-@click.option("--database", metavar="URL", help="With Redis: its PostgreSQL. Default: PENSTOCK_DATABASE.")
+@click.option(
+    "--database", metavar="URL", help="With Redis: its PostgreSQL. Default: PENSTOCK_DATABASE."
+)
 @as_json
 @server_options
 def doctor(**options: Any) -> int:
@@ -42,7 +44,11 @@ def doctor(**options: Any) -> int:
 
     settings = Settings.load({"store": options["store"], "database": options["database"]})
     named = click.get_current_context().get_parameter_source("url") is not ParameterSource.DEFAULT
-    stores = check_servers(settings) if is_redis(settings.store) else [_store(settings), *_files(settings)]
+    stores = (
+        check_servers(settings)
+        if is_redis(settings.store)
+        else [_store(settings), *_files(settings)]
+    )
     checks = [_versions(), *stores, *ask(options, lambda client: _server(client, named=named))]
     if options["as_json"]:
         shown = [{"check": it.name, "outcome": it.outcome, "text": it.text} for it in checks]
@@ -56,7 +62,10 @@ def _print(settings: Mapping[str, Any], checks: list[Check]) -> None:
     from penstock.cli.safe_text import json_text
     from penstock.cli.tables import show_table
 
-    rows = [[name, value if isinstance(value, str) else json_text(value)] for name, value in settings.items()]
+    rows = [
+        [name, value if isinstance(value, str) else json_text(value)]
+        for name, value in settings.items()
+    ]
     show_table(["setting", "value"], rows)
     print()
     show_table(["check", "outcome", ""], [list(check) for check in checks])
@@ -79,7 +88,9 @@ def _store(settings: Settings) -> Check:
     async def look() -> None:
         stores = open_stores(settings.store, settings)
         try:
-            if scheme_of(settings.store) not in STORE_SCHEMES:  # ours say whether they can be opened before this
+            if (
+                scheme_of(settings.store) not in STORE_SCHEMES
+            ):  # ours say whether they can be opened before this
                 await stores.open()
         finally:
             await stores.close()
@@ -88,7 +99,11 @@ def _store(settings: Settings) -> Check:
     path = Path(settings.store.removeprefix("sqlite:///"))
     if settings.store.startswith("sqlite:") and not path.exists():
         if not path.absolute().parent.is_dir():
-            return Check("store", "failed", f"{shown}: the folder {path.absolute().parent} doesn't exist; create it")
+            return Check(
+                "store",
+                "failed",
+                f"{shown}: the folder {path.absolute().parent} doesn't exist; create it",
+            )
         return Check("store", "ok", f"{shown} isn't there yet; the first start makes it")
     try:
         asyncio.run(look())
@@ -106,11 +121,19 @@ def _files(settings: Settings) -> list[Check]:
     if not settings.store.startswith("sqlite:") or not path.exists():
         return []
     path = path.resolve()
-    files = [each for each in path.parent.glob(f"{glob.escape(path.name)}*") if each.stat().st_mode & 0o077]
+    files = [
+        each
+        for each in path.parent.glob(f"{glob.escape(path.name)}*")
+        if each.stat().st_mode & 0o077
+    ]
     if not files:
         return [Check("files", "ok", "only this account may read the store's files")]
     names = ", ".join(each.name for each in sorted(files))
-    return [Check("files", "note", f"others on this machine may read {names}; chmod go-rwx keeps them out")]
+    return [
+        Check(
+            "files", "note", f"others on this machine may read {names}; chmod go-rwx keeps them out"
+        )
+    ]
 
 
 async def _server(client: Client, *, named: bool) -> list[Check]:
@@ -121,7 +144,9 @@ async def _server(client: Client, *, named: bool) -> list[Check]:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             health = await client.health()
     except TimeoutError:
-        return [Check("server", "failed", f"{client.url} didn't answer within {TIMEOUT_SECONDS:g} s")]
+        return [
+            Check("server", "failed", f"{client.url} didn't answer within {TIMEOUT_SECONDS:g} s")
+        ]
     except Unreachable as error:
         return [Check("server", "failed" if named else "note", str(error))]
     except PenstockError as error:
@@ -132,7 +157,11 @@ async def _server(client: Client, *, named: bool) -> list[Check]:
         if not check.get("ok")
     ]
     text = f"{client.url} answers" + (f", but not well: {', '.join(bad)}" if bad else "")
-    found = [Check("server", "failed" if bad else "ok", text), _server_version(health), _clock(health, before)]
+    found = [
+        Check("server", "failed" if bad else "ok", text),
+        _server_version(health),
+        _clock(health, before),
+    ]
     return [check for check in found if check is not None]
 
 
@@ -144,7 +173,9 @@ def _server_version(health: Mapping[str, Any]) -> Check | None:
         return None
     same = theirs == __version__
     return Check(
-        "server version", "ok" if same else "note", f"{theirs}" + ("" if same else f"; here it is {__version__}")
+        "server version",
+        "ok" if same else "note",
+        f"{theirs}" + ("" if same else f"; here it is {__version__}"),
     )
 
 
@@ -156,4 +187,8 @@ def _clock(health: Mapping[str, Any], before: datetime) -> Check | None:
     seconds = max((before - theirs).total_seconds(), (theirs - after).total_seconds(), 0.0)
     if seconds <= CLOCK_SECONDS_MAX:
         return Check("clock", "ok", "the server's clock agrees with this one")
-    return Check("clock", "note", f"the server's clock differs by {seconds:.0f} s; times in lists are the server's")
+    return Check(
+        "clock",
+        "note",
+        f"the server's clock differs by {seconds:.0f} s; times in lists are the server's",
+    )

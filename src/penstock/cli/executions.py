@@ -35,14 +35,24 @@ NODES_SHOWN = 200
   penstock list --state FAILED --workflow report --since 2026-01-31T12:00:00Z
   penstock list --label team=billing --limit 1000 --json | jq -r '.items[].execution_id'""",
 )
-@click.option("--state", "states", multiple=True, type=click.Choice(STATES, case_sensitive=False), help="Repeatable.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES, case_sensitive=False),
+    help="Repeatable.",
+)
 @click.option("--workflow", metavar="NAME")
 @click.option("--version", type=int, metavar="N", help="Of that version only.")
-@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Repeatable; all must fit.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Repeatable; all must fit."
+)
 @click.option("--since", metavar="TIME", help="Created then or later, e.g. 2026-01-31T12:00:00Z.")
 @click.option("--until", metavar="TIME", help="Created before.")
 @click.option("--text", metavar="TEXT", help="A part of the id or of the workflow's name.")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
+)
 @as_json
 @server_options
 def list_executions(**options: Any) -> None:
@@ -50,10 +60,15 @@ def list_executions(**options: Any) -> None:
     from penstock.cli.reading import read_labels
 
     filters = {name: options[name] for name in ("workflow", "version", "since", "until", "text")}
-    filters |= {"state": [state.upper() for state in options["states"]], "labels": read_labels(options["labels"])}
+    filters |= {
+        "state": [state.upper() for state in options["states"]],
+        "labels": read_labels(options["labels"]),
+    }
 
     async def listed(client: Client) -> tuple[list[dict[str, Any]], bool]:
-        return await gather(client.executions(**filters, limit=options["limit"] + 1), options["limit"])
+        return await gather(
+            client.executions(**filters, limit=options["limit"] + 1), options["limit"]
+        )
 
     items, more = ask(options, listed)
     if options["as_json"]:
@@ -64,7 +79,9 @@ def list_executions(**options: Any) -> None:
     if not items:
         print("No executions.", file=sys.stderr)
         return
-    show_table(["id", "workflow", "state", "created", "took", "note"], [_row(item) for item in items])
+    show_table(
+        ["id", "workflow", "state", "created", "took", "note"], [_row(item) for item in items]
+    )
     if more:
         print("There are more; --limit shows them.", file=sys.stderr)
 
@@ -78,7 +95,14 @@ def _row(item: dict[str, Any]) -> list[str]:
     note = place + error["message"] if error else labels_text(item["labels"])
     name = f"{item['workflow']}@{item['version']}"
     created = short_time(item["created_at"])
-    return [item["execution_id"], name, item["state"], created, "" if took is None else duration(took), note]
+    return [
+        item["execution_id"],
+        name,
+        item["state"],
+        created,
+        "" if took is None else duration(took),
+        note,
+    ]
 
 
 @click.command(
@@ -89,7 +113,9 @@ def _row(item: dict[str, Any]) -> list[str]:
   penstock show 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b --json | jq .nodes"""
 )
 @click.argument("execution_id", metavar="ID")
-@click.option("--logs", is_flag=True, help="Show the logs of all handlers, not only of those that failed.")
+@click.option(
+    "--logs", is_flag=True, help="Show the logs of all handlers, not only of those that failed."
+)
 @as_json
 @server_options
 def show(execution_id: str, **options: Any) -> None:
@@ -129,7 +155,9 @@ def _print_head(result: Result) -> None:
             print(one_line(f"{name} {value}"))
     print()
     nodes = list(result.nodes.items())
-    show_table(["state", "node", "try", "took", "note"], [_node_row(*item) for item in nodes[:NODES_SHOWN]])
+    show_table(
+        ["state", "node", "try", "took", "note"], [_node_row(*item) for item in nodes[:NODES_SHOWN]]
+    )
     if len(nodes) > NODES_SHOWN:
         print(f"and {len(nodes) - NODES_SHOWN:,} more; --json shows all")
     print(flush=True)
@@ -141,7 +169,13 @@ def _node_row(name: str, node: dict[str, Any]) -> list[object]:
 
     took = seconds_between(node["started_at"], node["finished_at"])
     note = node["error"]["message"] if node["error"] else reason_text(node["reason"])
-    return [node["state"], name, node["attempt"] or "", "" if took is None else duration(took), note]
+    return [
+        node["state"],
+        name,
+        node["attempt"] or "",
+        "" if took is None else duration(took),
+        note,
+    ]
 
 
 @click.command(
@@ -173,7 +207,9 @@ def results(execution_id: str, node: str | None, **options: Any) -> int:
     elif node in found["outputs"]:
         print(json_text(found["outputs"][node], indent=2))
     else:
-        raise Refused(f"node {node!r} has no output in execution {execution_id}; 'penstock show' tells how it stands")
+        raise Refused(
+            f"node {node!r} has no output in execution {execution_id}; 'penstock show' tells how it stands"
+        )
     if not found["completed"]:
         error = f": {found['error']['message']}" if found["error"] else ""
         print(one_line(f"the execution is {found['state']}{error}", 2000), file=sys.stderr)

@@ -34,8 +34,12 @@ GROUPED_MAX = 10_000
 @click.option("--text", metavar="TEXT", help="A part of the error's message.")
 @click.option("--since", metavar="TIME", help="Failed then or later, e.g. 2026-01-31T12:00:00Z.")
 @click.option("--until", metavar="TIME", help="Failed before.")
-@click.option("--group", is_flag=True, help="Count them by workflow, node and category (the newest 10,000).")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most.")
+@click.option(
+    "--group", is_flag=True, help="Count them by workflow, node and category (the newest 10,000)."
+)
+@click.option(
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
+)
 @as_json
 @server_options
 def errors(**options: Any) -> None:
@@ -70,7 +74,14 @@ def errors(**options: Any) -> None:
 def _row(item: Mapping[str, Any]) -> list[object]:
     workflow = f"{item['workflow']}@{item['version']}"
     error = f"{item['category']}: {item['message']}"
-    return [short_time(item["at"]), item["execution_id"], workflow, item["node_id"], item["attempts"], error]
+    return [
+        short_time(item["at"]),
+        item["execution_id"],
+        workflow,
+        item["node_id"],
+        item["attempts"],
+        error,
+    ]
 
 
 def _grouped(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -97,6 +108,10 @@ def _grouped(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _group_row(item: Mapping[str, Any]) -> list[object]:
     return [
-        item["count"], item["workflow"], item["node_id"], item["category"], short_time(item["newest_at"]),
+        item["count"],
+        item["workflow"],
+        item["node_id"],
+        item["category"],
+        short_time(item["newest_at"]),
         item["message"] or "",
-    ]  # fmt: skip
+    ]

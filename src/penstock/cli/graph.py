@@ -17,9 +17,13 @@ EPILOG = """Examples:
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--format", "form", type=click.Choice(["text", "mermaid", "dot"]), default="text", show_default=True,
+    "--format",
+    "form",
+    type=click.Choice(["text", "mermaid", "dot"]),
+    default="text",
+    show_default=True,
     help="text for people, mermaid for Markdown pages, dot for Graphviz.",
-)  # fmt: skip
+)
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def graph(file: str, form: str, *, debug: bool) -> None:  # noqa: ARG001 -- the app looks at it
     """Draw the workflow in FILE: which node waits for which. Handlers needn't be there."""
@@ -28,6 +32,8 @@ def graph(file: str, form: str, *, debug: bool) -> None:  # noqa: ARG001 -- the 
 
     limits = reading.document_limits(Settings.load())
     document = reading.read_file(file, limits)
-    plan = reading.compile_file(file, document, allow_unknown_handlers=True, limits=limits, checked=True).plan
+    plan = reading.compile_file(
+        file, document, allow_unknown_handlers=True, limits=limits, checked=True
+    ).plan
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
     sys.stdout.writelines(line + "\n" for line in diagrams.FORMATS[form](plan))

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 
 
 class Interrupt:
@@ -33,12 +35,15 @@ class Interrupt:
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
-            # One that is ignored stays so: that is how `nohup`, and a shell that starts a background job, ask for it.
+            # One that is ignored stays so: that is how `nohup`, and a shell that starts a
+            # background job, ask for it.
             heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
             self._before = {number: signal.signal(number, self._on_signal) for number in heard}
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 

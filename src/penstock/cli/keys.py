@@ -23,7 +23,9 @@ EPILOG = """Examples:
 SCOPES = ["read", "submit", "operate", "admin"]
 """As in service/keys.py, which the help needn't load."""
 
-_store = click.option("--store", metavar="URL", help="Default: PENSTOCK_STORE, or sqlite:///penstock.db.")
+_store = click.option(
+    "--store", metavar="URL", help="Default: PENSTOCK_STORE, or sqlite:///penstock.db."
+)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _debug = click.option("--debug", is_flag=True, help="Show tracebacks.")
 
@@ -38,14 +40,27 @@ def keys() -> None:
 
 @keys.command(epilog="Example:\n\n\b\n  KEY=$(penstock keys create --scope submit)")
 @click.option(
-    "--scope", "scopes", multiple=True, required=True, type=click.Choice(SCOPES),
+    "--scope",
+    "scopes",
+    multiple=True,
+    required=True,
+    type=click.Choice(SCOPES),
     help="What it may: each includes those before it. Repeatable.",
-)  # fmt: skip
-@click.option("--name", help="What it is for; lists and the audit trail show it. Default: its scopes.")
+)
+@click.option(
+    "--name", help="What it is for; lists and the audit trail show it. Default: its scopes."
+)
 @_store
 @_json
 @_debug
-def create(scopes: tuple[str, ...], name: str | None, store: str | None, *, as_json: bool, debug: bool) -> None:  # noqa: ARG001 -- the app looks at it
+def create(
+    scopes: tuple[str, ...],
+    name: str | None,
+    store: str | None,
+    *,
+    as_json: bool,
+    debug: bool,  # noqa: ARG001 -- the app looks at it
+) -> None:
     """Make a key and print it. It is shown this once: the store has only its hash."""
     from penstock.service.keys import check_key
 
@@ -56,7 +71,9 @@ def create(scopes: tuple[str, ...], name: str | None, store: str | None, *, as_j
         _print_json({"id": key.id, "name": key.name, "scopes": list(key.scopes), "key": token})
         return
     print(token, flush=True)
-    print(f"Keep it: it is not shown again. 'penstock keys revoke {key.id}' ends it.", file=sys.stderr)
+    print(
+        f"Keep it: it is not shown again. 'penstock keys revoke {key.id}' ends it.", file=sys.stderr
+    )
 
 
 @keys.command("list", epilog="Example:\n\n\b\n  penstock keys list --json | jq '.items[].name'")
@@ -83,11 +100,15 @@ def revoke(key_id: str, store: str | None, *, debug: bool) -> None:  # noqa: ARG
     if key_id.startswith("pk_"):  # whoever finds a leaked key has the whole of it
         key_id = key_id.split("_")[1]
     if not _with_keys(store, lambda keys: keys.revoke(key_id)):
-        raise NotFound(f"there is no key {key_id} that could be revoked; 'penstock keys list' shows what there is")
+        raise NotFound(
+            f"there is no key {key_id} that could be revoked; 'penstock keys list' shows what there is"
+        )
     print(f"revoked {key_id}")
 
 
-def _with_keys(store: str | None, work: Callable[[Keys], Awaitable[Answer]], *, make: bool = False) -> Answer:
+def _with_keys(
+    store: str | None, work: Callable[[Keys], Awaitable[Answer]], *, make: bool = False
+) -> Answer:
     import asyncio
 
     from penstock.config import Settings
@@ -118,7 +139,9 @@ def _row(key: ApiKey) -> tuple[str, ...]:
 def _print_table(rows: list[tuple[str, ...]]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
 
 
 def _print_json(value: dict[str, Any]) -> None:

@@ -49,7 +49,11 @@ class LiveScreen:
     shows_details = True
 
     def __init__(
-        self, *, no_color: bool = False, clock: Callable[[], float] = time.time, console: Console | None = None
+        self,
+        *,
+        no_color: bool = False,
+        clock: Callable[[], float] = time.time,
+        console: Console | None = None,
     ) -> None:
         self._console = console or Console(no_color=no_color or None, highlight=False)
         self._clock = clock
@@ -70,9 +74,13 @@ class LiveScreen:
     def begin(self, progress: Progress) -> None:
         self.watch(progress)
         self._live = Live(
-            get_renderable=self.render, console=self._console, auto_refresh=False, vertical_overflow="crop",
-            redirect_stdout=False, redirect_stderr=False,
-        )  # fmt: skip
+            get_renderable=self.render,
+            console=self._console,
+            auto_refresh=False,
+            vertical_overflow="crop",
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         self._live.start(refresh=True)
 
     def changed(self, row: Row | None) -> None:
@@ -95,7 +103,9 @@ class LiveScreen:
         for spans in lines:
             line = Text.assemble(*((clean(text), style) for text, style in spans))
             indent = len(line.plain) - len(line.plain.lstrip())
-            self._console.print(Padding(line[indent:], (0, 0, 0, indent), expand=False) if line else "")
+            self._console.print(
+                Padding(line[indent:], (0, 0, 0, indent), expand=False) if line else ""
+            )
 
     def notice(self, text: str) -> None:
         self._notice = text
@@ -130,7 +140,9 @@ class LiveScreen:
         glyph, style = STYLES[progress.state]
         if progress.state == "RUNNING":
             glyph = _spinner(now)
-        title = Text.assemble((f"{glyph} ", style), (one_line(progress.workflow, 100), "bold"), "  ")
+        title = Text.assemble(
+            (f"{glyph} ", style), (one_line(progress.workflow, 100), "bold"), "  "
+        )
         title.append(progress.execution_id, style="dim")
         if self._notice:
             title.append(f"  {self._notice}", style="yellow")
@@ -138,12 +150,18 @@ class LiveScreen:
 
     def _table(self, rows: list[Row], now: float) -> Table:
         width = self._console.width
-        columns = [column for column in COLUMNS if column != "handler" or width >= HANDLER_COLUMN_FROM]
+        columns = [
+            column for column in COLUMNS if column != "handler" or width >= HANDLER_COLUMN_FROM
+        ]
         lines = [self._cells(row, now) for row in rows]
-        # Rich would narrow all columns alike for a long note; here the note gets what the others leave.
+        # Rich would narrow all columns alike for a long note; here the note gets what the others
+        # leave.
         most = {"node": max(12, width // 3), "handler": 24}
         widths = {
-            name: min(max([COLUMNS[name], *(cells[name].cell_len for cells in lines)]), most.get(name, width))
+            name: min(
+                max([COLUMNS[name], *(cells[name].cell_len for cells in lines)]),
+                most.get(name, width),
+            )
             for name in columns
             if name != "note"
         }
@@ -152,7 +170,9 @@ class LiveScreen:
         for name in columns:
             justify: JustifyMethod = "right" if name in ("try", "time") else "left"
             head = "" if name == "note" else name
-            table.add_column(head, width=widths[name], no_wrap=True, overflow="ellipsis", justify=justify)
+            table.add_column(
+                head, width=widths[name], no_wrap=True, overflow="ellipsis", justify=justify
+            )
         for cells in lines:
             cells["note"].plain = _middle_out(cells["note"].plain, widths["note"])
             table.add_row(*(cells[name] for name in columns))
@@ -179,8 +199,13 @@ class LiveScreen:
         total, done = len(progress.rows), progress.done
         failed = progress.state in ("FAILED", "CANCELLED") or progress.count(NodeState.FAILED)
         style = "red" if failed else "green"
-        bar = ProgressBar(total=total, completed=done, width=min(30, max(10, self._console.width // 6)),
-                          complete_style=style, finished_style=style)  # fmt: skip
+        bar = ProgressBar(
+            total=total,
+            completed=done,
+            width=min(30, max(10, self._console.width // 6)),
+            complete_style=style,
+            finished_style=style,
+        )
         line = Text.assemble(f"{done:,}/{total:,}", (f"  {duration(progress.seconds(now))}", "dim"))
         for state in (NodeState.FAILED, *ACTIVE, NodeState.QUEUED, *ENDED):
             if count := progress.count(state):

@@ -1,4 +1,7 @@
-"""An execution as it is watched: one row per node, kept up to date by its events. Knows nothing of screens."""
+"""An execution as it is watched: one row per node, kept up to date by its events.
+
+Knows nothing of screens.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +41,19 @@ class Row:
         """How long it has run, or ran; None if it never did."""
         if self.started_at is None:
             return None
-        return (self.changed_at or now) - self.started_at if self.state in NODE_ENDS else now - self.started_at
+        return (
+            (self.changed_at or now) - self.started_at
+            if self.state in NODE_ENDS
+            else now - self.started_at
+        )
 
     def note(self, now: float) -> str:
         if self.state == NodeState.RETRYING:
-            again = f"again in {duration(self.due_at - now)}" if self.due_at and self.due_at > now else "again now"
+            again = (
+                f"again in {duration(self.due_at - now)}"
+                if self.due_at and self.due_at > now
+                else "again now"
+            )
             return f"{again}: {one_line(self.message or self.reason or '')}"
         if self.state == NodeState.FAILED:
             return one_line(self.message or reason_text(self.reason))
@@ -59,7 +70,10 @@ class Progress:
         self.finished_at: float | None = None
         self.rows = {
             node.address: Row(
-                node.address, node.handler, node.condition.source if node.condition else "", node.retry.max_attempts
+                node.address,
+                node.handler,
+                node.condition.source if node.condition else "",
+                node.retry.max_attempts,
             )
             for node in plan.nodes
         }
@@ -118,13 +132,17 @@ class Progress:
         for run in runs.values():
             for failure in run.failures:
                 due_at = run.due_at if failure.attempt == run.attempt else None
-                self._failures.setdefault((run.address, failure.attempt), (failure.error.message, due_at))
+                self._failures.setdefault(
+                    (run.address, failure.attempt), (failure.error.message, due_at)
+                )
             if run.failures and (row := self.rows.get(run.address)):
                 self._explain(row)
 
     def _explain(self, row: Row) -> None:
         if row.state in FAULTY:
-            row.message, row.due_at = self._failures.get((row.name, row.attempt), (row.message, None))
+            row.message, row.due_at = self._failures.get(
+                (row.name, row.attempt), (row.message, None)
+            )
 
 
 def choose_rows(progress: Progress, room: int) -> list[Row]:
@@ -132,13 +150,17 @@ def choose_rows(progress: Progress, room: int) -> list[Row]:
     if len(progress.rows) <= room:
         return list(progress.rows.values())
     chosen = _newest(progress, (NodeState.FAILED,), max(1, room // 3))
-    chosen += [row for state in ACTIVE for row in progress.by_state[state].values()][: room - len(chosen)]
+    chosen += [row for state in ACTIVE for row in progress.by_state[state].values()][
+        : room - len(chosen)
+    ]
     chosen += _newest(progress, ENDED, room - len(chosen))
     return chosen + list(islice(progress.by_state[NodeState.QUEUED].values(), room - len(chosen)))
 
 
 def _newest(progress: Progress, states: Iterable[NodeState], most: int) -> list[Row]:
-    rows = [row for state in states for row in islice(reversed(progress.by_state[state].values()), most)]
+    rows = [
+        row for state in states for row in islice(reversed(progress.by_state[state].values()), most)
+    ]
     return sorted(rows, key=lambda row: row.changed_at or 0.0, reverse=True)[:most]
 
 

@@ -33,8 +33,14 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
     help="Since they ended, or were made and never triggered: 45m, 12h, 30d, 8w.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
-@click.option("--store", metavar="URL", help="sqlite:///FILE, or the store of a package. Default: PENSTOCK_STORE.")
-@click.option("--database", metavar="URL", help="postgresql://…; default: PENSTOCK_DATABASE, or DATABASE_URL.")
+@click.option(
+    "--store",
+    metavar="URL",
+    help="sqlite:///FILE, or the store of a package. Default: PENSTOCK_STORE.",
+)
+@click.option(
+    "--database", metavar="URL", help="postgresql://…; default: PENSTOCK_DATABASE, or DATABASE_URL."
+)
 @as_json
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def purge(older_than: str, store: str | None, database: str | None, **options: Any) -> None:
@@ -49,7 +55,9 @@ def purge(older_than: str, store: str | None, database: str | None, **options: A
     settings = Settings.load({"store": store, "database": database}, application_urls=True)
     in_file = store is not None and store.startswith("sqlite:") and database is None
     in_database = database is not None
-    where, counts = _purge(settings, seconds, in_file=in_file, in_database=in_database, dry_run=options["dry_run"])
+    where, counts = _purge(
+        settings, seconds, in_file=in_file, in_database=in_database, dry_run=options["dry_run"]
+    )
     if options["as_json"]:
         from penstock.cli.remote import print_json
 
@@ -61,7 +69,9 @@ def purge(older_than: str, store: str | None, database: str | None, **options: A
 def seconds_of(age: str) -> float:
     given = AGE.fullmatch(age.strip().lower())
     if given is None:
-        raise click.BadParameter(f"{age!r} isn't an age such as 45m, 12h, 30d or 8w", param_hint="'--older-than'")
+        raise click.BadParameter(
+            f"{age!r} isn't an age such as 45m, 12h, 30d or 8w", param_hint="'--older-than'"
+        )
     return float(given[1]) * SECONDS[given[2]]
 
 
@@ -79,10 +89,14 @@ def _purge(
     from penstock.errors import SettingsError
 
     if scheme != "sqlite":
-        raise SettingsError("what ended is in PostgreSQL; name it with --database, or PENSTOCK_DATABASE")
+        raise SettingsError(
+            "what ended is in PostgreSQL; name it with --database, or PENSTOCK_DATABASE"
+        )
     from penstock.stores.sqlite.purging import purge as purge_file
 
-    before = time.time() - seconds  # the host's clock is the one that a file's times were written by
+    before = (
+        time.time() - seconds
+    )  # the host's clock is the one that a file's times were written by
     from penstock.stores.object_blobs import ObjectBlobs, is_object_store
 
     file = Path(rest[1:])
@@ -99,7 +113,9 @@ def _in_installed(settings: Settings, seconds: float, *, dry_run: bool) -> dict[
     from penstock.stores.opening import open_stores
 
     if dry_run:
-        raise SettingsError("only a SQLite file and PostgreSQL can say what would go; leave --dry-run out")
+        raise SettingsError(
+            "only a SQLite file and PostgreSQL can say what would go; leave --dry-run out"
+        )
 
     async def purge_stores() -> dict[str, int]:
         stores = open_stores(settings.store, settings)
@@ -119,7 +135,9 @@ def _in_database(settings: Settings, seconds: float, *, dry_run: bool) -> dict[s
     try:
         from penstock.stores.postgres.purging import purge as purge_database
     except ModuleNotFoundError as error:
-        raise SettingsError(f"PostgreSQL needs {error.name}; pip install 'penstock[scale]' brings it") from None
+        raise SettingsError(
+            f"PostgreSQL needs {error.name}; pip install 'penstock[scale]' brings it"
+        ) from None
 
     objects = ObjectBlobs(settings.blobs) if settings.blobs else None
     gone = purge_database(str(settings.database), seconds, objects=objects, dry_run=dry_run)

@@ -23,7 +23,9 @@ class Refused(PenstockError):
 
 
 def document_limits(settings: Settings) -> Limits:
-    return Limits(settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth)
+    return Limits(
+        settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth
+    )
 
 
 def shown_name(file: str) -> str:
@@ -97,7 +99,9 @@ def read_input(given: str | None, limits: Limits) -> dict[str, Any]:
     except InvalidWorkflow as error:
         problem = error.problems[0]
         place = f" {problem.path}:" if problem.path else ""
-        raise Refused(f"{source}:{place} {problem.message.replace('the document', 'the input')}") from None
+        raise Refused(
+            f"{source}:{place} {problem.message.replace('the document', 'the input')}"
+        ) from None
     if not isinstance(value, dict):
         raise Refused(f"{source}: the input must be an object, such as '{{\"user_id\": 7}}'")
     return value
@@ -110,7 +114,9 @@ def check_input(plan: Plan, given: Mapping[str, Any]) -> None:
     errors = schema_errors(plan.input_schema, {**plan.input, **given})
     if errors:
         hint = "" if given else "; give one with --input '{…}'"
-        raise Refused("the input doesn't fit the workflow's input_schema: " + "; ".join(errors) + hint)
+        raise Refused(
+            "the input doesn't fit the workflow's input_schema: " + "; ".join(errors) + hint
+        )
 
 
 def read_labels(given: Sequence[str]) -> dict[str, str]:

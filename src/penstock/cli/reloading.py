@@ -16,14 +16,21 @@ LOOK_SECONDS = 0.3
 def run_reloading(handlers: Iterable[str]) -> int:
     """Until Ctrl-C, or until the child ends by itself: a port that is in use won't mend by trying again."""
     folders = folders_of(handlers)
-    command = [sys.executable, "-m", "penstock", *(each for each in sys.argv[1:] if each != "--reload")]
+    command = [
+        sys.executable,
+        "-m",
+        "penstock",
+        *(each for each in sys.argv[1:] if each != "--reload"),
+    ]
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     while not stop.is_set():
         seen = snapshot(folders)
         with subprocess.Popen(command) as child:  # noqa: S603 -- ourselves
-            while child.poll() is None and not stop.wait(LOOK_SECONDS) and snapshot(folders) == seen:
+            while (
+                child.poll() is None and not stop.wait(LOOK_SECONDS) and snapshot(folders) == seen
+            ):
                 pass
             ended = child.poll()
             if ended is None:
@@ -54,7 +61,9 @@ def folders_of(handlers: Iterable[str]) -> list[Path]:
         else:
             sys.path.insert(0, str(Path.cwd()))
             spec = importlib.util.find_spec(origin.partition(".")[0])
-            found += [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+            found += (
+                [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+            )
             if spec and spec.origin:
                 found.append(Path(spec.origin).parent)
     return found or [Path.cwd()]

@@ -24,18 +24,29 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, and 
 
 def server_options(command: Command) -> Command:
     options = (
-        click.option("--url", envvar="PENSTOCK_URL", default=DEFAULT_URL, metavar="URL",
-                     help=f"The server. Default: PENSTOCK_URL, or {DEFAULT_URL}."),
-        click.option("--key", envvar="PENSTOCK_API_KEY", metavar="KEY",
-                     help="An API key. Better in PENSTOCK_API_KEY: other users can see what a command line says."),
+        click.option(
+            "--url",
+            envvar="PENSTOCK_URL",
+            default=DEFAULT_URL,
+            metavar="URL",
+            help=f"The server. Default: PENSTOCK_URL, or {DEFAULT_URL}.",
+        ),
+        click.option(
+            "--key",
+            envvar="PENSTOCK_API_KEY",
+            metavar="KEY",
+            help="An API key. Better in PENSTOCK_API_KEY: other users can see what a command line says.",
+        ),
         click.option("--debug", is_flag=True, help="Show tracebacks."),
-    )  # fmt: skip
+    )
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def ask(options: Mapping[str, Any], work: Callable[[Client], Coroutine[Any, Any, Answer]]) -> Answer:
+def ask(
+    options: Mapping[str, Any], work: Callable[[Client], Coroutine[Any, Any, Answer]]
+) -> Answer:
     """Let `work` use a client. A server that isn't there is told at once, without trying again."""
     from penstock.client import Client
 
@@ -46,7 +57,9 @@ def ask(options: Mapping[str, Any], work: Callable[[Client], Coroutine[Any, Any,
     return asyncio.run(asking())
 
 
-async def gather(items: AsyncIterable[dict[str, Any]], most: int | None = None) -> tuple[list[dict[str, Any]], bool]:
+async def gather(
+    items: AsyncIterable[dict[str, Any]], most: int | None = None
+) -> tuple[list[dict[str, Any]], bool]:
     """At most so many, and whether there are more."""
     found: list[dict[str, Any]] = []
     async for item in items:

@@ -28,7 +28,9 @@ async def plan_of(client: Client, handle: Execution, result: Result) -> Plan:
     except (NotFound, InvalidWorkflow):
         nodes = (await handle.graph())["nodes"]
         listed = [{"id": node["id"], "handler": node["handler"] or "unknown"} for node in nodes]
-        return compile_document({"name": result.workflow, "nodes": listed}, allow_unknown_handlers=True).plan
+        return compile_document(
+            {"name": result.workflow, "nodes": listed}, allow_unknown_handlers=True
+        ).plan
 
 
 async def run_of(handle: Execution, name: str) -> NodeRun:
@@ -49,23 +51,35 @@ async def run_of(handle: Execution, name: str) -> NodeRun:
     )
 
 
-async def ending_of(handle: Execution, result: Result, *, logs: bool = False, interrupted: bool = False) -> Ending:
+async def ending_of(
+    handle: Execution, result: Result, *, logs: bool = False, interrupted: bool = False
+) -> Ending:
     """With what the report says about failed nodes, and with `logs` the logs of all."""
-    failed = [name for name, node in result.nodes.items() if node["state"] == "FAILED"][:FAILED_SHOWN]
+    failed = [name for name, node in result.nodes.items() if node["state"] == "FAILED"][
+        :FAILED_SHOWN
+    ]
     runs = {name: await run_of(handle, name) for name in failed}
     told = [
         (name, attempt, text)
         for name in (result.nodes if logs else failed)
         for attempt, text in (await handle.logs(name)).items()
     ]
-    return Ending(result, Stored(_record(result.view), runs, {}, 0, [], told), interrupted, timed_out=False)
+    return Ending(
+        result, Stored(_record(result.view), runs, {}, 0, [], told), interrupted, timed_out=False
+    )
 
 
 def _record(view: Mapping[str, Any]) -> ExecutionRecord:
     return ExecutionRecord(
-        view["execution_id"], view["workflow"], view["version"], ExecutionState(view["state"]), b"null",
-        stamp(view["created_at"]) or 0.0, started_at=stamp(view["started_at"]), finished_at=stamp(view["finished_at"]),
-    )  # fmt: skip
+        view["execution_id"],
+        view["workflow"],
+        view["version"],
+        ExecutionState(view["state"]),
+        b"null",
+        stamp(view["created_at"]) or 0.0,
+        started_at=stamp(view["started_at"]),
+        finished_at=stamp(view["finished_at"]),
+    )
 
 
 def error_of(error: Mapping[str, Any]) -> TaskError:

@@ -37,7 +37,12 @@ def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
         if run is not None and run.failures:
             yield from _failure(name, run, debug=debug)
     if len(failed) > FAILED_SHOWN:
-        yield [(f"… and {counted(len(failed) - FAILED_SHOWN, 'more failed node')}; --json has them all", "dim")]
+        yield [
+            (
+                f"… and {counted(len(failed) - FAILED_SHOWN, 'more failed node')}; --json has them all",
+                "dim",
+            )
+        ]
         yield []
     error = ending.result.error
     if error is not None and "node_id" not in error:
@@ -51,7 +56,12 @@ def _failure(name: str, run: NodeRun, *, debug: bool) -> Iterator[Spans]:
     error = failures[-1].error
     attempts = len(failures) + run.failures_dropped
     tries = f" after {attempts} attempts" if attempts > 1 else ""
-    yield [("✗ ", "bold red"), (one_line(name), "bold"), (f" failed{tries}  ", "red"), (error.category, "dim")]
+    yield [
+        ("✗ ", "bold red"),
+        (one_line(name), "bold"),
+        (f" failed{tries}  ", "red"),
+        (error.category, "dim"),
+    ]
     for line in clean(error.message).splitlines()[:LOG_LINES_SHOWN]:
         yield [(f"  {line[:LINE_LENGTH]}", "")]
     yield from _earlier(failures)
@@ -67,7 +77,12 @@ def _earlier(failures: list[AttemptFailure]) -> Iterator[Spans]:
     last = failures[-1].error.message
     for failure in failures[:-1]:
         if failure.error.message != last:
-            yield [(f"  attempt {failure.attempt}: {one_line(failure.error.message, LINE_LENGTH)}", "dim")]
+            yield [
+                (
+                    f"  attempt {failure.attempt}: {one_line(failure.error.message, LINE_LENGTH)}",
+                    "dim",
+                )
+            ]
 
 
 def _traceback(error: TaskError, *, debug: bool) -> Iterator[Spans]:
@@ -94,7 +109,12 @@ def _logs(ending: Ending, *, everything: bool) -> Iterator[Spans]:
         lines = clean(text).splitlines()
         yield [("log of ", "dim"), (one_line(name), "bold"), (f", attempt {attempt}", "dim")]
         if not everything and len(lines) > LOG_LINES_SHOWN:
-            yield [(f"  … {counted(len(lines) - LOG_LINES_SHOWN, 'line')} before; --logs shows all", "dim")]
+            yield [
+                (
+                    f"  … {counted(len(lines) - LOG_LINES_SHOWN, 'line')} before; --logs shows all",
+                    "dim",
+                )
+            ]
             lines = lines[-LOG_LINES_SHOWN:]
         yield from ([(f"  {line}", "")] for line in lines)
         yield []
@@ -108,13 +128,20 @@ def _output(ending: Ending) -> Iterator[Spans]:
     yield [("output", "bold")]
     yield from ([(f"  {line}", "")] for line in lines[:OUTPUT_LINES_SHOWN])
     if len(lines) > OUTPUT_LINES_SHOWN:
-        yield [(f"  … {counted(len(lines) - OUTPUT_LINES_SHOWN, 'more line')}; --json prints everything", "dim")]
+        yield [
+            (
+                f"  … {counted(len(lines) - OUTPUT_LINES_SHOWN, 'more line')}; --json prints everything",
+                "dim",
+            )
+        ]
     yield []
 
 
 def _pretty(value: Any) -> str:
     text = json_text(value, indent=2)
-    return "\n".join(line if len(line) <= LINE_LENGTH else line[:LINE_LENGTH] + "…" for line in text.split("\n"))
+    return "\n".join(
+        line if len(line) <= LINE_LENGTH else line[:LINE_LENGTH] + "…" for line in text.split("\n")
+    )
 
 
 def _closing(ending: Ending) -> Iterator[Spans]:
@@ -123,7 +150,10 @@ def _closing(ending: Ending) -> Iterator[Spans]:
     for node in result.nodes.values():
         counts[node["state"]] = counts.get(node["state"], 0) + 1
     listed = ", ".join(f"{count:,} {state.lower()}" for state, count in counts.items())
-    yield [(result.state, STATE_STYLES.get(result.state, "bold")), (f" in {duration(_seconds(ending))}: {listed}", "")]
+    yield [
+        (result.state, STATE_STYLES.get(result.state, "bold")),
+        (f" in {duration(_seconds(ending))}: {listed}", ""),
+    ]
     if ending.timed_out:
         yield [("  → ", "yellow"), ("It was cancelled because the time of --timeout was over.", "")]
     elif ending.interrupted:

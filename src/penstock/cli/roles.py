@@ -38,8 +38,14 @@ WORKER_EPILOG = """Examples:
 
 def store_options(command: Command) -> Command:
     options = (
-        click.option("--store", metavar="URL", help="redis://…; default: PENSTOCK_STORE, or REDIS_URL."),
-        click.option("--database", metavar="URL", help="postgresql://…; default: PENSTOCK_DATABASE, or DATABASE_URL."),
+        click.option(
+            "--store", metavar="URL", help="redis://…; default: PENSTOCK_STORE, or REDIS_URL."
+        ),
+        click.option(
+            "--database",
+            metavar="URL",
+            help="postgresql://…; default: PENSTOCK_DATABASE, or DATABASE_URL.",
+        ),
         click.option("--debug", is_flag=True, help="Log more, and show tracebacks."),
     )
     for option in reversed(options):
@@ -49,23 +55,37 @@ def store_options(command: Command) -> Command:
 
 def _health_options(command: Command) -> Command:
     options = (
-        click.option("--health-port", type=click.IntRange(0, 65535), metavar="N",
-                     help="Answer /health/live, /health/ready and /metrics there. 0 takes a free one."),
-        click.option("--health-host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-                     help="Where; nobody needs a key there."),
-    )  # fmt: skip
+        click.option(
+            "--health-port",
+            type=click.IntRange(0, 65535),
+            metavar="N",
+            help="Answer /health/live, /health/ready and /metrics there. 0 takes a free one.",
+        ),
+        click.option(
+            "--health-host",
+            default="127.0.0.1",
+            show_default=True,
+            metavar="ADDRESS",
+            help="Where; nobody needs a key there.",
+        ),
+    )
     for option in reversed(options):
         command = option(command)
     return command
 
 
 _handlers = click.option(
-    "--handlers", multiple=True, metavar="MODULE|FILE.py", help="Where your own handlers are; repeatable."
+    "--handlers",
+    multiple=True,
+    metavar="MODULE|FILE.py",
+    help="Where your own handlers are; repeatable.",
 )
 
 
 @click.command(epilog=API_EPILOG)
-@click.option("--host", metavar="ADDRESS", help="Default: 127.0.0.1. Anything else needs an API key.")
+@click.option(
+    "--host", metavar="ADDRESS", help="Default: 127.0.0.1. Anything else needs an API key."
+)
 @click.option("--port", type=int, metavar="N", help="Default: 8000. 0 takes a free one.")
 @_handlers
 @store_options
@@ -87,10 +107,12 @@ def api(**options: Any) -> int:
 @_health_options
 @store_options
 def orchestrator(**options: Any) -> int:
-    """Decide what runs next. Any number share the partitions; one that stops hands its own over at once.
+    """Decide what runs next.
 
-    It runs no handlers. The retries, time-outs and queues that they ask for themselves it learns from the workers;
-    --handlers only matters until one that has them has started once.
+    Any number share the partitions; one that stops hands its own over at once.
+
+    It runs no handlers. The retries, time-outs and queues that they ask for themselves it learns
+    from the workers; --handlers only matters until one that has them has started once.
     """
     settings = settings_of(options)
     from penstock.scaled import run_orchestrator
@@ -103,25 +125,39 @@ def orchestrator(**options: Any) -> int:
 
 @click.command(epilog=WORKER_EPILOG)
 @_handlers
-@click.option("--queues", multiple=True, metavar="NAME", help="Serve these, not those of its handlers; repeatable.")
-@click.option("--concurrency", type=int, metavar="N", help="How many attempts run at once. Default: 256.")
-@click.option("--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them.")
+@click.option(
+    "--queues",
+    multiple=True,
+    metavar="NAME",
+    help="Serve these, not those of its handlers; repeatable.",
+)
+@click.option(
+    "--concurrency", type=int, metavar="N", help="How many attempts run at once. Default: 256."
+)
+@click.option(
+    "--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them."
+)
 @_health_options
 @store_options
 def worker(**options: Any) -> int:
     """Run handlers.
 
-    SIGTERM or Ctrl-C: it takes no more tasks, finishes within PENSTOCK_SHUTDOWN_GRACE_SECONDS (10) and hands back the
-    rest. A second one: it stops at once.
+    SIGTERM or Ctrl-C: it takes no more tasks, finishes within PENSTOCK_SHUTDOWN_GRACE_SECONDS (10)
+    and hands back the rest. A second one: it stops at once.
     """
     queues = tuple(name for each in options["queues"] for name in each.split(",") if name)
     settings = settings_of(
-        options, worker_concurrency=options["concurrency"], mock_services=options["mock"] or None, queues=queues or None
+        options,
+        worker_concurrency=options["concurrency"],
+        mock_services=options["mock"] or None,
+        queues=queues or None,
     )
     from penstock.scaled import run_worker
 
     async def work(stop: asyncio.Event) -> None:
-        await run_worker(settings, None, settings.queues, stop, health=_health(options), on_ready=_say_ready)
+        await run_worker(
+            settings, None, settings.queues, stop, health=_health(options), on_ready=_say_ready
+        )
 
     return run_role(settings, work)
 
@@ -178,7 +214,12 @@ async def serve_api(settings: Settings, stop: asyncio.Event) -> None:
         stack.push_async_callback(service.close)
         windows = await stack.enter_async_context(shared_windows(settings))
         serving = serving_over(
-            service, ScaledFleet(stores, settings.worker_dead_seconds), settings, listening, Metrics(), windows
+            service,
+            ScaledFleet(stores, settings.worker_dead_seconds),
+            settings,
+            listening,
+            Metrics(),
+            windows,
         )
         await stack.enter_async_context(serving)
         _say_ready(f"the API at {address_of(listening)}")
@@ -186,7 +227,9 @@ async def serve_api(settings: Settings, stop: asyncio.Event) -> None:
 
 
 def _health(options: dict[str, Any]) -> tuple[str, int] | None:
-    return None if options["health_port"] is None else (options["health_host"], options["health_port"])
+    return (
+        None if options["health_port"] is None else (options["health_host"], options["health_port"])
+    )
 
 
 def _say_ready(name: str) -> None:

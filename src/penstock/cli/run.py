@@ -29,28 +29,63 @@ Exit codes: 0 it completed; 1 it failed or was cancelled; 2 something given can'
 @click.command(epilog=EPILOG)
 @click.argument("file", metavar="FILE")
 @click.option(
-    "-i", "--input", "given", metavar="JSON|@FILE", help="The execution's input: an object, or a file with one."
+    "-i",
+    "--input",
+    "given",
+    metavar="JSON|@FILE",
+    help="The execution's input: an object, or a file with one.",
 )
-@click.option("--handlers", multiple=True, metavar="MODULE|FILE.py", help="Where your own handlers are; repeatable.")
 @click.option(
-    "--store", metavar="URL", help="Keep the execution, e.g. sqlite:///work.db. Default: a private, temporary one."
+    "--handlers",
+    multiple=True,
+    metavar="MODULE|FILE.py",
+    help="Where your own handlers are; repeatable.",
 )
-@click.option("--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them.")
-@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Label the execution; repeatable.")
 @click.option(
-    "--strict", is_flag=True, help="Refuse fields that Penstock doesn't know; without it they are warned about."
+    "--store",
+    metavar="URL",
+    help="Keep the execution, e.g. sqlite:///work.db. Default: a private, temporary one.",
 )
-@click.option("--timeout", type=float, metavar="SECONDS", help="Cancel the execution after this time.")
-@click.option("--json", "as_json", is_flag=True, help="Print the execution as one JSON object, and nothing else.")
-@click.option("--logs", is_flag=True, help="Show the logs of all handlers at the end, not only of those that failed.")
+@click.option(
+    "--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them."
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Label the execution; repeatable.",
+)
+@click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse fields that Penstock doesn't know; without it they are warned about.",
+)
+@click.option(
+    "--timeout", type=float, metavar="SECONDS", help="Cancel the execution after this time."
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print the execution as one JSON object, and nothing else.",
+)
+@click.option(
+    "--logs",
+    is_flag=True,
+    help="Show the logs of all handlers at the end, not only of those that failed.",
+)
 @click.option("--plain", is_flag=True, help="A line for each change instead of the live table.")
-@click.option("--no-color", is_flag=True, help="No colours. NO_COLOR in the environment does the same.")
+@click.option(
+    "--no-color", is_flag=True, help="No colours. NO_COLOR in the environment does the same."
+)
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def run(file: str, timeout: float | None, **options: Any) -> int:
     """Run the workflow in FILE once, here, and show its progress.
 
-    FILE is JSON (// comment lines are fine) or YAML, or - for standard input. Nothing else has to run: engine and
-    handlers are in this process, and the store is a temporary one unless --store names one.
+    FILE is JSON (// comment lines are fine) or YAML, or - for standard input. Nothing else has to
+    run: engine and handlers are in this process, and the store is a temporary one unless --store
+    names one.
     """
     if timeout is not None and not 0 < timeout < math.inf:
         raise click.BadParameter("a number of seconds above 0", param_hint="--timeout")
@@ -81,7 +116,10 @@ def _run_shown(file: str, timeout: float | None, options: dict[str, Any]) -> int
     def show(ending: Ending) -> None:
         screen.show(report(ending, all_logs=options["logs"], debug=options["debug"]))
 
-    with chosen_screen(plain=options["plain"], no_color=options["no_color"]) as screen, captured(screen.stray):
+    with (
+        chosen_screen(plain=options["plain"], no_color=options["no_color"]) as screen,
+        captured(screen.stray),
+    ):
         return _execute(_request(file, timeout, options), screen, show)
 
 
@@ -111,23 +149,37 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
     from penstock.config import Settings
     from penstock.worker.registry import registered
 
-    flags = {"http_private": True, "mock_services": options["mock"] or None, "store": options["store"]}
+    flags = {
+        "http_private": True,
+        "mock_services": options["mock"] or None,
+        "store": options["store"],
+    }
     settings = Settings.load({**flags, "handlers": options["handlers"] or None})
     limits = reading.document_limits(settings)
     if file == reading.STDIN and options["given"] == "@-":
-        raise reading.Refused("standard input can't be the document and --input at once; put one of them in a file")
+        raise reading.Refused(
+            "standard input can't be the document and --input at once; put one of them in a file"
+        )
     document = reading.read_file(file, limits)
     given = reading.read_input(options["given"], limits)
     labels = reading.read_labels(options["labels"])
     reading.import_handlers(settings.handlers)
     compiled = reading.compile_file(
-        file, document, handlers=registered.defaults(), strict=options["strict"], limits=limits, checked=True
+        file,
+        document,
+        handlers=registered.defaults(),
+        strict=options["strict"],
+        limits=limits,
+        checked=True,
     )
     reading.check_input(compiled.plan, given)
     _warn(file, compiled.warnings)
     if options["store"] is None:
-        # nobody else's work is in a private store, so there is nothing to wait for once the execution has ended
-        settings = replace(settings, shutdown_grace_seconds=min(settings.shutdown_grace_seconds, 0.5))
+        # nobody else's work is in a private store, so there is nothing to wait for once the
+        # execution has ended
+        settings = replace(
+            settings, shutdown_grace_seconds=min(settings.shutdown_grace_seconds, 0.5)
+        )
     return Request(document, settings, given, labels, options["store"], timeout)
 
 

@@ -92,7 +92,9 @@ class LineScreen:
         state = row.state if row else progress.state
         notes = [f"attempt {row.attempt}" if row.attempt > 1 else "", row.note(at)] if row else []
         note = ", ".join(note for note in notes if note)
-        line = f"{max(0.0, at - progress.started_at):9.3f}s  {name:<{self._width}}  {state:<9}  {note}"
+        line = (
+            f"{max(0.0, at - progress.started_at):9.3f}s  {name:<{self._width}}  {state:<9}  {note}"
+        )
         self._line(line.rstrip())
 
     def tick(self) -> None:

@@ -22,9 +22,16 @@ SERVE_EPILOG = """Example:
 
 @click.command(epilog=DEV_EPILOG)
 @click.option("--port", type=int, metavar="N", help="Default: 8000. 0 takes a free one.")
-@click.option("--handlers", multiple=True, metavar="MODULE|FILE.py", help="Where your own handlers are; repeatable.")
+@click.option(
+    "--handlers",
+    multiple=True,
+    metavar="MODULE|FILE.py",
+    help="Where your own handlers are; repeatable.",
+)
 @click.option("--store", metavar="URL", help="Default: sqlite:///penstock.db, in this folder.")
-@click.option("--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them.")
+@click.option(
+    "--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them."
+)
 @click.option("--reload", is_flag=True, help="Start again when a file with handlers changes.")
 @click.option("--debug", is_flag=True, help="Log more, and show tracebacks.")
 def dev(reload: bool, **options: Any) -> int:  # noqa: FBT001 -- click gives it by name
@@ -44,11 +51,20 @@ def dev(reload: bool, **options: Any) -> int:  # noqa: FBT001 -- click gives it 
 
 
 @click.command(epilog=SERVE_EPILOG)
-@click.option("--host", metavar="ADDRESS", help="Default: 127.0.0.1. Anything else needs an API key.")
+@click.option(
+    "--host", metavar="ADDRESS", help="Default: 127.0.0.1. Anything else needs an API key."
+)
 @click.option("--port", type=int, metavar="N", help="Default: 8000. 0 takes a free one.")
-@click.option("--handlers", multiple=True, metavar="MODULE|FILE.py", help="Where your own handlers are; repeatable.")
+@click.option(
+    "--handlers",
+    multiple=True,
+    metavar="MODULE|FILE.py",
+    help="Where your own handlers are; repeatable.",
+)
 @click.option("--store", metavar="URL", help="Default: sqlite:///penstock.db, in this folder.")
-@click.option("--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them.")
+@click.option(
+    "--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them."
+)
 @click.option("--debug", is_flag=True, help="Log more, and show tracebacks.")
 def serve(**options: Any) -> int:
     """Serve API, orchestrator and worker in one process, for others too.
@@ -57,7 +73,9 @@ def serve(**options: Any) -> int:
     """
     from penstock.config import Settings
 
-    return _serve(Settings.load({"host": options.pop("host"), **_flags(options)}, application_urls=True))
+    return _serve(
+        Settings.load({"host": options.pop("host"), **_flags(options)}, application_urls=True)
+    )
 
 
 def _flags(options: dict[str, Any]) -> dict[str, Any]:

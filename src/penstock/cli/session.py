@@ -28,7 +28,8 @@ INTERNAL_ERROR = 70
 SIGPIPE = 13
 """By number, because Windows has no name for it."""
 MANY_NODES = 1000
-"""From here on, details are looked up once a second at most: each look reads the whole execution."""
+"""From here on, details are looked up once a second at most: each look reads the whole execution.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,25 @@ class Session:
         self._exit_code = INTERNAL_ERROR
 
     async def run(self, show: Callable[[Ending], None]) -> int:
-        """Answers the exit code. `show` is called before the engine closes: no handler can hold back the result."""
+        """Answers the exit code.
+
+        `show` is called before the engine closes: no handler can hold back the result.
+        """
         request = self._request
         with self._interrupt, self._store() as address:
             async with Engine(address, settings=request.settings) as engine:
                 try:
                     plan = await engine.plan_for(request.document)
-                    handle = await engine.start(request.document, request.input, labels=request.labels)
+                    handle = await engine.start(
+                        request.document, request.input, labels=request.labels
+                    )
                     progress = Progress(plan, handle.id, time.time())
                     timed_out = await self._watch(engine, handle, progress)
                     result = await handle.result()
                     stored = await engine.stores.cold.execution(handle.id)
-                    ending = Ending(result, stored, self._interrupt.exit_code is not None, timed_out)
+                    ending = Ending(
+                        result, stored, self._interrupt.exit_code is not None, timed_out
+                    )
                     self._tell(show, ending)
                     self._exit_code = self._interrupt.exit_code or int(not result.completed)
                 finally:
@@ -85,7 +93,9 @@ class Session:
         timeout = self._request.timeout_seconds
         timed_out = False
         try:
-            await asyncio.wait({following, stopping}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {following, stopping}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            )
             if not following.done():
                 timed_out = not stopping.done()
                 self._tell(self._screen.notice, self._why(timed_out=timed_out))

@@ -37,15 +37,25 @@ def _steering(verb: str, description: str) -> click.Command:
     return command
 
 
-cancel = _steering("cancel", "Cancel executions. Handlers that run are told to stop; what they return doesn't count.")
+cancel = _steering(
+    "cancel",
+    "Cancel executions. Handlers that run are told to stop; what they return doesn't count.",
+)
 pause = _steering("pause", "Pause executions: nothing new starts, what runs goes on.")
 resume = _steering("resume", "Let paused executions go on.")
 
 
 @click.command(epilog=RETRY_EPILOG)
 @click.argument("execution_id", metavar="ID")
-@click.option("--from", "start", metavar="NODE", help="Run this node and all behind it again, also what completed.")
-@click.option("--version", default="same", show_default=True, metavar="same|latest|N", help="Of the workflow.")
+@click.option(
+    "--from",
+    "start",
+    metavar="NODE",
+    help="Run this node and all behind it again, also what completed.",
+)
+@click.option(
+    "--version", default="same", show_default=True, metavar="same|latest|N", help="Of the workflow."
+)
 @click.option("--preview", is_flag=True, help="Only show which nodes would run, and why.")
 @click.option("--wait", is_flag=True, help="Watch it until it has ended.")
 @as_json

@@ -15,9 +15,12 @@ from typing import Any, TextIO
 from penstock.worker.logs import AttemptLog, current_log
 
 PUMP_SECONDS = 0.2
-"""A program that a handler has left behind may hold the pipe for ever; the run doesn't wait for it."""
+"""A program that a handler has left behind may hold the pipe for ever; the run doesn't wait for it.
+"""
 
-_partial: ContextVar[tuple[AttemptLog, str] | None] = ContextVar("penstock_partial_line", default=None)
+_partial: ContextVar[tuple[AttemptLog, str] | None] = ContextVar(
+    "penstock_partial_line", default=None
+)
 
 
 class HandlerStream(io.TextIOBase):
@@ -35,7 +38,9 @@ class HandlerStream(io.TextIOBase):
         return self._original.fileno()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)  # `buffer` and the like: below this, text is out of our hands
+        return getattr(
+            self._original, name
+        )  # `buffer` and the like: below this, text is out of our hands
 
     def write(self, text: str) -> int:
         log = current_log.get()
@@ -64,13 +69,17 @@ def _unfinished(log: AttemptLog) -> str:
 
 
 @contextmanager
-def captured(stray_out: Callable[[str], object], stray_error: Callable[[str], object] | None = None) -> Iterator[None]:
+def captured(
+    stray_out: Callable[[str], object], stray_error: Callable[[str], object] | None = None
+) -> Iterator[None]:
     """Put `HandlerStream`s in place, and let Penstock's own warnings through to standard error."""
     out, error = sys.stdout, sys.stderr
     sys.stdout = HandlerStream(stray_out, out)
     sys.stderr = HandlerStream(stray_error or error.write, error)
     warnings = logging.StreamHandler(sys.stderr)
-    warnings.addFilter(lambda record: current_log.get() is None and record.name != "penstock.handler")
+    warnings.addFilter(
+        lambda record: current_log.get() is None and record.name != "penstock.handler"
+    )
     logger = logging.getLogger("penstock")
     logger.addHandler(warnings)
     try:
@@ -94,7 +103,8 @@ def kept_terminal(stray: Callable[[str], object]) -> Iterator[TextIO]:
     pump = threading.Thread(target=_pump, args=(reading, stray), name="penstock-pump", daemon=True)
     pump.start()
     with ExitStack() as stack:
-        # On the way out: both streams as they were, then the rest of what the pipe holds, then the terminal is closed.
+        # On the way out: both streams as they were, then the rest of what the pipe holds, then the
+        # terminal is closed.
         stack.callback(pump.join, PUMP_SECONDS)
         if os.isatty(2):
             stack.enter_context(_redirected(2, writing))

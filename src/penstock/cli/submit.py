@@ -27,24 +27,41 @@ cancelled; 2 it wasn't started."""
 
 @click.command(epilog=EPILOG)
 @click.argument("workflow", metavar="FILE|NAME[@VERSION]")
-@click.option("-i", "--input", "given", metavar="JSON|@FILE", help="The input: an object, or a file with one.")
-@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="Label the execution; repeatable.")
-@click.option("--priority", type=click.IntRange(-100, 100), default=0, help="Higher ones are handed out first.")
-@click.option("--key-once", metavar="KEY", help="Start it once: the same key again gives the same execution.")
+@click.option(
+    "-i", "--input", "given", metavar="JSON|@FILE", help="The input: an object, or a file with one."
+)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Label the execution; repeatable.",
+)
+@click.option(
+    "--priority",
+    type=click.IntRange(-100, 100),
+    default=0,
+    help="Higher ones are handed out first.",
+)
+@click.option(
+    "--key-once", metavar="KEY", help="Start it once: the same key again gives the same execution."
+)
 @click.option("--wait", is_flag=True, help="Watch it until it has ended.")
 @as_json
 @server_options
 def submit(workflow: str, **options: Any) -> int:
     """Start an execution on a server.
 
-    FILE is a document, or - for standard input; NAME is a workflow that the server has, NAME@stable one of its
-    versions.
+    FILE is a document, or - for standard input; NAME is a workflow that the server has, NAME@stable
+    one of its versions.
     """
     from penstock.cli import reading
     from penstock.config import Settings
 
     limits = reading.document_limits(Settings.load())
-    is_file = workflow == reading.STDIN or Path(workflow).suffix in SUFFIXES or Path(workflow).is_file()
+    is_file = (
+        workflow == reading.STDIN or Path(workflow).suffix in SUFFIXES or Path(workflow).is_file()
+    )
     order = {
         "workflow": reading.read_file(workflow, limits) if is_file else workflow,
         "input": reading.read_input(options["given"], limits) or None,
@@ -53,7 +70,9 @@ def submit(workflow: str, **options: Any) -> int:
         "idempotency_key": options["key_once"],
     }
     if is_file and not isinstance(order["workflow"], dict):
-        raise reading.Refused(f'{reading.shown_name(workflow)}: a workflow is an object, such as {{"nodes": […]}}')
+        raise reading.Refused(
+            f'{reading.shown_name(workflow)}: a workflow is an object, such as {{"nodes": […]}}'
+        )
     return ask(options, lambda client: _submit(client, order, options))
 
 

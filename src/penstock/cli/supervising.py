@@ -28,7 +28,9 @@ Server = RedisServer | PostgresServer
 
 
 class Role:
-    def __init__(self, name: str, arguments: Sequence[str], environ: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, name: str, arguments: Sequence[str], environ: Mapping[str, str], log: Path
+    ) -> None:
         self.name, self.log = name, log
         self._arguments, self._environ = arguments, environ
         self._began, self._pause, self._again_at, self._said = 0.0, PAUSE_SECONDS, 0.0, 0
@@ -65,7 +67,10 @@ class Role:
 
 
 class Supervisor:
-    """`say` gets a line for each thing that happens. While it is entered, signals ask it to stop."""
+    """`say` gets a line for each thing that happens.
+
+    While it is entered, signals ask it to stop.
+    """
 
     def __init__(self, say: Callable[[str], None], grace_seconds: float) -> None:
         self._say, self._stop_seconds = say, grace_seconds + STOP_MARGIN_SECONDS
@@ -108,7 +113,9 @@ class Supervisor:
                 return
             if time.monotonic() > deadline:
                 late = ", ".join(role.name for role in self.roles if not role.is_ready)
-                raise PenstockError(f"not ready after {READY_SECONDS:g} s: {late}; their logs are in {role.log.parent}")
+                raise PenstockError(
+                    f"not ready after {READY_SECONDS:g} s: {late}; their logs are in {role.log.parent}"
+                )
 
     def watch(self) -> None:
         """Until it is asked to stop."""
@@ -127,7 +134,11 @@ class Supervisor:
         """Who takes work first, then who does it, then who records it, then where it is recorded."""
         kinds = list(dict.fromkeys(role.name.partition("-")[0] for role in self.roles))
         for kind in kinds:
-            running = [role.process for role in self.roles if role.name.startswith(kind) and role.process is not None]
+            running = [
+                role.process
+                for role in self.roles
+                if role.name.startswith(kind) and role.process is not None
+            ]
             if running:
                 with ThreadPoolExecutor(len(running)) as threads:
                     list(threads.map(Process.stop, running))

@@ -12,10 +12,14 @@ CELL_MAX = 200
 GAP = "  "
 
 
-def show_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, whole: Sequence[str] = ("id",)) -> None:
+def show_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], *, whole: Sequence[str] = ("id",)
+) -> None:
     """Columns named in `whole` are never shortened: what is copied from them must be complete."""
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
-    texts = [[one_line("" if cell is None else str(cell), CELL_MAX) for cell in row] for row in rows]
+    texts = [
+        [one_line("" if cell is None else str(cell), CELL_MAX) for cell in row] for row in rows
+    ]
     if on_terminal():
         _show_coloured(columns, texts, whole)
     else:
@@ -30,10 +34,14 @@ def _show_plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     heads = [name.upper() for name in columns]
     widths = [max(len(line[index]) for line in (heads, *rows)) for index in range(len(heads))]
     for line in (heads, *rows):
-        print(GAP.join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+        print(
+            GAP.join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        )
 
 
-def _show_coloured(columns: Sequence[str], rows: Sequence[Sequence[str]], whole: Sequence[str]) -> None:
+def _show_coloured(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], whole: Sequence[str]
+) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -46,5 +54,7 @@ def _show_coloured(columns: Sequence[str], rows: Sequence[Sequence[str]], whole:
         kept = longest if name in whole or name == "state" else None
         table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=kept)
     for row in rows:
-        table.add_row(*(Text(text, style=STYLES[text][1] if text in STYLES else "") for text in row))
+        table.add_row(
+            *(Text(text, style=STYLES[text][1] if text in STYLES else "") for text in row)
+        )
     Console(highlight=False).print(table)

@@ -25,16 +25,38 @@ EPILOG = """Examples:
 
 @click.command(epilog=EPILOG)
 @click.option("--workers", type=click.IntRange(1, 100), default=3, show_default=True, metavar="N")
-@click.option("--orchestrators", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N")
+@click.option(
+    "--orchestrators", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N"
+)
 @click.option("--apis", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), metavar="N", help="Of the first API; others follow. 0: free ones."
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    help="Of the first API; others follow. 0: free ones.",
 )
-@click.option("--folder", default=".penstock", show_default=True, metavar="FOLDER", help="For data and logs.")
-@click.option("--handlers", multiple=True, metavar="MODULE|FILE.py", help="Where your own handlers are; repeatable.")
-@click.option("--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them.")
-@click.option("--store", metavar="URL", help="A Redis to use instead of starting one. Also PENSTOCK_STORE, REDIS_URL.")
-@click.option("--database", metavar="URL", help="The same for PostgreSQL. Also PENSTOCK_DATABASE, DATABASE_URL.")
+@click.option(
+    "--folder", default=".penstock", show_default=True, metavar="FOLDER", help="For data and logs."
+)
+@click.option(
+    "--handlers",
+    multiple=True,
+    metavar="MODULE|FILE.py",
+    help="Where your own handlers are; repeatable.",
+)
+@click.option(
+    "--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them."
+)
+@click.option(
+    "--store",
+    metavar="URL",
+    help="A Redis to use instead of starting one. Also PENSTOCK_STORE, REDIS_URL.",
+)
+@click.option(
+    "--database",
+    metavar="URL",
+    help="The same for PostgreSQL. Also PENSTOCK_DATABASE, DATABASE_URL.",
+)
 @click.option("--debug", is_flag=True, help="Log more, and show tracebacks.")
 def up(**options: Any) -> int:
     """Start a Redis and a PostgreSQL, and APIs, orchestrators and workers on them, each as a process.
@@ -77,21 +99,30 @@ def _own(folder: Path) -> Iterator[None]:
     try:
         lock = LockFile(folder / "up.lock")
     except StoreLocked:
-        raise PenstockError(f"another 'penstock up' runs in {folder}; stop it, or name a --folder of its own") from None
+        raise PenstockError(
+            f"another 'penstock up' runs in {folder}; stop it, or name a --folder of its own"
+        ) from None
     try:
         yield
     finally:
         lock.release()
 
 
-def _environment(settings: Settings, folder: Path, supervisor: Supervisor, *, debug: bool) -> dict[str, str]:
-    """Where the servers are, for every process. They are started here unless somebody named others."""
+def _environment(
+    settings: Settings, folder: Path, supervisor: Supervisor, *, debug: bool
+) -> dict[str, str]:
+    """Where the servers are, for every process.
+
+    They are started here unless somebody named others.
+    """
     from penstock.cli.migrate import run_migration
     from penstock.config import is_redis
     from penstock.local import PostgresServer, RedisServer
     from penstock.stores.installed import is_shared
 
-    if is_shared(settings.store) and not is_redis(settings.store):  # of another package, which needs no servers of ours
+    if is_shared(settings.store) and not is_redis(
+        settings.store
+    ):  # of another package, which needs no servers of ours
         urls = {"PENSTOCK_STORE": settings.store}
     else:
         store, database = settings.store, settings.database
@@ -109,7 +140,9 @@ def _environment(settings: Settings, folder: Path, supervisor: Supervisor, *, de
 
 def _write_private(path: Path, text: str) -> None:
     """The URLs have passwords."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+    ) as file:
         file.write(text)
 
 
@@ -124,9 +157,15 @@ def _roles(
     mock = ["--mock"] if options["mock"] else []
     ports = [settings.port + n if settings.port else free_port() for n in range(options["apis"])]
     arguments = {
-        **{f"api-{n}": ["api", "--host", "127.0.0.1", "--port", str(port)] for n, port in enumerate(ports, start=1)},
+        **{
+            f"api-{n}": ["api", "--host", "127.0.0.1", "--port", str(port)]
+            for n, port in enumerate(ports, start=1)
+        },
         **{f"worker-{n}": ["worker", *handlers, *mock] for n in range(1, options["workers"] + 1)},
-        **{f"orchestrator-{n}": ["orchestrator", *handlers] for n in range(1, options["orchestrators"] + 1)},
+        **{
+            f"orchestrator-{n}": ["orchestrator", *handlers]
+            for n in range(1, options["orchestrators"] + 1)
+        },
     }
     logs = folder / "logs"
     roles = [Role(name, given, environ, logs / f"{name}.log") for name, given in arguments.items()]
@@ -136,19 +175,23 @@ def _roles(
 def _say_ready(address: str, options: dict[str, Any], supervisor: Supervisor, folder: Path) -> None:
     from penstock.cli.safe_text import counted
 
-    parts = [counted(options[kind], kind.removesuffix("s")) for kind in ("orchestrators", "workers")]
+    parts = [
+        counted(options[kind], kind.removesuffix("s")) for kind in ("orchestrators", "workers")
+    ]
     parts.append("1 API" if options["apis"] == 1 else f"{options['apis']} APIs")
     lines = [
         f"Penstock is ready at {address}",
         f"  page     {address}/ui/",
         f"  API      {address}/api/v1, described at {address}/docs",
         f"  runs     {', '.join(parts)}",
-        *(f"  server   {it.installation.name} {_version(it.installation.version)}, port {it.port}, in {it.folder}"
-          for it in supervisor.servers),
+        *(
+            f"  server   {it.installation.name} {_version(it.installation.version)}, port {it.port}, in {it.folder}"
+            for it in supervisor.servers
+        ),
         f"  logs     {folder / 'logs'}",
         f"  URLs     set -a; . {folder / 'env'}; set +a",
         "Ctrl-C stops all of it; the data stay.",
-    ]  # fmt: skip
+    ]
     print("\n".join(lines), flush=True)
 
 

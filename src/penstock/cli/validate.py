@@ -19,12 +19,23 @@ Exit codes: 0 all are fine (warnings don't count); 2 at least one isn't."""
 
 @click.command(epilog=EPILOG)
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
-@click.option("--handlers", multiple=True, metavar="MODULE|FILE.py", help="Where your own handlers are; repeatable.")
-@click.option("--allow-unknown-handlers", is_flag=True, help="Accept handlers that only other workers have.")
-@click.option("--strict", is_flag=True, help="Fields that Penstock doesn't know are errors, not warnings.")
+@click.option(
+    "--handlers",
+    multiple=True,
+    metavar="MODULE|FILE.py",
+    help="Where your own handlers are; repeatable.",
+)
+@click.option(
+    "--allow-unknown-handlers", is_flag=True, help="Accept handlers that only other workers have."
+)
+@click.option(
+    "--strict", is_flag=True, help="Fields that Penstock doesn't know are errors, not warnings."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-def validate(files: tuple[str, ...], handlers: tuple[str, ...], *, as_json: bool, **options: Any) -> int:
+def validate(
+    files: tuple[str, ...], handlers: tuple[str, ...], *, as_json: bool, **options: Any
+) -> int:
     """Check the documents in FILE… and list every problem of each. Nothing is run."""
     from penstock.cli import reading
     from penstock.cli.streams import captured
@@ -56,7 +67,12 @@ def _check(file: str, options: dict[str, Any]) -> dict[str, Any]:
     from penstock.definition.plan import compile_document
     from penstock.errors import InvalidWorkflow
 
-    finding: dict[str, Any] = {"file": reading.shown_name(file), "ok": False, "errors": [], "warnings": []}
+    finding: dict[str, Any] = {
+        "file": reading.shown_name(file),
+        "ok": False,
+        "errors": [],
+        "warnings": [],
+    }
     try:
         document = reading.read_document(file, options["limits"])
         compiled = compile_document(document, checked=True, **options)

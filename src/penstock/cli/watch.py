@@ -29,10 +29,18 @@ Exit codes: 0 it completed; 1 it failed or was cancelled; 130 Ctrl-C (the execut
 
 @click.command(epilog=EPILOG)
 @click.argument("execution_id", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON, and nothing else.")
-@click.option("--logs", is_flag=True, help="Show the logs of all handlers at the end, not only of those that failed.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print each event as a line of JSON, and nothing else."
+)
+@click.option(
+    "--logs",
+    is_flag=True,
+    help="Show the logs of all handlers at the end, not only of those that failed.",
+)
 @click.option("--plain", is_flag=True, help="A line for each change instead of the live table.")
-@click.option("--no-color", is_flag=True, help="No colours. NO_COLOR in the environment does the same.")
+@click.option(
+    "--no-color", is_flag=True, help="No colours. NO_COLOR in the environment does the same."
+)
 @server_options
 def watch(execution_id: str, **options: Any) -> int:
     """Follow the execution ID until it has ended, from its first event on.
@@ -52,7 +60,9 @@ async def _watch(client: Client, handle: Execution, options: Mapping[str, Any]) 
     return int(not (await handle.result()).completed)
 
 
-async def see_through(client: Client, handle: Execution, options: Mapping[str, Any], *, quiet: bool = False) -> int:
+async def see_through(
+    client: Client, handle: Execution, options: Mapping[str, Any], *, quiet: bool = False
+) -> int:
     """Show an execution until it has ended, and answer the exit code; `quiet` only prints it as JSON then."""
     from penstock.cli.run import chosen_screen
 
@@ -62,7 +72,9 @@ async def see_through(client: Client, handle: Execution, options: Mapping[str, A
         result = await handle.result()
         print_json(result.view)
         return int(not result.completed)
-    with chosen_screen(plain=options.get("plain", False), no_color=options.get("no_color", False)) as screen:
+    with chosen_screen(
+        plain=options.get("plain", False), no_color=options.get("no_color", False)
+    ) as screen:
         return await Watching(client, handle, screen).run(
             found, logs=options.get("logs", False), debug=options["debug"]
         )
@@ -82,10 +94,21 @@ class Watching:
             plan = await plan_of(self._client, self._handle, found)
             progress = Progress(plan, self._handle.id, stamp(found["created_at"]) or time.time())
             if not await self._follow_until_end(progress, interrupt):
-                self._screen.show([[(f"The execution goes on; 'penstock watch {self._handle.id}' looks again.", "")]])
+                self._screen.show(
+                    [
+                        [
+                            (
+                                f"The execution goes on; 'penstock watch {self._handle.id}' looks again.",
+                                "",
+                            )
+                        ]
+                    ]
+                )
                 return interrupt.exit_code or 130
             result = await self._handle.result()
-            self._screen.show(report(await ending_of(self._handle, result, logs=logs), all_logs=logs, debug=debug))
+            self._screen.show(
+                report(await ending_of(self._handle, result, logs=logs), all_logs=logs, debug=debug)
+            )
         return int(not result.completed)
 
     async def _follow_until_end(self, progress: Progress, interrupt: Interrupt) -> bool:

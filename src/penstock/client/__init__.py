@@ -8,7 +8,8 @@
     asynchronous `Client`
     blocking     `SyncClient`: the same on a thread of its own
 
-Nothing here knows of stores or engines. It is imported with the first use of `penstock.Client`: aiohttp takes 0.2 s.
+Nothing here knows of stores or engines. It is imported with the first use of `penstock.Client`:
+aiohttp takes 0.2 s.
 """
 
 from penstock.client.asynchronous import Client

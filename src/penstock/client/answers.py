@@ -33,8 +33,12 @@ BY_CODE: Mapping[str, type[PenstockError]] = {
     "unavailable": Unreachable,
 }
 BY_STATUS: Mapping[int, type[PenstockError]] = {
-    401: Unauthorized, 403: Unauthorized, 404: NotFound, 409: Conflict, **dict.fromkeys(UNAVAILABLE, Unreachable),
-}  # fmt: skip
+    401: Unauthorized,
+    403: Unauthorized,
+    404: NotFound,
+    409: Conflict,
+    **dict.fromkeys(UNAVAILABLE, Unreachable),
+}
 KEY_HINT = "; give an API key with --key or PENSTOCK_API_KEY (in Python: api_key=)"
 LONGEST_DETAIL = 2000
 
@@ -43,16 +47,25 @@ class RemoteResult(Result):
     """A `Result` from an execution's JSON."""
 
     def __init__(self, view: dict[str, Any]) -> None:
-        self.execution_id, self.workflow, self.version = view["execution_id"], view["workflow"], view["version"]
+        self.execution_id, self.workflow, self.version = (
+            view["execution_id"],
+            view["workflow"],
+            view["version"],
+        )
         self.state = view["state"]
         self.view = view
 
 
 def error_from(status: int, data: bytes, retry_after: float | None = None) -> PenstockError:
-    """A refused call. The body is a problem document, unless something between here and the server answered."""
+    """A refused call.
+
+    The body is a problem document, unless something between here and the server answered.
+    """
     problem = _problem(data)
     code = problem.get("code", "")
-    detail = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")[:LONGEST_DETAIL]
+    detail = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")[
+        :LONGEST_DETAIL
+    ]
     if status == TOO_MANY or code == "too_many_streams":
         return RateLimited(detail, retry_after=retry_after or 0.0)
     if code == "invalid_workflow" and (found := problem.get("problems")):
@@ -78,6 +91,11 @@ def _problem(data: bytes) -> dict[str, Any]:
 
 def _problems(found: list[dict[str, Any]]) -> list[Problem]:
     return [
-        Problem(item.get("code", ""), item.get("path") or "", item.get("message", ""), item.get("node_id"))
+        Problem(
+            item.get("code", ""),
+            item.get("path") or "",
+            item.get("message", ""),
+            item.get("node_id"),
+        )
         for item in found
     ]

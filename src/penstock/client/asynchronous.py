@@ -25,8 +25,8 @@ Moment = datetime | str | None
 class Client:
     """The calls of `penstock.Engine`, made to a server.
 
-    `timeout_seconds` is for one answer. While the server can't be reached, calls that may be repeated are, for
-    `retry_seconds`.
+    `timeout_seconds` is for one answer. While the server can't be reached, calls that may be
+    repeated are, for `retry_seconds`.
     """
 
     def __init__(
@@ -70,11 +70,13 @@ class Client:
         idempotency_key: str | None = None,
         wait: float | None = None,
     ) -> Execution:
-        """Start an execution; once this returns, it will reach its end. `workflow` may be `name`, `name@stable`.
+        """Start an execution; once this returns, it will reach its end.
 
-        The same `idempotency_key` again gives the same execution; without one, a lost answer still doesn't make two.
-        With `wait`, the server answers when it has ended, or after so many seconds (60 at most): saves calls for
-        short ones.
+        `workflow` may be `name`, `name@stable`.
+
+        The same `idempotency_key` again gives the same execution; without one, a lost answer still
+        doesn't make two. With `wait`, the server answers when it has ended, or after so many
+        seconds (60 at most): saves calls for short ones.
         """
         wait = None if wait is None else min(wait, WAIT_SECONDS_MAX)
         body = _order(workflow, input, labels, priority)
@@ -96,7 +98,10 @@ class Client:
         labels: Mapping[str, Any] | None = None,
         priority: int = 0,
     ) -> list[Execution]:
-        """Start an execution for each input. If only some are refused: `PartlyStarted`, with both kinds."""
+        """Start an execution for each input.
+
+        If only some are refused: `PartlyStarted`, with both kinds.
+        """
         orders = [_order(workflow, given, labels, priority) for given in inputs]
         shared: Json = {}
         if not isinstance(workflow, str):  # sent once, not with every input
@@ -112,11 +117,15 @@ class Client:
             except RequestFailed as error:
                 if error.code != BATCH_TOO_LARGE or size == 1:
                     raise
-                size = max(1, size // 2)  # more than the server's rate limit lets anybody start at once
+                size = max(
+                    1, size // 2
+                )  # more than the server's rate limit lets anybody start at once
         return self._handles(answers)
 
     def _handles(self, answers: Sequence[Json]) -> list[Execution]:
-        errors = {n: error_in(answer["error"]) for n, answer in enumerate(answers) if "error" in answer}
+        errors = {
+            n: error_in(answer["error"]) for n, answer in enumerate(answers) if "error" in answer
+        }
         started = {
             n: Execution(self._transport, answer["execution_id"], answer)
             for n, answer in enumerate(answers)
@@ -162,18 +171,28 @@ class Client:
         return follow(self._transport, "/events", after)
 
     async def put_workflow(
-        self, document: Workflow | Mapping[str, Any], *, strict: bool = False, allow_unknown_handlers: bool = False
+        self,
+        document: Workflow | Mapping[str, Any],
+        *,
+        strict: bool = False,
+        allow_unknown_handlers: bool = False,
     ) -> Json:
         """Store a definition: `name`, `version`, `created` (False if it was known), `warnings`."""
         query = {"strict": strict or None, "allow_unknown_handlers": allow_unknown_handlers or None}
         return await self._json("POST", "/workflows", query=query, body=_document(document))
 
     async def validate(
-        self, document: Workflow | Mapping[str, Any], *, strict: bool = False, allow_unknown_handlers: bool = False
+        self,
+        document: Workflow | Mapping[str, Any],
+        *,
+        strict: bool = False,
+        allow_unknown_handlers: bool = False,
     ) -> Json:
         """What is wrong with a document, without storing it: `valid`, `problems`, `warnings`."""
         query = {"strict": strict or None, "allow_unknown_handlers": allow_unknown_handlers or None}
-        return await self._json("POST", "/workflows/validate", query=query, body=_document(document))
+        return await self._json(
+            "POST", "/workflows/validate", query=query, body=_document(document)
+        )
 
     def workflows(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
         return self._pages("/workflows", [], limit)
@@ -189,7 +208,12 @@ class Client:
         return self._pages(path_of("workflows", name, "versions"), [], limit)
 
     async def set_alias(
-        self, name: str, alias: str, version: int | None = None, *, weights: Mapping[int, int] | None = None
+        self,
+        name: str,
+        alias: str,
+        version: int | None = None,
+        *,
+        weights: Mapping[int, int] | None = None,
     ) -> Json:
         """Let `name@alias` mean this version, or each of these for a share: `weights={3: 90, 4: 10}`."""
         body: Json = {"version": version}
@@ -212,7 +236,11 @@ class Client:
     ) -> AsyncGenerator[Json, None]:
         """Nodes that failed for good, the newest first; with `closed` also those that were retried or dropped."""
         query = [("workflow", workflow), ("handler", handler), ("category", category)]
-        return self._pages("/dead-letters", [*query, ("execution_id", execution_id), ("closed", closed or None)], limit)
+        return self._pages(
+            "/dead-letters",
+            [*query, ("execution_id", execution_id), ("closed", closed or None)],
+            limit,
+        )
 
     def errors(  # noqa: PLR0913 -- each is a filter
         self,
@@ -227,8 +255,15 @@ class Client:
         limit: int | None = None,
     ) -> AsyncGenerator[Json, None]:
         """Nodes that failed for good, and why, the newest first; also those that were retried since."""
-        query = [("workflow", workflow), ("node_id", node_id), ("handler", handler), ("category", category)]
-        return self._pages("/errors", [*query, ("text", text), ("since", since), ("until", until)], limit)
+        query = [
+            ("workflow", workflow),
+            ("node_id", node_id),
+            ("handler", handler),
+            ("category", category),
+        ]
+        return self._pages(
+            "/errors", [*query, ("text", text), ("since", since), ("until", until)], limit
+        )
 
     async def dead_letter(self, letter_id: str | int) -> Json:
         return await self._json("GET", path_of("dead-letters", letter_id))
@@ -249,8 +284,15 @@ class Client:
         limit: int | None = None,
     ) -> list[Json]:
         """Retry all that fit: one new execution for each failed one, or for that one the `error`."""
-        given = {"ids": ids and list(ids), "workflow": workflow, "handler": handler, "category": category,
-                 "execution_id": execution_id, "preview": preview or None, "limit": limit}  # fmt: skip
+        given = {
+            "ids": ids and list(ids),
+            "workflow": workflow,
+            "handler": handler,
+            "category": category,
+            "execution_id": execution_id,
+            "preview": preview or None,
+            "limit": limit,
+        }
         body = {name: value for name, value in given.items() if value is not None}
         items: list[Json] = (await self._json("POST", "/dead-letters/retry", body=body))["items"]
         return items
@@ -279,7 +321,9 @@ class Client:
     ) -> AsyncGenerator[Json, None]:
         """Who changed what, when and from where; the newest first."""
         query = [("key", key), ("action", action), ("object", object)]
-        return self._pages("/audit", [*query, ("since", _moment(since)), ("until", _moment(until))], limit)
+        return self._pages(
+            "/audit", [*query, ("since", _moment(since)), ("until", _moment(until))], limit
+        )
 
     async def health(self) -> Json:
         """How the server's parts are; `status` is `ok` or `unavailable`."""
@@ -298,7 +342,9 @@ class Client:
         cursor, left = None, limit
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)
-            page = await self._transport.call("GET", path, query=[*query, ("cursor", cursor), ("limit", size)])
+            page = await self._transport.call(
+                "GET", path, query=[*query, ("cursor", cursor), ("limit", size)]
+            )
             for item in page["items"]:
                 yield item
             cursor, left = page["next_cursor"], None if left is None else left - len(page["items"])
@@ -307,9 +353,14 @@ class Client:
 
 
 def _order(
-    workflow: AnyWorkflow, given: Mapping[str, Any] | None, labels: Mapping[str, Any] | None, priority: int
+    workflow: AnyWorkflow,
+    given: Mapping[str, Any] | None,
+    labels: Mapping[str, Any] | None,
+    priority: int,
 ) -> Json:
-    order: Json = {"workflow": workflow} if isinstance(workflow, str) else {"definition": _document(workflow)}
+    order: Json = (
+        {"workflow": workflow} if isinstance(workflow, str) else {"definition": _document(workflow)}
+    )
     more = {"input": given, "labels": labels and dict(labels), "priority": priority or None}
     return order | {name: value for name, value in more.items() if value is not None}
 

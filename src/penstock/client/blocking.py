@@ -1,7 +1,7 @@
 """`penstock.SyncClient`: the same client, for code without asyncio.
 
-It runs on an event loop of its own, in a thread of its own; each method here hands a call over and waits. So there is
-one client, and it may be used from any number of threads.
+It runs on an event loop of its own, in a thread of its own; each method here hands a call over and
+waits. So there is one client, and it may be used from any number of threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ class Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="penstock-client", daemon=True)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="penstock-client", daemon=True
+        )
         self._thread.start()
 
     @property

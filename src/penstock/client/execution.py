@@ -19,11 +19,13 @@ PAGE = 500
 class Execution:
     """What `Client.start` gives. Nothing is asked of the server before a method is called.
 
-    `accepted` is the server's answer to the start, with `workflow`, `version` and `created_at`; empty for a handle that
-    was made from an id.
+    `accepted` is the server's answer to the start, with `workflow`, `version` and `created_at`;
+    empty for a handle that was made from an id.
     """
 
-    def __init__(self, transport: Transport, execution_id: str, accepted: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, transport: Transport, execution_id: str, accepted: dict[str, Any] | None = None
+    ) -> None:
         self._transport, self.id = transport, execution_id
         self.accepted = accepted or {}
         self._ended = accepted if accepted and accepted.get("finished_at") else None
@@ -86,7 +88,9 @@ class Execution:
         `same`, `latest` or a number.
         """
         query = {"from": start, "version": version, "preview": preview or None}
-        answer: dict[str, Any] = await self._transport.call("POST", self._path("retry"), query=query)
+        answer: dict[str, Any] = await self._transport.call(
+            "POST", self._path("retry"), query=query
+        )
         return answer
 
     async def results(self) -> dict[str, Any]:

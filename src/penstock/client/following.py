@@ -15,7 +15,9 @@ from penstock.errors import Unreachable
 END = "end"
 
 
-async def follow(transport: Transport, path: str, last_id: str | None = None) -> AsyncGenerator[dict[str, Any], None]:
+async def follow(
+    transport: Transport, path: str, last_id: str | None = None
+) -> AsyncGenerator[dict[str, Any], None]:
     """Each event's data; ends when the server says that no more will come."""
     patience = Patience(transport.retry_seconds, repeatable=True)
     while True:

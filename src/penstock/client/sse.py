@@ -1,4 +1,7 @@
-"""Server-Sent Events, from bytes as they arrive. As the WHATWG describes them, without what no server of ours sends."""
+"""Server-Sent Events, from bytes as they arrive.
+
+As the WHATWG describes them, without what no server of ours sends.
+"""
 
 from __future__ import annotations
 

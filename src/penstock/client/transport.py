@@ -1,7 +1,9 @@
-"""One call to a server: JSON there and back. A call that may be repeated is, as long as that can help.
+"""One call to a server: JSON there and back.
 
-What may be: reading; whatever has an idempotency key; whatever never reached the server. Nothing else: when the
-answer to a `cancel` is lost, only the caller can know whether to ask again.
+A call that may be repeated is, as long as that can help.
+
+What may be: reading; whatever has an idempotency key; whatever never reached the server. Nothing
+else: when the answer to a `cancel` is lost, only the caller can know whether to ask again.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class Request(NamedTuple):
 
 
 class Transport:
-    def __init__(self, url: str, api_key: str | None, timeout_seconds: float, retry_seconds: float) -> None:
+    def __init__(
+        self, url: str, api_key: str | None, timeout_seconds: float, retry_seconds: float
+    ) -> None:
         self.url = url.rstrip("/")
         parsed = URL(self.url)
         if parsed.scheme not in ("http", "https") or not parsed.host:
@@ -68,14 +72,18 @@ class Transport:
         wait_seconds: float = 0.0,
         fine: int = 0,
     ) -> Any:
-        """The answer's JSON; None where there is none. `fine` is a status that is an answer too, not an error.
+        """The answer's JSON; None where there is none.
+
+        `fine` is a status that is an answer too, not an error.
 
         `path` may be `/health`, which has no prefix.
         """
         data = None if body is None else encode(body)
         headers = {"Idempotency-Key": key} if key else {}
         headers |= {"Content-Type": "application/json"} if method in ("POST", "PUT") else {}
-        request = Request(method, self.address(path, query), data, headers, self.timeout_seconds + wait_seconds)
+        request = Request(
+            method, self.address(path, query), data, headers, self.timeout_seconds + wait_seconds
+        )
         patience = Patience(self.retry_seconds, repeatable=method == "GET" or key is not None)
         while True:
             try:
@@ -90,8 +98,11 @@ class Transport:
         return URL(self.url + prefix + path + (f"?{asked}" if asked else ""), encoded=True)
 
     async def _once(self, request: Request, fine: int) -> Any:
-        # Per read, not in total: a call that waits for its turn behind many others hasn't been sent yet.
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout_seconds, sock_read=request.read_seconds)
+        # Per read, not in total: a call that waits for its turn behind many others hasn't been sent
+        # yet.
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=self.timeout_seconds, sock_read=request.read_seconds
+        )
         if self._session is None:
             self._session = self._open(CONNECTIONS_MAX)
         try:
@@ -111,7 +122,9 @@ class Transport:
     async def stream(self, path: str, last_id: str | None) -> AsyncIterator[aiohttp.StreamReader]:
         """Bytes of an event stream; connections of their own, so that no number of them holds back a call."""
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_id} if last_id else {})
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=self.timeout_seconds, sock_read=SILENCE_SECONDS)
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=self.timeout_seconds, sock_read=SILENCE_SECONDS
+        )
         if self._streams is None:
             self._streams = self._open(0)
         try:
@@ -140,7 +153,9 @@ class Transport:
     def _refusal(self, answer: aiohttp.ClientResponse, data: bytes) -> Exception:
         if answer.status < 400:  # noqa: PLR2004
             target = answer.headers.get("Location", "another address")
-            return RequestFailed(f"{self.url} leads on to {target}; name that server instead", status=answer.status)
+            return RequestFailed(
+                f"{self.url} leads on to {target}; name that server instead", status=answer.status
+            )
         after = _seconds(answer.headers.get("Retry-After"))
         error = error_from(answer.status, data, after)
         if isinstance(error, RateLimited) or (answer.status in UNAVAILABLE and after is not None):
@@ -148,7 +163,9 @@ class Transport:
         return error
 
     def _stranger(self, status: int) -> RequestFailed:
-        return RequestFailed(f"what answers at {self.url} isn't Penstock; name another address", status=status)
+        return RequestFailed(
+            f"what answers at {self.url} isn't Penstock; name another address", status=status
+        )
 
     def _unreachable(self, error: Exception) -> Unreachable:
         if isinstance(error, aiohttp.ClientSSLError):
@@ -159,8 +176,12 @@ class Transport:
                 " or PENSTOCK_URL"
             )
         if isinstance(error, TimeoutError):
-            return Unreachable(f"{self.url} didn't answer within {self.timeout_seconds:g} s; look at the server's log")
-        return Unreachable(f"the connection to {self.url} broke before the answer came; look whether it was done")
+            return Unreachable(
+                f"{self.url} didn't answer within {self.timeout_seconds:g} s; look at the server's log"
+            )
+        return Unreachable(
+            f"the connection to {self.url} broke before the answer came; look whether it was done"
+        )
 
     async def close(self) -> None:
         for session in (self._session, self._streams):
@@ -213,7 +234,9 @@ class Patience:
     def _throttled(self, refusal: Throttled) -> float:
         """A limit that was hit is the server's answer: nothing was done, so everything may be repeated."""
         self._waits += 1
-        past = not refusal.limited and time.monotonic() - self._began + refusal.after > self._seconds
+        past = (
+            not refusal.limited and time.monotonic() - self._began + refusal.after > self._seconds
+        )
         if self._waits >= RATE_LIMIT_WAITS or refusal.after > RATE_LIMIT_SECONDS_MAX or past:
             raise refusal.error
         if not (refusal.limited or self._repeatable):

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from penstock.stores.base import Stores
 
 NewStores: TypeAlias = "Callable[[Path], Stores]"
-"""Makes empty stores, not opened yet, which may keep files in the given folder. Called once for each test."""
+"""Makes empty stores, not opened yet, which may keep files in the given folder.
+
+Called once for each test.
+"""
 
 TOPICS = (
     "blobs",
@@ -57,7 +60,9 @@ __all__ = ["TOPICS", "NewStores", "contract_tests"]
 
 
 def contract_tests(stores: Mapping[str, NewStores], *topics: str) -> dict[str, Callable[..., None]]:
-    """Tests by name, for the `globals()` of a test file. Each runs on all `stores`, which are named in the tests' ids.
+    """Tests by name, for the `globals()` of a test file.
+
+    Each runs on all `stores`, which are named in the tests' ids.
 
     Without `topics` it is the whole suite; with some (`"leases"`, see `TOPICS`) only these.
     """
@@ -71,9 +76,13 @@ def contract_tests(stores: Mapping[str, NewStores], *topics: str) -> dict[str, C
     tests: dict[str, Callable[..., None]] = {}
     for topic in topics or TOPICS:
         if topic not in TOPICS:
-            raise ValueError(f"the contract suite has no topic {topic!r}; it has {', '.join(TOPICS)}")
+            raise ValueError(
+                f"the contract suite has no topic {topic!r}; it has {', '.join(TOPICS)}"
+            )
         name = f"{__name__}.{topic}"
-        pytest.register_assert_rewrite(name)  # before it is imported: a failed assert shows its values
+        pytest.register_assert_rewrite(
+            name
+        )  # before it is imported: a failed assert shows its values
         for test in _tests_of(import_module(name)):
             on_each = pytest.mark.parametrize("new_stores", list(stores.values()), ids=list(stores))
             tests[test.__name__] = on_each(_with_new_stores(test))

@@ -11,7 +11,13 @@ from penstock.stores.base import Kept, NewExecution, Stores
 
 async def test_a_created_execution_should_run_and_can_be_looked_at(stores: Stores) -> None:
     name = next(execution_ids(stores))
-    intent = new(name, labels={"team": "é", "n": 1}, idempotency_key="key", request_hash="hash", retry_of="before")
+    intent = new(
+        name,
+        labels={"team": "é", "n": 1},
+        idempotency_key="key",
+        request_hash="hash",
+        retry_of="before",
+    )
     assert await stores.cold.create([intent]) == [name]
     assert await stores.cold.started(0) == [name]
     stored = await stores.cold.execution(name)
@@ -25,9 +31,14 @@ async def test_a_created_execution_should_run_and_can_be_looked_at(stores: Store
 async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
     names = execution_ids(stores)
     record = submitted(
-        next(names), overrides={"a": {"x": [1, None]}}, priority=-3, labels={"é": 1}, trace="00-1-2-01", kept=2,
+        next(names),
+        overrides={"a": {"x": [1, None]}},
+        priority=-3,
+        labels={"é": 1},
+        trace="00-1-2-01",
+        kept=2,
         first_execution_id="first",
-    ).record  # fmt: skip
+    ).record
     kept = [Kept("a", b"[1]"), Kept("b[3]", Blob("key", 999))]
     intents = [
         NewExecution(record, "key", "hash", "before", kept, waits=False, key_scope="k1"),
@@ -41,7 +52,9 @@ async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
             assert await stores.cold.intent(intent.record.execution_id) == intent
 
 
-async def test_a_look_at_the_intent_of_one_that_has_begun_or_ended_changes_nothing(stores: Stores) -> None:
+async def test_a_look_at_the_intent_of_one_that_has_begun_or_ended_changes_nothing(
+    stores: Stores,
+) -> None:
     names = execution_ids(stores)
     begun, finished = next(names), next(names)
     owner = await begin(stores, begun, finished)
@@ -50,7 +63,9 @@ async def test_a_look_at_the_intent_of_one_that_has_begun_or_ended_changes_nothi
         for _ in range(2):
             found = await stores.cold.intent(name)
             assert found is not None
-            found.record.state = ExecutionState.PENDING  # where ended executions leave the hot store, it says so
+            found.record.state = (
+                ExecutionState.PENDING
+            )  # where ended executions leave the hot store, it says so
             assert found == new(name)
     known = [begun, finished] if stores.split is None else [begun]
     assert sorted(await stores.hot.load([begun, finished])) == sorted(known)

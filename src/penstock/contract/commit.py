@@ -4,7 +4,19 @@ import random
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, execution_ids, letter, new, queued, record, started, stop, task
+from penstock.contract.facts import (
+    Owner,
+    begin,
+    ended,
+    execution_ids,
+    letter,
+    new,
+    queued,
+    record,
+    started,
+    stop,
+    task,
+)
 from penstock.engine.commands import AttemptFailure, Commands, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import Blob, ExecutionStarted, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
@@ -20,17 +32,42 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     owner = await Owner.of(stores)
     owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
     failed = NodeRun(
-        "b", NodeState.FAILED, 2, 1.0, 2.0, 3.0, reason="http", worker_id="worker-1",
-        failures=[AttemptFailure(1, 2.5, TaskError("http", "500", "HTTPError", {"status": 500}, "Trace"), "worker-1")],
-        failures_dropped=3, logs_size=7,
-    )  # fmt: skip
+        "b",
+        NodeState.FAILED,
+        2,
+        1.0,
+        2.0,
+        3.0,
+        reason="http",
+        worker_id="worker-1",
+        failures=[
+            AttemptFailure(
+                1, 2.5, TaskError("http", "500", "HTTPError", {"status": 500}, "Trace"), "worker-1"
+            )
+        ],
+        failures_dropped=3,
+        logs_size=7,
+    )
     given = task(name, "c")
     changes = Commands(
         name,
-        record=record(name, ExecutionState.RUNNING, started_at=1.0, failing=True, error=TaskError("http", "500")),
-        nodes={"a": NodeRun("a", NodeState.COMPLETED, 1), "b": failed, "c": NodeRun("c", NodeState.QUEUED, 1)},
+        record=record(
+            name,
+            ExecutionState.RUNNING,
+            started_at=1.0,
+            failing=True,
+            error=TaskError("http", "500"),
+        ),
+        nodes={
+            "a": NodeRun("a", NodeState.COMPLETED, 1),
+            "b": failed,
+            "c": NodeRun("c", NodeState.QUEUED, 1),
+        },
         outputs={"a": b'{"x":1}', "big": Blob("ab12", 300_000)},
-        history=[Transition(1, 1.0, "", "PENDING", "RUNNING", 0), Transition(2, 2.0, "a", "QUEUED", "RUNNING", 1, "r")],
+        history=[
+            Transition(1, 1.0, "", "PENDING", "RUNNING", 0),
+            Transition(2, 2.0, "a", "QUEUED", "RUNNING", 1, "r"),
+        ],
         logs=[("a", 1, "line\nanother"), ("b", 2, "é")],
         failures=[("b", failed.failures[0])],
         dead_letters=[letter(name, "b")],
@@ -40,7 +77,9 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     )
     await owner.commit(changes)
     assert changes.record is not None
-    expected = Stored(changes.record, changes.nodes, changes.outputs, 2, changes.history, changes.logs)
+    expected = Stored(
+        changes.record, changes.nodes, changes.outputs, 2, changes.history, changes.logs
+    )
     assert await stores.hot.load([name]) == {name: expected}
     assert await stores.hot.active(0) == [name]
     assert await stores.hot.next_due(0) == 5000.0
@@ -57,10 +96,14 @@ async def test_failures_are_kept_beside_their_node_and_written_once(stores: Stor
         failure = AttemptFailure(attempt, 2.0, TaskError("http", "500"), "worker-1")
         run.attempt, run.failures = attempt, [*run.failures, failure]
         line = Transition(attempt + 1, 2.0, "a", "RUNNING", "RETRYING", attempt)
-        await owner.commit(Commands(name, nodes={"a": run}, history=[line], failures=[("a", failure)]))
+        await owner.commit(
+            Commands(name, nodes={"a": run}, history=[line], failures=[("a", failure)])
+        )
         stored = (await stores.hot.load([name]))[name]
         assert stored.runs == {"a": run}
-    await owner.commit(Commands(name, nodes={"a": run}, history=[Transition(5, 2.0, "a", "RETRYING", "QUEUED", 4)]))
+    await owner.commit(
+        Commands(name, nodes={"a": run}, history=[Transition(5, 2.0, "a", "RETRYING", "QUEUED", 4)])
+    )
     stored = (await stores.hot.load([name]))[name]
     assert [each.attempt for each in stored.runs["a"].failures] == [1, 2, 3]
 
@@ -117,7 +160,9 @@ async def test_what_the_caller_changes_afterwards_does_not_leak_in(stores: Store
     assert (await stores.hot.load([name]))[name].runs["a"].attempt == 1
 
 
-async def test_a_commit_whose_content_cannot_be_written_leaves_nothing_of_any_execution(stores: Stores) -> None:
+async def test_a_commit_whose_content_cannot_be_written_leaves_nothing_of_any_execution(
+    stores: Stores,
+) -> None:
     good, bad = (name for name, _ in zip(execution_ids(stores), range(2), strict=False))
     owner = await begin(stores, good, bad)
     before = await stores.hot.load([good, bad])
@@ -140,7 +185,9 @@ async def test_logs_are_kept_even_when_no_state_changed(stores: Stores) -> None:
     assert (await stores.hot.load([name]))[name].logs == [("a", 1, "still at it")]
 
 
-async def test_timers_come_due_in_order_and_stay_due_until_a_commit_says_otherwise(stores: Stores) -> None:
+async def test_timers_come_due_in_order_and_stay_due_until_a_commit_says_otherwise(
+    stores: Stores,
+) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(4), strict=False)]
     owner = await begin(stores, *names)
     wakes = (300.0, 100.0, 200.0, 900.0)
@@ -191,7 +238,9 @@ async def test_an_execution_that_ended_has_no_timer_and_is_not_active(stores: St
     assert await stores.hot.due(0, 1000.0, 10) == []
 
 
-async def test_a_timer_that_is_set_by_the_commit_that_ends_the_execution_does_not_fire(stores: Stores) -> None:
+async def test_a_timer_that_is_set_by_the_commit_that_ends_the_execution_does_not_fire(
+    stores: Stores,
+) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
     await owner.commit(ended(name, timer_changed=True, wake_at=100.0))
@@ -210,7 +259,9 @@ async def test_an_execution_may_start_and_end_in_one_commit(stores: Stores) -> N
     assert stored.record.state == ExecutionState.COMPLETED
 
 
-async def test_a_task_stopped_by_the_commit_that_hands_it_out_is_not_handed_out(stores: Stores) -> None:
+async def test_a_task_stopped_by_the_commit_that_hands_it_out_is_not_handed_out(
+    stores: Stores,
+) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
     dropped, kept = task(name, "dropped"), task(name, "kept")
@@ -240,12 +291,16 @@ def _random_change(generator: random.Random, stored: Stored, seq: int) -> Comman
     changes = Commands(name, history=[Transition(seq, float(seq), "n", "QUEUED", "RUNNING", 1)])
     for _ in range(generator.randint(0, 3)):
         node = f"n{generator.randint(0, 5)}"
-        changes.nodes[node] = NodeRun(node, generator.choice(list(NodeState)), generator.randint(1, 9))
+        changes.nodes[node] = NodeRun(
+            node, generator.choice(list(NodeState)), generator.randint(1, 9)
+        )
         values: list[Value] = [b"1", b'{"a":"\xc3\xa9"}', Blob("k", seq)]
         changes.outputs[node] = generator.choice(values)
         changes.logs.append((node, seq, f"line {seq}"))
     if generator.random() < 0.3:
-        changes.record = ExecutionRecord(name, "w", 1, ExecutionState.RUNNING, b"{}", 0.0, error_node=f"n{seq}")
+        changes.record = ExecutionRecord(
+            name, "w", 1, ExecutionState.RUNNING, b"{}", 0.0, error_node=f"n{seq}"
+        )
         stored.record = changes.record
     stored.runs.update(changes.nodes)
     stored.outputs.update(changes.outputs)

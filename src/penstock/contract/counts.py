@@ -3,7 +3,16 @@
 import random
 from collections import Counter
 
-from penstock.contract.facts import Owner, begin, ended, execution_ids, letter, over, running, submitted
+from penstock.contract.facts import (
+    Owner,
+    begin,
+    ended,
+    execution_ids,
+    letter,
+    over,
+    running,
+    submitted,
+)
 from penstock.engine.states import ExecutionState
 from penstock.stores.base import NewExecution, Stores
 from penstock.stores.records import Counts, LetterSearch, Search, Window
@@ -13,24 +22,34 @@ MANY = 10_000
 
 
 async def test_executions_are_counted_by_workflow_state_and_bucket(stores: Stores) -> None:
-    made = await _made(stores, *(("one", at) for at in (999.9, 1000.0, 1009.9, 1010.0, 1025.0, 1059.9)))
+    made = await _made(
+        stores, *(("one", at) for at in (999.9, 1000.0, 1009.9, 1010.0, 1025.0, 1059.9))
+    )
     made += await _made(stores, ("two", 1025.0), ("two", 1026.0))
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made))
     await owner.commit(over(made[1]), over(made[2]), over(made[3], ExecutionState.FAILED))
-    await owner.commit(over(made[6], ExecutionState.CANCELLED), running(made[7], ExecutionState.PAUSED))
+    await owner.commit(
+        over(made[6], ExecutionState.CANCELLED), running(made[7], ExecutionState.PAUSED)
+    )
     counts = await stores.cold.count_created(WINDOW, MANY)
     assert _groups(counts) == {
-        ("one", "COMPLETED", 0): 2, ("one", "FAILED", 1): 1, ("one", "RUNNING", 2): 1, ("one", "RUNNING", 5): 1,
-        ("two", "CANCELLED", 2): 1, ("two", "PAUSED", 2): 1,
-    }  # fmt: skip
+        ("one", "COMPLETED", 0): 2,
+        ("one", "FAILED", 1): 1,
+        ("one", "RUNNING", 2): 1,
+        ("one", "RUNNING", 5): 1,
+        ("two", "CANCELLED", 2): 1,
+        ("two", "PAUSED", 2): 1,
+    }
     assert not counts.truncated
     examples = {(row.workflow, row.state, row.bucket): row.example for row in counts.rows}
     assert examples["one", "FAILED", 1] == made[3].record.execution_id
     assert examples["one", "COMPLETED", 0] in {each.record.execution_id for each in made[1:3]}
 
 
-async def test_what_nobody_has_begun_counts_as_pending_and_what_has_begun_as_running(stores: Stores) -> None:
+async def test_what_nobody_has_begun_counts_as_pending_and_what_has_begun_as_running(
+    stores: Stores,
+) -> None:
     made = await _made(stores, *[("one", 1000.0)] * 5)
     waits = submitted("waits", created_at=1001.0, workflow="one")
     waits.waits = True
@@ -39,8 +58,10 @@ async def test_what_nobody_has_begun_counts_as_pending_and_what_has_begun_as_run
     await owner.commit(running(made[0]), running(made[1]))
     await owner.commit(running(made[1], ExecutionState.PAUSED))
     assert _groups(await stores.cold.count_created(WINDOW, MANY)) == {
-        ("one", "PENDING", 0): 4, ("one", "RUNNING", 0): 1, ("one", "PAUSED", 0): 1,
-    }  # fmt: skip
+        ("one", "PENDING", 0): 4,
+        ("one", "RUNNING", 0): 1,
+        ("one", "PAUSED", 0): 1,
+    }
     assert await stores.cold.count_active(MANY) == {"PENDING": 4, "RUNNING": 1, "PAUSED": 1}
 
 
@@ -50,7 +71,9 @@ async def test_a_store_without_anything_counts_nothing(stores: Stores) -> None:
     assert await stores.cold.count_letters(MANY) == 0
 
 
-async def test_what_a_clock_that_is_ahead_has_made_counts_in_the_last_bucket(stores: Stores) -> None:
+async def test_what_a_clock_that_is_ahead_has_made_counts_in_the_last_bucket(
+    stores: Stores,
+) -> None:
     await _made(stores, ("one", 1060.0), ("one", 5000.0))
     assert _groups(await stores.cold.count_created(WINDOW, MANY)) == {("one", "PENDING", 5): 2}
 
@@ -58,8 +81,10 @@ async def test_what_a_clock_that_is_ahead_has_made_counts_in_the_last_bucket(sto
 async def test_a_clock_that_was_set_back_moves_nothing_to_another_bucket(stores: Stores) -> None:
     await _made(stores, *(("one", at) for at in (1055.0, 1005.0, 1025.0, 900.0, 1005.0)))
     assert _groups(await stores.cold.count_created(WINDOW, MANY)) == {
-        ("one", "PENDING", 0): 2, ("one", "PENDING", 2): 1, ("one", "PENDING", 5): 1,
-    }  # fmt: skip
+        ("one", "PENDING", 0): 2,
+        ("one", "PENDING", 2): 1,
+        ("one", "PENDING", 5): 1,
+    }
 
 
 async def test_of_many_executions_the_newest_are_counted_and_it_says_so(stores: Stores) -> None:
@@ -72,7 +97,9 @@ async def test_of_many_executions_the_newest_are_counted_and_it_says_so(stores: 
     assert not (await stores.cold.count_created(late, 15)).truncated, "the rest is from before"
 
 
-async def test_a_window_has_all_that_was_created_in_it_however_long_the_past_is(stores: Stores) -> None:
+async def test_a_window_has_all_that_was_created_in_it_however_long_the_past_is(
+    stores: Stores,
+) -> None:
     await _made(stores, *(("one", 1000.0 + second) for second in range(5000)))
     for first in (0, 500, 2400, 3900, 4940, 4999, 6000):
         window = Window(since=1000.0 + first, bucket_seconds=1000.0, buckets=5)
@@ -94,7 +121,9 @@ async def test_active_executions_are_counted_up_to_what_was_asked(stores: Stores
 async def test_open_letters_are_counted_up_to_what_was_asked(stores: Stores) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
-    await owner.commit(ended(name, ExecutionState.FAILED, dead_letters=[letter(name, node) for node in "abcd"]))
+    await owner.commit(
+        ended(name, ExecutionState.FAILED, dead_letters=[letter(name, node) for node in "abcd"])
+    )
     assert [await stores.cold.count_letters(most) for most in (1, 4, MANY)] == [1, 4, 4]
     (first, *_) = await stores.cold.letters(LetterSearch())
     await stores.cold.close_letters([first.id], "dropped", 5.0)
@@ -108,7 +137,9 @@ async def test_counts_say_what_a_search_says(stores: Stores) -> None:
     await owner.commit(*(running(each) for each in made[::2]))
     await owner.commit(*(over(each, choose.choice([*ENDS])) for each in made[::4]))
     found = await stores.cold.search(Search(since=WINDOW.since, limit=MANY))
-    wanted = Counter((row.workflow, str(row.state), WINDOW.bucket_of(row.created_at)) for row in found)
+    wanted = Counter(
+        (row.workflow, str(row.state), WINDOW.bucket_of(row.created_at)) for row in found
+    )
     assert _groups(await stores.cold.count_created(WINDOW, MANY)) == wanted
     assert len(wanted) > 20
 
@@ -119,9 +150,12 @@ ENDS = (ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.CANCELLE
 async def _made(stores: Stores, *given: tuple[str, float]) -> list[NewExecution]:
     """An execution of each workflow and time, in this order, all in one partition."""
     before = len(await stores.cold.search(Search(limit=MANY)))
-    names = [name for name, _ in zip(execution_ids(stores), range(before + len(given)), strict=False)][before:]
+    names = [
+        name for name, _ in zip(execution_ids(stores), range(before + len(given)), strict=False)
+    ][before:]
     made = [
-        submitted(name, workflow=workflow, created_at=at) for name, (workflow, at) in zip(names, given, strict=True)
+        submitted(name, workflow=workflow, created_at=at)
+        for name, (workflow, at) in zip(names, given, strict=True)
     ]
     await stores.cold.create(made)
     return made

@@ -19,9 +19,9 @@ async def test_letters_are_listed_newest_first_in_pages(stores: Stores) -> None:
         await owner.commit(ended(name, dead_letters=letters, finished=False))
     found = await stores.cold.letters(LetterSearch())
     assert [row.letter for row in found] == [letter(name, node) for node in "edcba"]
-    assert {(row.workflow, row.version, row.closed, row.closed_at, row.retried_as) for row in found} == {
-        ("report", 1, None, None, None)
-    }
+    assert {
+        (row.workflow, row.version, row.closed, row.closed_at, row.retried_as) for row in found
+    } == {("report", 1, None, None, None)}
     pages: list[str] = []
     before = None
     while page := await stores.cold.letters(LetterSearch(before=before, limit=2)):
@@ -56,23 +56,31 @@ async def test_letters_are_found_by_each_filter(stores: Stores) -> None:
     for field in ("workflow", "handler", "category", "execution_id"):
         for odd in ("%", "unknown", "half \ud800"):
             assert await stores.cold.letters(structs.replace(LetterSearch(), **{field: odd})) == []
-    assert [(row.workflow, row.version) for row in await stores.cold.letters(LetterSearch(limit=1))] == [("two", 7)]
+    assert [
+        (row.workflow, row.version) for row in await stores.cold.letters(LetterSearch(limit=1))
+    ] == [("two", 7)]
 
 
 async def test_a_letter_is_found_by_its_number(stores: Stores) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
-    await owner.commit(ended(name, ExecutionState.FAILED, dead_letters=[letter(name, "a"), letter(name, "b")]))
+    await owner.commit(
+        ended(name, ExecutionState.FAILED, dead_letters=[letter(name, "a"), letter(name, "b")])
+    )
     for row in await stores.cold.letters(LetterSearch()):
         assert await stores.cold.letter(row.id) == row
     for number in (0, -1, 3, 2**70):
         assert await stores.cold.letter(number) is None
 
 
-async def test_a_closed_letter_is_listed_on_request_only_and_says_what_became_of_it(stores: Stores) -> None:
+async def test_a_closed_letter_is_listed_on_request_only_and_says_what_became_of_it(
+    stores: Stores,
+) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
-    await owner.commit(ended(name, ExecutionState.FAILED, dead_letters=[letter(name, node) for node in "abc"]))
+    await owner.commit(
+        ended(name, ExecutionState.FAILED, dead_letters=[letter(name, node) for node in "abc"])
+    )
     c, b, a = [row.id for row in await stores.cold.letters(LetterSearch())]
     assert await stores.cold.close_letters([a, b, b, 99, 2**70], "retried", 5.0, "the-retry") == 2
     assert await stores.cold.close_letters([b, c], "dropped", 6.0) == 1
@@ -80,8 +88,10 @@ async def test_a_closed_letter_is_listed_on_request_only_and_says_what_became_of
     assert await stores.cold.letters(LetterSearch()) == []
     closed = await stores.cold.letters(LetterSearch(closed=True))
     assert [(row.letter.node, row.closed, row.closed_at, row.retried_as) for row in closed] == [
-        ("c", "dropped", 6.0, None), ("b", "retried", 5.0, "the-retry"), ("a", "retried", 5.0, "the-retry"),
-    ]  # fmt: skip
+        ("c", "dropped", 6.0, None),
+        ("b", "retried", 5.0, "the-retry"),
+        ("a", "retried", 5.0, "the-retry"),
+    ]
 
 
 async def test_a_letter_that_many_close_at_once_is_closed_by_one(stores: Stores) -> None:
@@ -89,7 +99,9 @@ async def test_a_letter_that_many_close_at_once_is_closed_by_one(stores: Stores)
     owner = await begin(stores, name)
     await owner.commit(ended(name, ExecutionState.FAILED, dead_letters=[letter(name)]))
     (row,) = await stores.cold.letters(LetterSearch())
-    answers = await asyncio.gather(*(stores.cold.close_letters([row.id], "retried", 5.0, f"r{i}") for i in range(10)))
+    answers = await asyncio.gather(
+        *(stores.cold.close_letters([row.id], "retried", 5.0, f"r{i}") for i in range(10))
+    )
     assert sorted(answers) == [0] * 9 + [1]
     closed = await stores.cold.letter(row.id)
     assert closed is not None

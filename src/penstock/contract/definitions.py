@@ -14,7 +14,9 @@ from penstock.stores.handlers import tell_handlers
 from penstock.stores.records import WorkflowRow
 
 
-async def test_the_same_content_is_the_same_version_and_changed_content_the_next(stores: Stores) -> None:
+async def test_the_same_content_is_the_same_version_and_changed_content_the_next(
+    stores: Stores,
+) -> None:
     first = await stores.cold.put_workflow("report", "hash-1", b"one", 1.0)
     second = await stores.cold.put_workflow("report", "hash-2", b"two", 2.0)
     assert first == WorkflowVersion("report", 1, "hash-1", b"one", 1.0)
@@ -25,11 +27,20 @@ async def test_the_same_content_is_the_same_version_and_changed_content_the_next
 
 
 async def test_a_version_is_found_by_number_and_the_latest_without(stores: Stores) -> None:
-    versions = [await stores.cold.put_workflow("report", f"hash-{n}", f"text {n}".encode(), n) for n in (1.0, 2.0, 3.0)]
+    versions = [
+        await stores.cold.put_workflow("report", f"hash-{n}", f"text {n}".encode(), n)
+        for n in (1.0, 2.0, 3.0)
+    ]
     for version in versions:
         assert await stores.cold.get_workflow("report", version.version) == version
     assert await stores.cold.get_workflow("report") == versions[-1]
-    for name, number in (("report", 4), ("report", 0), ("report", -1), ("unknown", None), ("unknown", 1)):
+    for name, number in (
+        ("report", 4),
+        ("report", 0),
+        ("report", -1),
+        ("unknown", None),
+        ("unknown", 1),
+    ):
         assert await stores.cold.get_workflow(name, number) is None
 
 
@@ -47,7 +58,9 @@ async def test_an_inline_document_is_found_by_its_number_alone(stores: Stores) -
     inline = await stores.cold.put_inline("payroll", "hash-2", b"two", 2.0)
     assert (inline.version, inline.document) == (2, b"two")
     assert await stores.cold.put_inline("payroll", "hash-2", b"two", 3.0) == inline
-    assert await stores.cold.put_inline("payroll", "hash-1", b"one", 3.0) == first, "it is a version already"
+    assert await stores.cold.put_inline("payroll", "hash-1", b"one", 3.0) == first, (
+        "it is a version already"
+    )
     assert await stores.cold.get_workflow("payroll", 2) == inline
     assert await stores.cold.get_workflow("payroll") == first
     assert await stores.cold.versions("payroll") == [first]
@@ -56,7 +69,9 @@ async def test_an_inline_document_is_found_by_its_number_alone(stores: Stores) -
         await stores.cold.set_alias("payroll", "stable", {2: 100})
 
 
-async def test_content_that_was_inline_first_is_a_new_version_when_it_is_stored(stores: Stores) -> None:
+async def test_content_that_was_inline_first_is_a_new_version_when_it_is_stored(
+    stores: Stores,
+) -> None:
     inline = await stores.cold.put_inline("payroll", "hash-1", b"one", 1.0)
     other = await stores.cold.put_workflow("payroll", "hash-2", b"two", 2.0)
     stored = await stores.cold.put_workflow("payroll", "hash-1", b"one", 3.0)
@@ -124,16 +139,27 @@ async def test_only_what_changed_about_handlers_is_written(stores: Stores) -> No
 
 
 async def test_what_nobody_could_read_about_a_handler_is_refused(stores: Stores) -> None:
-    wrongs: list[dict[str, Any]] = [{"timeout_seconds": "soon"}, {"retry": {"max_attempts": []}}, {"queue": object()}]
+    wrongs: list[dict[str, Any]] = [
+        {"timeout_seconds": "soon"},
+        {"retry": {"max_attempts": []}},
+        {"queue": object()},
+    ]
     for wrong in wrongs:
         with pytest.raises(SettingsError, match="the handler 'bad'"):
-            await tell_handlers(stores.cold, {"bad": HandlerDefaults(**wrong), "good": HandlerDefaults()})
+            await tell_handlers(
+                stores.cold, {"bad": HandlerDefaults(**wrong), "good": HandlerDefaults()}
+            )
     assert await stores.cold.known_handlers() == {}
 
 
 async def test_workflows_are_listed_by_name_with_their_versions_and_aliases(stores: Stores) -> None:
     assert await stores.cold.workflows() == []
-    for name, content, now in (("b", "one", 1.0), ("a", "one", 2.0), ("b", "two", 3.0), ("b", "one", 4.0)):
+    for name, content, now in (
+        ("b", "one", 1.0),
+        ("a", "one", 2.0),
+        ("b", "two", 3.0),
+        ("b", "one", 4.0),
+    ):
         await stores.cold.put_workflow(name, content, content.encode(), now)
     await stores.cold.set_alias("b", "stable", {1: 100})
     await stores.cold.set_alias("b", "next", {1: 90, 2: 10})
@@ -154,12 +180,16 @@ async def test_a_list_of_workflows_goes_on_behind_a_name(stores: Stores) -> None
 
 
 async def test_versions_are_listed_newest_first(stores: Stores) -> None:
-    made = [await stores.cold.put_workflow("report", f"hash-{n}", b"text", float(n)) for n in range(12)]
+    made = [
+        await stores.cold.put_workflow("report", f"hash-{n}", b"text", float(n)) for n in range(12)
+    ]
     assert await stores.cold.versions("report") == made[::-1]
     assert await stores.cold.versions("unknown") == []
 
 
-async def test_a_deleted_workflow_is_gone_for_all_but_those_who_have_its_number(stores: Stores) -> None:
+async def test_a_deleted_workflow_is_gone_for_all_but_those_who_have_its_number(
+    stores: Stores,
+) -> None:
     first = await stores.cold.put_workflow("report", "hash-1", b"one", 1.0)
     await stores.cold.put_workflow("report", "hash-2", b"two", 2.0)
     await stores.cold.set_alias("report", "stable", {1: 100})
@@ -201,10 +231,17 @@ async def test_an_alias_moves_and_goes(stores: Stores) -> None:
     assert await stores.cold.aliases("unknown") == {}
 
 
-async def test_an_alias_of_a_version_that_is_not_there_is_refused_and_the_old_one_stays(stores: Stores) -> None:
+async def test_an_alias_of_a_version_that_is_not_there_is_refused_and_the_old_one_stays(
+    stores: Stores,
+) -> None:
     await stores.cold.put_workflow("report", "one", b"text", 1.0)
     await stores.cold.set_alias("report", "stable", {1: 100})
-    for name, weights in (("report", {1: 50, 2: 50}), ("report", {0: 1}), ("report", {2**70: 1}), ("unknown", {1: 1})):
+    for name, weights in (
+        ("report", {1: 50, 2: 50}),
+        ("report", {0: 1}),
+        ("report", {2**70: 1}),
+        ("unknown", {1: 1}),
+    ):
         with pytest.raises(NotFound, match=name):
             await stores.cold.set_alias(name, "stable", weights)
     assert await stores.cold.aliases("report") == {"stable": {1: 100}}

@@ -33,7 +33,9 @@ def execution_ids(stores: Stores, partition: int = 0) -> Iterator[str]:
     return (name for name in names if partition_of(name, stores.hot.partitions) == partition)
 
 
-def record(execution_id: str, state: ExecutionState = ExecutionState.PENDING, **fields: Any) -> ExecutionRecord:
+def record(
+    execution_id: str, state: ExecutionState = ExecutionState.PENDING, **fields: Any
+) -> ExecutionRecord:
     return ExecutionRecord(execution_id, "report", 1, state, b'{"lang":"en"}', 1000.0, **fields)
 
 
@@ -57,9 +59,13 @@ def running(given: NewExecution, state: ExecutionState = ExecutionState.RUNNING)
     return started(given.record.execution_id, record=now)
 
 
-def over(given: NewExecution, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any) -> Commands:
+def over(
+    given: NewExecution, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any
+) -> Commands:
     """The last commit of what was submitted."""
-    end = structs.replace(given.record, state=state, started_at=1001.0, finished_at=1009.0, **fields)
+    end = structs.replace(
+        given.record, state=state, started_at=1001.0, finished_at=1009.0, **fields
+    )
     return ended(given.record.execution_id, record=end)
 
 
@@ -70,7 +76,9 @@ def started(execution_id: str, **fields: Any) -> Commands:
     return Commands(execution_id, **{"record": running, "history": [line], **fields})
 
 
-def ended(execution_id: str, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any) -> Commands:
+def ended(
+    execution_id: str, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any
+) -> Commands:
     line = Transition(99, 1009.0, "", "RUNNING", state, 0)
     over = record(execution_id, state, started_at=1001.0, finished_at=1009.0)
     return Commands(execution_id, **{"record": over, "history": [line], "finished": True, **fields})
@@ -80,15 +88,26 @@ def queued(*tasks: Task) -> Commands:
     """What a commit writes that hands out tasks."""
     name = tasks[0].execution_id
     runs = {task.node: NodeRun(task.node, NodeState.QUEUED, task.attempt, 1002.0) for task in tasks}
-    lines = [Transition(2 + i, 1002.0, task.node, "PENDING", "QUEUED", task.attempt) for i, task in enumerate(tasks)]
+    lines = [
+        Transition(2 + i, 1002.0, task.node, "PENDING", "QUEUED", task.attempt)
+        for i, task in enumerate(tasks)
+    ]
     return Commands(name, nodes=runs, history=lines, tasks=list(tasks))
 
 
 def task(execution_id: str, node: str = "fetch", attempt: int = 1, **fields: Any) -> Task:
     given = {
-        "generation": 1, "handler": "echo", "queue": "echo", "config": b'{"x":1}', "inputs": [], "secrets": (),
-        "timeout_seconds": 60.0, "idempotency_key": f"{execution_id}:{node}", "workflow": "report", **fields,
-    }  # fmt: skip
+        "generation": 1,
+        "handler": "echo",
+        "queue": "echo",
+        "config": b'{"x":1}',
+        "inputs": [],
+        "secrets": (),
+        "timeout_seconds": 60.0,
+        "idempotency_key": f"{execution_id}:{node}",
+        "workflow": "report",
+        **fields,
+    }
     return Task(execution_id, node, attempt=attempt, **given)
 
 
@@ -101,8 +120,12 @@ def success(task: Task, worker_id: str, output: bytes = b"{}", *, logs: str = ""
     return TaskSucceeded(*key, worker_id, 1003.0, output, logs)
 
 
-def letter(execution_id: str, node: str = "fetch", handler: str = "echo", category: str = "handler") -> DeadLetter:
-    failure = AttemptFailure(1, 1004.0, TaskError(category, "boom", detail={"status": 500}), "worker-1")
+def letter(
+    execution_id: str, node: str = "fetch", handler: str = "echo", category: str = "handler"
+) -> DeadLetter:
+    failure = AttemptFailure(
+        1, 1004.0, TaskError(category, "boom", detail={"status": 500}), "worker-1"
+    )
     return DeadLetter(execution_id, node, handler, 1005.0, [failure])
 
 
@@ -136,10 +159,14 @@ async def settle(stores: Stores, lease: Lease) -> None:
         return
     entries = await stores.split.hot.outbox(lease.partition, 1000)
     changes = await stores.split.hot.changes([entry.execution_id for entry in entries])
-    copies = [Copy(it.execution_id, it.summary, changes[it.execution_id], it.letters) for it in entries]
+    copies = [
+        Copy(it.execution_id, it.summary, changes[it.execution_id], it.letters) for it in entries
+    ]
     if entries:
         await stores.split.cold.put_copies(lease.partition, lease.commit_number, copies)
-        await stores.split.hot.taken(lease, len(entries), [it.execution_id for it in entries if ended_by(it)])
+        await stores.split.hot.taken(
+            lease, len(entries), [it.execution_id for it in entries if ended_by(it)]
+        )
 
 
 def ended_by(entry: Outgoing) -> bool:

@@ -21,7 +21,9 @@ async def test_history_goes_on_after_any_line(stores: Stores) -> None:
         assert await stores.cold.history(name, after) == lines[after:], after
 
 
-async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(stores: Stores) -> None:
+async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(
+    stores: Stores,
+) -> None:
     name = next(execution_ids(stores))
     await stores.cold.create([new(name)])
     assert await stores.cold.history(name) == []
@@ -35,13 +37,18 @@ async def test_the_feed_has_what_each_commit_told_in_the_order_of_commits(stores
     names = execution_ids(stores)
     a, b = next(names), next(names)
     owner = await begin(stores, a, b)
-    await owner.commit(Commands(b, logs=[("a", 1, "a commit without a line")]), Commands(a, history=_lines(2, 4)))
+    await owner.commit(
+        Commands(b, logs=[("a", 1, "a commit without a line")]), Commands(a, history=_lines(2, 4))
+    )
     await owner.commit(ended(b))
     parts = await stores.cold.feed(await _start(stores))
     told = [(part.execution_id, part.lines) for part in parts]
     assert told == [
-        (a, started(a).history), (b, started(b).history), (a, _lines(2, 4)), (b, ended(b).history),
-    ]  # fmt: skip
+        (a, started(a).history),
+        (b, started(b).history),
+        (a, _lines(2, 4)),
+        (b, ended(b).history),
+    ]
     positions = [part.position for part in parts]
     assert positions == sorted(set(positions))
     end = await stores.cold.feed_end()
@@ -54,24 +61,34 @@ async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
     owner = await begin(stores, name)
     for number in range(2, 20):
         quiet = number % 3 == 0
-        await owner.commit(Commands(name, logs=[("a", 1, "…")], history=[] if quiet else _lines(number, number)))
+        await owner.commit(
+            Commands(name, logs=[("a", 1, "…")], history=[] if quiet else _lines(number, number))
+        )
     start = await _start(stores)
     everything = await stores.cold.feed(start)
     assert len(everything) == 13
-    for after in {near for part in everything for near in range(part.position - 1, part.position + 2)}:
+    for after in {
+        near for part in everything for near in range(part.position - 1, part.position + 2)
+    }:
         place = behind(start, [FeedPart(after, name, [], everything[0].lane)])
-        assert await stores.cold.feed(place) == [part for part in everything if part.position > after], after
+        assert await stores.cold.feed(place) == [
+            part for part in everything if part.position > after
+        ], after
     assert await _pages(stores, 2) == everything
 
 
-async def test_a_place_before_the_beginning_is_the_beginning_and_one_far_ahead_has_nothing(stores: Stores) -> None:
+async def test_a_place_before_the_beginning_is_the_beginning_and_one_far_ahead_has_nothing(
+    stores: Stores,
+) -> None:
     await begin(stores, next(execution_ids(stores)))
     start = await _start(stores)
     assert await stores.cold.feed(tuple(-1 for _ in start)) == await stores.cold.feed(start) != []
     assert await stores.cold.feed(tuple(2**70 for _ in start)) == []
 
 
-async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(stores: Stores) -> None:
+async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
+    stores: Stores,
+) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(20), strict=False)]
     owner = await begin(stores, *names)
     seen: list[FeedPart] = []
@@ -90,10 +107,14 @@ async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(sto
         await asyncio.gather(follow(), write())
     assert seen == await stores.cold.feed(await _start(stores))
     for name in names:
-        assert [line.seq for part in seen if part.execution_id == name for line in part.lines] == list(range(1, 7))
+        assert [
+            line.seq for part in seen if part.execution_id == name for line in part.lines
+        ] == list(range(1, 7))
 
 
-async def test_the_feed_is_of_all_partitions_and_each_lane_is_read_on_by_itself(stores: Stores) -> None:
+async def test_the_feed_is_of_all_partitions_and_each_lane_is_read_on_by_itself(
+    stores: Stores,
+) -> None:
     owners = [await Owner.of(stores, partition) for partition in range(stores.hot.partitions)]
     names = [f"e{number}" for number in range(24)]
     for name in names:
@@ -132,4 +153,7 @@ async def _pages(stores: Stores, limit: int) -> list[FeedPart]:
 
 
 def _lines(first: int, last: int) -> list[Transition]:
-    return [Transition(seq, 1000.0 + seq, "a", "PENDING", "QUEUED", 1, "why") for seq in range(first, last + 1)]
+    return [
+        Transition(seq, 1000.0 + seq, "a", "PENDING", "QUEUED", 1, "why")
+        for seq in range(first, last + 1)
+    ]

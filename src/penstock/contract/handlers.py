@@ -30,7 +30,8 @@ async def _hand_out(stores: Stores, *handlers: str, **fields: Any) -> tuple[Owne
     name, mark = _names(stores)
     owner = await begin(stores, name, mark)
     tasks = [
-        task(name, f"n{number}", handler=handler, queue="shared", **fields) for number, handler in enumerate(handlers)
+        task(name, f"n{number}", handler=handler, queue="shared", **fields)
+        for number, handler in enumerate(handlers)
     ]
     await owner.commit(queued(*tasks))
     return owner, tasks
@@ -73,7 +74,8 @@ async def test_a_worker_that_waits_is_told_of_what_another_passed_over(stores: S
 async def test_what_was_passed_over_goes_by_priority_too(stores: Stores) -> None:
     owner, (low,) = await _hand_out(stores, "new")
     high, higher = (
-        task(low.execution_id, f"n{priority}", handler="new", queue="shared", priority=priority) for priority in (5, 12)
+        task(low.execution_id, f"n{priority}", handler="new", queue="shared", priority=priority)
+        for priority in (5, 12)
     )
     await owner.commit(queued(high, higher))
     assert await _fetch(owner, "worker-1", OLD) == []
@@ -81,7 +83,9 @@ async def test_what_was_passed_over_goes_by_priority_too(stores: Stores) -> None
         assert await stores.queue.fetch("worker-2", SHARED, 1, NEW) == [expected]
 
 
-async def test_what_was_passed_over_is_reported_handed_back_and_lost_as_any_task(stores: Stores) -> None:
+async def test_what_was_passed_over_is_reported_handed_back_and_lost_as_any_task(
+    stores: Stores,
+) -> None:
     owner, (a, b, c) = await _hand_out(stores, "new", "new", "new")
     assert await _fetch(owner, "worker-1", OLD) == []
     assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [a, b, c]
@@ -109,7 +113,9 @@ async def test_a_task_that_was_passed_over_can_be_stopped(stores: Stores) -> Non
     assert await stores.queue.backlog(owner.lease.partition) == []
 
 
-async def test_a_task_that_was_passed_over_waits_for_the_release_of_its_execution(stores: Stores) -> None:
+async def test_a_task_that_was_passed_over_waits_for_the_release_of_its_execution(
+    stores: Stores,
+) -> None:
     owner, (a, b) = await _hand_out(stores, "new", "new")
     assert await _fetch(owner, "worker-1", OLD) == []
     await owner.commit(Commands(a.execution_id, held=True))
@@ -162,7 +168,12 @@ async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
         seen.append(given.task.node)
         return TaskReturned(*key_of(given.task), given.place)
 
-    assert await stores.queue.recall(owner.lease.partition, owner.lease.token, Backlog("shared", None, 1), back) == 1
+    assert (
+        await stores.queue.recall(
+            owner.lease.partition, owner.lease.token, Backlog("shared", None, 1), back
+        )
+        == 1
+    )
     assert waiting.node in seen
     assert [key_of(event) for event in await owner.inbox()] == [key_of(waiting)]  # type: ignore[arg-type]
     assert await stores.queue.held("worker-1") == [taken]
@@ -171,7 +182,10 @@ async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
 async def test_what_is_not_decided_stays(stores: Stores) -> None:
     owner, tasks = await _hand_out(stores, "old", "old")
     backlog = Backlog("shared", None, 2)
-    assert await stores.queue.recall(owner.lease.partition, owner.lease.token, backlog, lambda _: None) == 0
+    assert (
+        await stores.queue.recall(owner.lease.partition, owner.lease.token, backlog, lambda _: None)
+        == 0
+    )
     assert await owner.inbox() == []
     assert await stores.queue.fetch("worker-1", SHARED, 10, OLD) == tasks
 
@@ -184,7 +198,9 @@ async def test_an_owner_whose_lease_has_moved_on_takes_nothing_back(stores: Stor
         return TaskReturned(*key_of(given.task), given.place)
 
     with pytest.raises(Fenced):
-        await stores.queue.recall(owner.lease.partition, owner.lease.token, Backlog("shared", None, 1), back)
+        await stores.queue.recall(
+            owner.lease.partition, owner.lease.token, Backlog("shared", None, 1), back
+        )
     assert await current.inbox() == []
     assert await stores.queue.fetch("worker-1", SHARED, 10, OLD) == tasks
 

@@ -12,7 +12,11 @@ from penstock.stores.base import KEY_SECONDS, NewExecution, Stores
 async def test_the_same_idempotency_key_gives_the_same_execution(stores: Stores) -> None:
     names = execution_ids(stores)
     a, b, c, d = (next(names) for _ in range(4))
-    batch = [new(a, idempotency_key="k", request_hash="h"), new(b), new(c, idempotency_key="k", request_hash="h")]
+    batch = [
+        new(a, idempotency_key="k", request_hash="h"),
+        new(b),
+        new(c, idempotency_key="k", request_hash="h"),
+    ]
     assert await stores.cold.create(batch) == [a, b, a]
     assert await stores.cold.create([new(d, idempotency_key="k", request_hash="h")]) == [a]
     assert sorted(await stores.cold.started(0)) == sorted([a, b])
@@ -21,13 +25,17 @@ async def test_the_same_idempotency_key_gives_the_same_execution(stores: Stores)
 
 async def test_the_same_key_from_many_at_once_gives_one_execution(stores: Stores) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(20), strict=False)]
-    creates = (stores.cold.create([new(name, idempotency_key="k", request_hash="h")]) for name in names)
+    creates = (
+        stores.cold.create([new(name, idempotency_key="k", request_hash="h")]) for name in names
+    )
     answers = await asyncio.gather(*creates)
     assert len({answer for (answer,) in answers}) == 1
     assert len(await stores.cold.started(0)) == 1
 
 
-async def test_the_same_key_for_another_request_is_refused_and_stores_nothing(stores: Stores) -> None:
+async def test_the_same_key_for_another_request_is_refused_and_stores_nothing(
+    stores: Stores,
+) -> None:
     names = execution_ids(stores)
     a, b, c = (next(names) for _ in range(3))
     await stores.cold.create([new(a, idempotency_key="k", request_hash="h")])
@@ -39,7 +47,16 @@ async def test_the_same_key_for_another_request_is_refused_and_stores_nothing(st
 
 async def test_a_key_of_any_text_is_a_key_or_refused_and_the_store_goes_on(stores: Stores) -> None:
     names = execution_ids(stores)
-    for key in ("", " ", "é", "🦀", "x" * 10_000, "a\x00b", "'; DROP TABLE executions; --", "half \ud800"):
+    for key in (
+        "",
+        " ",
+        "é",
+        "🦀",
+        "x" * 10_000,
+        "a\x00b",
+        "'; DROP TABLE executions; --",
+        "half \ud800",
+    ):
         name = next(names)
         try:
             async with asyncio.timeout(5):
@@ -50,10 +67,15 @@ async def test_a_key_of_any_text_is_a_key_or_refused_and_the_store_goes_on(store
     assert await stores.cold.create([new(last := next(names))]) == [last]
 
 
-async def test_the_same_key_twice_in_one_call_for_two_requests_is_refused_and_stores_nothing(stores: Stores) -> None:
+async def test_the_same_key_twice_in_one_call_for_two_requests_is_refused_and_stores_nothing(
+    stores: Stores,
+) -> None:
     names = execution_ids(stores)
     a, b = next(names), next(names)
-    two = [new(a, idempotency_key="k", request_hash="h"), new(b, idempotency_key="k", request_hash="another")]
+    two = [
+        new(a, idempotency_key="k", request_hash="h"),
+        new(b, idempotency_key="k", request_hash="another"),
+    ]
     with pytest.raises(KeyReused, match="'k'"):
         await stores.cold.create(two)
     assert await stores.cold.started(0) == []
@@ -90,9 +112,14 @@ async def test_a_key_is_forgotten_after_a_day(stores: Stores) -> None:
 
 async def test_of_many_keys_in_one_call_the_known_ones_give_what_they_made(stores: Stores) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(600), strict=False)]
-    first = [new(name, idempotency_key=f"k{i}", request_hash="h") for i, name in enumerate(names[:300])]
+    first = [
+        new(name, idempotency_key=f"k{i}", request_hash="h") for i, name in enumerate(names[:300])
+    ]
     assert await stores.cold.create(first) == names[:300]
-    second = [new(name, idempotency_key=f"k{i}", request_hash="h") for i, name in enumerate(names[300:], start=150)]
+    second = [
+        new(name, idempotency_key=f"k{i}", request_hash="h")
+        for i, name in enumerate(names[300:], start=150)
+    ]
     assert await stores.cold.create(second) == [*names[150:300], *names[450:]]
     assert len(await stores.cold.started(0)) == 450
 

@@ -68,7 +68,9 @@ async def test_a_reader_waits_for_the_first_event_and_is_woken_by_it(stores: Sto
         assert [event for _, event in await reading] == [event]
 
 
-async def test_a_reader_past_the_end_waits_for_what_comes_after_its_position(stores: Stores) -> None:
+async def test_a_reader_past_the_end_waits_for_what_comes_after_its_position(
+    stores: Stores,
+) -> None:
     first, second = _numbered(stores, 2)
     await stores.hot.append([first])
     ((position, _),) = await stores.hot.receive(0, 0, 100, 0.0)
@@ -101,13 +103,21 @@ async def test_each_event_is_in_the_inbox_of_its_executions_partition(stores: St
     await stores.hot.append([ExecutionStarted(name) for name in names])
     for partition in range(stores.hot.partitions):
         received = await stores.hot.receive(partition, 0, 100, 0.0)
-        expected = [name for name in names if partition_of(name, stores.hot.partitions) == partition]
+        expected = [
+            name for name in names if partition_of(name, stores.hot.partitions) == partition
+        ]
         assert [event.execution_id for _, event in received] == expected
 
 
 async def test_every_kind_of_event_comes_out_as_it_went_in(stores: Stores) -> None:
-    events = [event for event in _one_of_each(next(execution_ids(stores))) if type(event) in ev.AnyEvent.__args__]
-    assert len(events) == len({type(event) for event in events}) + 1 == len(ev.AnyEvent.__args__) + 1
+    events = [
+        event
+        for event in _one_of_each(next(execution_ids(stores)))
+        if type(event) in ev.AnyEvent.__args__
+    ]
+    assert (
+        len(events) == len({type(event) for event in events}) + 1 == len(ev.AnyEvent.__args__) + 1
+    )
     await stores.hot.append(events)
     assert [event for _, event in await stores.hot.receive(0, 0, 100, 0.0)] == events
 
@@ -119,7 +129,9 @@ def _numbered(stores: Stores, count: int) -> list[AnyEvent]:
 
 def _one_of_each(name: str) -> list[AnyEvent]:
     key = (name, "fetch", 1, 2, "worker-1")
-    error = TaskError("http", "é \n 500", "HTTPError", {"status": 500, "body": [1.5, None, True]}, "Traceback …")
+    error = TaskError(
+        "http", "é \n 500", "HTTPError", {"status": 500, "body": [1.5, None, True]}, "Traceback …"
+    )
     return [
         ev.ExecutionStarted(name),
         ev.TaskStarted(*key, 12.5),

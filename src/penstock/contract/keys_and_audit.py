@@ -37,7 +37,11 @@ async def test_a_key_with_the_same_id_takes_the_place_of_the_first(stores: Store
 
 async def test_audit_lines_come_back_newest_first_as_they_were_written(stores: Stores) -> None:
     assert await stores.cold.audit(AuditSearch()) == []
-    lines = [_line(1.0), _line(2.0, detail={"a": [1, None, "é"]}), _line(3.0, key_id="", key_name="")]
+    lines = [
+        _line(1.0),
+        _line(2.0, detail={"a": [1, None, "é"]}),
+        _line(3.0, key_id="", key_name=""),
+    ]
     await stores.cold.write_audit(lines[:2])
     await stores.cold.write_audit([])
     await stores.cold.write_audit(lines[2:])
@@ -58,12 +62,18 @@ async def test_audit_lines_are_found_by_each_filter(stores: Stores) -> None:
     ]
     await stores.cold.write_audit(lines)
     expected: list[tuple[list[float], dict[str, Any]]] = [
-        ([4.0, 3.0, 2.0, 1.0], {}), ([3.0, 1.0], {"key_id": "k1"}), ([4.0], {"key_id": ""}),
-        ([3.0, 2.0], {"action": "cancel_execution"}), ([2.0, 1.0], {"object": "executions/1"}),
-        ([4.0, 3.0], {"since": 3.0}), ([2.0, 1.0], {"until": 3.0}), ([3.0], {"since": 3.0, "until": 4.0}),
-        ([3.0], {"action": "cancel_execution", "limit": 1}), ([2.0], {"action": "cancel_execution", "key_id": "k2"}),
+        ([4.0, 3.0, 2.0, 1.0], {}),
+        ([3.0, 1.0], {"key_id": "k1"}),
+        ([4.0], {"key_id": ""}),
+        ([3.0, 2.0], {"action": "cancel_execution"}),
+        ([2.0, 1.0], {"object": "executions/1"}),
+        ([4.0, 3.0], {"since": 3.0}),
+        ([2.0, 1.0], {"until": 3.0}),
+        ([3.0], {"since": 3.0, "until": 4.0}),
+        ([3.0], {"action": "cancel_execution", "limit": 1}),
+        ([2.0], {"action": "cancel_execution", "key_id": "k2"}),
         ([], {"object": "executions/%"}),
-    ]  # fmt: skip
+    ]
     for times, wanted in expected:
         assert [line.at for line in await stores.cold.audit(AuditSearch(**wanted))] == times, wanted
     assert await stores.cold.audit(AuditSearch(object="half \ud800")) == []
@@ -83,14 +93,23 @@ async def test_audit_pages_have_no_gap_and_no_repeat_while_lines_are_added(store
 
 def _line(at: float, **fields: object) -> AuditLine:
     given = {
-        "key_id": "k1", "key_name": "first", "action": "start_execution", "object": "executions/1",
-        "address": "127.0.0.1", "status": 201, **fields,
-    }  # fmt: skip
+        "key_id": "k1",
+        "key_name": "first",
+        "action": "start_execution",
+        "object": "executions/1",
+        "address": "127.0.0.1",
+        "status": 201,
+        **fields,
+    }
     return AuditLine(at, **given)  # type: ignore[arg-type]
 
 
-async def test_a_line_that_comes_with_an_execution_is_written_with_it_and_only_if_it_is_new(stores: Stores) -> None:
-    first, again = (NewExecution(record, "order-7", "same request") for record in (_record("e1"), _record("e2")))
+async def test_a_line_that_comes_with_an_execution_is_written_with_it_and_only_if_it_is_new(
+    stores: Stores,
+) -> None:
+    first, again = (
+        NewExecution(record, "order-7", "same request") for record in (_record("e1"), _record("e2"))
+    )
     assert await stores.cold.create([first], {"e1": _line(1.0, object="executions/e1")}) == ["e1"]
     assert await stores.cold.create([again], {"e2": _line(2.0, object="executions/e2")}) == ["e1"]
     assert [line.object for line in await stores.cold.audit(AuditSearch())] == ["executions/e1"]
@@ -100,11 +119,15 @@ def _record(name: str) -> ExecutionRecord:
     return ExecutionRecord(name, "flow", 1, ExecutionState.PENDING, b"{}", 1.0)
 
 
-async def test_old_audit_lines_are_forgotten_in_portions_and_numbers_are_not_given_twice(stores: Stores) -> None:
+async def test_old_audit_lines_are_forgotten_in_portions_and_numbers_are_not_given_twice(
+    stores: Stores,
+) -> None:
     await stores.cold.write_audit([_line(float(at)) for at in range(10)])
     numbers = [line.id for line in await stores.cold.audit(AuditSearch())]
     assert [await stores.cold.forget_audit(7.0, 4) for _ in range(3)] == [4, 3, 0]
     found = await stores.cold.audit(AuditSearch())
-    assert [(line.at, line.id) for line in found] == list(zip((9.0, 8.0, 7.0), numbers, strict=False))
+    assert [(line.at, line.id) for line in found] == list(
+        zip((9.0, 8.0, 7.0), numbers, strict=False)
+    )
     await stores.cold.write_audit([_line(10.0)])
     assert (await stores.cold.audit(AuditSearch()))[0].id > numbers[0]

@@ -5,7 +5,18 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.contract.facts import HOUR, Owner, begin, execution_ids, letter, new, queued, started, stop, task
+from penstock.contract.facts import (
+    HOUR,
+    Owner,
+    begin,
+    execution_ids,
+    letter,
+    new,
+    queued,
+    started,
+    stop,
+    task,
+)
 from penstock.contract.waiting import let_others_run, until
 from penstock.engine.commands import Commands
 from penstock.engine.events import ExecutionStarted
@@ -15,7 +26,9 @@ from penstock.stores.records import LetterSearch
 
 SHORT_SECONDS = 0.02
 MANY = 20
-"""Active executions: a store may write at once when next to nothing is going on, and then nothing can come between."""
+"""Active executions: a store may write at once when next to nothing is going on, and then nothing
+can come between.
+"""
 
 
 async def test_a_new_store_leases_its_partitions_from_the_first_commit_on(stores: Stores) -> None:
@@ -112,13 +125,17 @@ async def test_of_two_commits_with_the_same_number_only_one_happens(stores: Stor
     first, second, *others = _names(stores, MANY)
     owner = await begin(stores, first, second, *others)
     commits = [owner.commit_of(queued(task(first))), owner.commit_of(queued(task(second)))]
-    answers = await asyncio.gather(*(stores.hot.commit(commit) for commit in commits), return_exceptions=True)
+    answers = await asyncio.gather(
+        *(stores.hot.commit(commit) for commit in commits), return_exceptions=True
+    )
     assert [type(answer) for answer in answers].count(Fenced) == 1
     loaded = await stores.hot.load([first, second])
     assert sum(len(stored.runs) for stored in loaded.values()) == 1
 
 
-async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_all(stores: Stores) -> None:
+async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_all(
+    stores: Stores,
+) -> None:
     name, *others = _names(stores, MANY)
     owner = await begin(stores, name, *others)
     await stores.hot.append([ExecutionStarted(name)])
@@ -127,7 +144,9 @@ async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_a
     await asyncio.sleep(0)
     committing.cancel()
     await asyncio.gather(committing, return_exceptions=True)
-    await stores.cold.put_workflow("w", "h", b"{}", 0.0)  # whatever was being written before this is written now
+    await stores.cold.put_workflow(
+        "w", "h", b"{}", 0.0
+    )  # whatever was being written before this is written now
     following = await Owner.of(stores)
     happened = bool((await stores.hot.load([name]))[name].runs)
     assert (following.lease.position == owner.position) == happened
@@ -142,7 +161,9 @@ async def _after_a_takeover(owner: Owner, commit: Commit) -> Commit:
     return commit
 
 
-async def _assert_refused(stores: Stores, spoil: Callable[[Owner, Commit], Awaitable[Commit]]) -> None:
+async def _assert_refused(
+    stores: Stores, spoil: Callable[[Owner, Commit], Awaitable[Commit]]
+) -> None:
     """A commit of everything that a commit can hold is refused after `spoil`, and leaves no trace."""
     name, other = _names(stores, 2)
     owner = await begin(stores, name)
@@ -152,10 +173,19 @@ async def _assert_refused(stores: Stores, spoil: Callable[[Owner, Commit], Await
     await stores.hot.append([ExecutionStarted(other)])
     before = await stores.hot.load([name])
     changes = Commands(
-        name, record=before[name].record, outputs={"kept": b"1"}, tasks=[task(name, "new")], stops=[stop(kept)],
-        dead_letters=[letter(name)], wake_at=1.0, timer_changed=True, held=True, logs=[("kept", 1, "line")],
-        nodes={"new": before[name].runs["kept"]}, history=before[name].history,
-    )  # fmt: skip
+        name,
+        record=before[name].record,
+        outputs={"kept": b"1"},
+        tasks=[task(name, "new")],
+        stops=[stop(kept)],
+        dead_letters=[letter(name)],
+        wake_at=1.0,
+        timer_changed=True,
+        held=True,
+        logs=[("kept", 1, "line")],
+        nodes={"new": before[name].runs["kept"]},
+        history=before[name].history,
+    )
     position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
     planned = owner.commit_of(changes, started(other))
     planned.position = position

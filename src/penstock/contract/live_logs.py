@@ -9,7 +9,9 @@ from penstock.stores.task_queue import key_of
 ECHO = {"echo"}
 
 
-async def test_what_was_shared_of_a_task_is_read_until_more_is_shared_or_it_is_taken_away(stores: Stores) -> None:
+async def test_what_was_shared_of_a_task_is_read_until_more_is_shared_or_it_is_taken_away(
+    stores: Stores,
+) -> None:
     _, (a, b) = await hand_out(stores, "a", "b")
     await stores.queue.fetch("worker-1", ECHO, 2)
     assert await stores.queue.live_log(key_of(a)) == ""
@@ -26,7 +28,10 @@ async def test_attempts_generations_and_nodes_are_not_mixed_up(stores: Stores) -
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
     nodes = [("a", 1, 1), ("a", 1, 2), ("a", 2, 1), ("1:a", 1, 1), ("é 日本/*{0}\n", 1, 1)]
-    tasks = [task(name, node, generation=generation, attempt=attempt) for node, generation, attempt in nodes]
+    tasks = [
+        task(name, node, generation=generation, attempt=attempt)
+        for node, generation, attempt in nodes
+    ]
     await owner.commit(queued(*tasks))
     assert len(await stores.queue.fetch("worker-1", ECHO, 10)) == len(tasks)
     for each in tasks:
@@ -35,7 +40,9 @@ async def test_attempts_generations_and_nodes_are_not_mixed_up(stores: Stores) -
         assert await stores.queue.live_log(key_of(each)) == f"of {key_of(each)}"
 
 
-async def test_texts_of_many_executions_are_shared_at_once_and_come_back_as_they_were(stores: Stores) -> None:
+async def test_texts_of_many_executions_are_shared_at_once_and_come_back_as_they_were(
+    stores: Stores,
+) -> None:
     texts: dict[tuple[str, str, int, int], str] = {}
     for partition in range(stores.hot.partitions):
         names = list(islice(execution_ids(stores, partition), 2))

@@ -46,7 +46,11 @@ async def test_a_worker_that_waits_is_woken_by_a_task_of_any_priority(stores: St
 
 async def test_each_queue_has_priorities_of_its_own(stores: Stores) -> None:
     owner = await begin(stores, name := next(execution_ids(stores)))
-    await owner.commit(queued(task(name, "a", queue="mail", priority=9), task(name, "b"), task(name, "c", priority=1)))
+    await owner.commit(
+        queued(
+            task(name, "a", queue="mail", priority=9), task(name, "b"), task(name, "c", priority=1)
+        )
+    )
     assert await _fetch(stores, 10) == "cb"
     assert [each.node for each in await stores.queue.fetch("worker-1", {"mail"}, 10)] == ["a"]
 

@@ -6,14 +6,39 @@ from typing import Any
 
 from msgspec import structs
 
-from penstock.contract.facts import Owner, begin, ended, execution_ids, new, over, running, started, submitted
+from penstock.contract.facts import (
+    Owner,
+    begin,
+    ended,
+    execution_ids,
+    new,
+    over,
+    running,
+    started,
+    submitted,
+)
 from penstock.engine.commands import Transition
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.stores.base import NewExecution, Stores
 from penstock.stores.records import ExecutionRow, Search
 
-ODD = ["", " ", "é", "🦀", "a:b", "a=b", "%", "_", "\\", "'; DROP TABLE labels; --", '"', "a\x00b", "x" * 5000, "$.a"]
+ODD = [
+    "",
+    " ",
+    "é",
+    "🦀",
+    "a:b",
+    "a=b",
+    "%",
+    "_",
+    "\\",
+    "'; DROP TABLE labels; --",
+    '"',
+    "a\x00b",
+    "x" * 5000,
+    "$.a",
+]
 
 
 async def test_executions_are_listed_newest_first_and_by_state(stores: Stores) -> None:
@@ -37,7 +62,12 @@ async def test_executions_are_listed_newest_first_and_by_state(stores: Stores) -
 
 async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
     names = execution_ids(stores)
-    fields: dict[str, Any] = {"workflow": "w", "version": 3, "created_at": 900.5, "labels": {"team": "é", "n": [1]}}
+    fields: dict[str, Any] = {
+        "workflow": "w",
+        "version": 3,
+        "created_at": 900.5,
+        "labels": {"team": "é", "n": [1]},
+    }
     made = [submitted(next(names), **fields) for _ in range(4)]
     made[3].retry_of = "before"
     await stores.cold.create(made)
@@ -53,7 +83,14 @@ async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
         _row(made[0], "PENDING"),
         _row(made[1], "RUNNING", started_at=1001.0),
         _row(made[2], "PAUSED", started_at=1001.0),
-        _row(made[3], "FAILED", started_at=1001.0, finished_at=1009.0, error=error, error_node="fetch"),
+        _row(
+            made[3],
+            "FAILED",
+            started_at=1001.0,
+            finished_at=1009.0,
+            error=error,
+            error_node="fetch",
+        ),
     ]
     for row in found:
         row.n = 0
@@ -70,13 +107,17 @@ async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) 
     resumed.held, resumed.history = False, [Transition(3, 1002.0, "", "PAUSED", "RUNNING", 0)]
     await owner.commit(resumed)
     assert await _found(stores, states=("PAUSED",)) == []
-    assert await _found(stores, states=("RUNNING",), workflow="report") == [given.record.execution_id]
+    assert await _found(stores, states=("RUNNING",), workflow="report") == [
+        given.record.execution_id
+    ]
 
 
 async def test_labels_of_any_text_are_found_and_only_those(stores: Stores) -> None:
     names = execution_ids(stores)
     made = {text: next(names) for text in ODD}
-    await stores.cold.create([submitted(name, labels={text: text[::-1]}) for text, name in made.items()])
+    await stores.cold.create(
+        [submitted(name, labels={text: text[::-1]}) for text, name in made.items()]
+    )
     for text, name in made.items():
         assert await _found(stores, labels={text: text[::-1]}) == [name], text
     assert await _found(stores, labels={"a": "b"}) == []
@@ -86,8 +127,13 @@ async def test_labels_of_any_text_are_found_and_only_those(stores: Stores) -> No
 async def test_a_label_that_is_not_text_is_compared_as_json(stores: Stores) -> None:
     names = execution_ids(stores)
     values = {
-        "1": 1, "1.5": 1.5, "true": True, "null": None, '["é",1]': ["é", 1], '{"b":1,"a":2}': {"b": 1, "a": 2},
-    }  # fmt: skip
+        "1": 1,
+        "1.5": 1.5,
+        "true": True,
+        "null": None,
+        '["é",1]': ["é", 1],
+        '{"b":1,"a":2}': {"b": 1, "a": 2},
+    }
     made = {text: submitted(next(names), labels={"x": value}) for text, value in values.items()}
     await stores.cold.create(list(made.values()))
     for text, given in made.items():
@@ -106,22 +152,39 @@ async def test_all_labels_that_are_given_must_hold(stores: Stores) -> None:
     assert await _found(stores, labels={**labels, "env": "test"}) == []
 
 
-async def test_text_is_part_of_the_id_or_of_the_workflows_name_and_taken_literally(stores: Stores) -> None:
+async def test_text_is_part_of_the_id_or_of_the_workflows_name_and_taken_literally(
+    stores: Stores,
+) -> None:
     names = ["alpha-%-1", "alpha-_-2", "ALPHA-3", "beta\\4", "é-5", "plain-6"]
     made = [submitted(name, workflow="w_100%" if name == "plain-6" else "flow") for name in names]
     await stores.cold.create(made)
     expected = {
-        "": names[::-1], "alpha": names[2::-1], "Alpha-3": [names[2]], "%": ["plain-6", "alpha-%-1"],
-        "_": ["plain-6", "alpha-_-2"], "-%-": ["alpha-%-1"], "\\": ["beta\\4"], "é": ["é-5"], "É": [],
-        "FLOW": names[4::-1], "100%": ["plain-6"], "*": [], "'": [], "a\x00": [], "x" * 100_000: [], "half \ud800": [],
-    }  # fmt: skip
+        "": names[::-1],
+        "alpha": names[2::-1],
+        "Alpha-3": [names[2]],
+        "%": ["plain-6", "alpha-%-1"],
+        "_": ["plain-6", "alpha-_-2"],
+        "-%-": ["alpha-%-1"],
+        "\\": ["beta\\4"],
+        "é": ["é-5"],
+        "É": [],
+        "FLOW": names[4::-1],
+        "100%": ["plain-6"],
+        "*": [],
+        "'": [],
+        "a\x00": [],
+        "x" * 100_000: [],
+        "half \ud800": [],
+    }
     for text, wanted in expected.items():
         assert await _found(stores, text=text) == wanted, text[:20]
 
 
 async def test_time_is_from_and_before(stores: Stores) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(5), strict=False)]
-    await stores.cold.create([submitted(name, created_at=100.0 + i) for i, name in enumerate(names)])
+    await stores.cold.create(
+        [submitted(name, created_at=100.0 + i) for i, name in enumerate(names)]
+    )
     assert await _found(stores, since=103.0) == [names[4], names[3]]
     assert await _found(stores, until=102.0) == [names[1], names[0]]
     assert await _found(stores, since=101.0, until=102.0) == [names[1]]
@@ -130,7 +193,17 @@ async def test_time_is_from_and_before(stores: Stores) -> None:
 
 
 async def test_time_is_found_whatever_the_clock_did_between_starts(stores: Stores) -> None:
-    times = [5000.0, 9000.0, 1000.0, 1000.0, 8.0, 1000.00001, 1_700_000_000.123456, 1_600_000_000.0, 5000.0]
+    times = [
+        5000.0,
+        9000.0,
+        1000.0,
+        1000.0,
+        8.0,
+        1000.00001,
+        1_700_000_000.123456,
+        1_600_000_000.0,
+        5000.0,
+    ]
     names = [name for name, _ in zip(execution_ids(stores), times, strict=False)]
     for name, at in zip(names, times, strict=True):
         await stores.cold.create([submitted(name, created_at=at)])
@@ -153,19 +226,28 @@ async def test_retries_are_found_by_what_they_retry(stores: Stores) -> None:
     first = next(names)
     retries = [new(next(names), retry_of=first) for _ in range(2)]
     await stores.cold.create([new(first), *retries])
-    assert await _found(stores, retry_of=first) == [each.record.execution_id for each in retries[::-1]]
+    assert await _found(stores, retry_of=first) == [
+        each.record.execution_id for each in retries[::-1]
+    ]
     for odd in ("unknown", *ODD, "half \ud800"):
         assert await _found(stores, retry_of=odd) == []
 
 
-async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(stores: Stores) -> None:
+async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
+    stores: Stores,
+) -> None:
     names = execution_ids(stores)
     made = [submitted(next(names), labels={"a": "b"}) for _ in range(25)]
     await stores.cold.create(made)
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made))
     ending = iter(list(made))
-    filters: list[dict[str, Any]] = [{}, {"workflow": "report"}, {"labels": {"a": "b"}}, {"text": "execution"}]
+    filters: list[dict[str, Any]] = [
+        {},
+        {"workflow": "report"},
+        {"labels": {"a": "b"}},
+        {"text": "execution"},
+    ]
     for wanted in filters:
         expected = [each.record.execution_id for each in reversed(made)]
         seen: list[str] = []
@@ -207,12 +289,23 @@ async def _many(stores: Stores, choose: random.Random) -> list[dict[str, Any]]:
     for number in range(120):
         state = choose.choice(["WAITS", *ExecutionState])
         labels = {key: choose.choice("ab") for key in choose.sample("xyz", choose.randrange(3))}
-        fields = {"workflow": choose.choice(["one", "two"]), "version": choose.randrange(1, 3), "labels": labels}
+        fields = {
+            "workflow": choose.choice(["one", "two"]),
+            "version": choose.randrange(1, 3),
+            "labels": labels,
+        }
         given = submitted(next(names), created_at=1000.0 + number // 3, **fields)
         given.waits = state == "WAITS"
         given.retry_of = choose.choice([None, None, "r1", "r2"])
         shown = "PENDING" if given.waits else str(state)
-        rows.append({"id": given.record.execution_id, "at": given.record.created_at, "state": shown, **fields})
+        rows.append(
+            {
+                "id": given.record.execution_id,
+                "at": given.record.created_at,
+                "state": shown,
+                **fields,
+            }
+        )
         rows[-1]["retry_of"] = given.retry_of
         await stores.cold.create([given])
         if shown != "PENDING":
@@ -230,11 +323,16 @@ async def _many(stores: Stores, choose: random.Random) -> list[dict[str, Any]]:
 def _any_search(choose: random.Random) -> dict[str, Any]:
     options = {
         "states": tuple(choose.sample(list(ExecutionState), choose.randrange(1, 4))),
-        "workflow": choose.choice(["one", "two", "three"]), "version": choose.randrange(1, 4),
-        "labels": {key: choose.choice("ab") for key in choose.sample("xyz", choose.randrange(1, 3))},
-        "since": 1000.0 + choose.randrange(40), "until": 1000.0 + choose.randrange(60),
-        "text": choose.choice(["1", "TWO", "n-3", "no"]), "retry_of": choose.choice(["r1", "r2", "r3"]),
-    }  # fmt: skip
+        "workflow": choose.choice(["one", "two", "three"]),
+        "version": choose.randrange(1, 4),
+        "labels": {
+            key: choose.choice("ab") for key in choose.sample("xyz", choose.randrange(1, 3))
+        },
+        "since": 1000.0 + choose.randrange(40),
+        "until": 1000.0 + choose.randrange(60),
+        "text": choose.choice(["1", "TWO", "n-3", "no"]),
+        "retry_of": choose.choice(["r1", "r2", "r3"]),
+    }
     return {name: options[name] for name in choose.sample(list(options), choose.randrange(4))}
 
 
@@ -255,7 +353,9 @@ def _fits(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
 
 def _row(given: NewExecution, state: str, **fields: Any) -> ExecutionRow:
     record = given.record
-    made = ExecutionRow(0, record.execution_id, record.workflow, record.version, state, record.created_at)
+    made = ExecutionRow(
+        0, record.execution_id, record.workflow, record.version, state, record.created_at
+    )
     return structs.replace(made, labels=record.labels, retry_of=given.retry_of, **fields)
 
 

@@ -54,10 +54,15 @@ async def test_a_worker_waits_for_the_first_task_and_is_woken_by_it(stores: Stor
         assert await fetching == [task(name)]
 
 
-async def test_of_two_waiting_workers_the_second_keeps_waiting_for_the_second_task(stores: Stores) -> None:
+async def test_of_two_waiting_workers_the_second_keeps_waiting_for_the_second_task(
+    stores: Stores,
+) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
-    waiting = {asyncio.create_task(stores.queue.fetch(worker, ECHO, 5)) for worker in ("worker-1", "worker-2")}
+    waiting = {
+        asyncio.create_task(stores.queue.fetch(worker, ECHO, 5))
+        for worker in ("worker-1", "worker-2")
+    }
     await let_others_run()
     fetched = []
     for node in "ab":
@@ -90,7 +95,9 @@ async def test_a_worker_gets_tasks_of_its_queues_only(stores: Stores) -> None:
     await _assert_nothing_left(stores, {"gpu", "echo", "mail"})
 
 
-async def test_an_outcome_goes_into_the_inbox_and_the_task_off_the_workers_list(stores: Stores) -> None:
+async def test_an_outcome_goes_into_the_inbox_and_the_task_off_the_workers_list(
+    stores: Stores,
+) -> None:
     owner, (given,) = await _held(stores, "a")
     assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
     await stores.queue.report("worker-1", [success(given, "worker-1")])
@@ -167,7 +174,9 @@ async def test_stopping_a_task_that_is_gone_changes_nothing(stores: Stores) -> N
     owner, (given,) = await _held(stores, "a")
     await stores.queue.report("worker-1", [success(given, "worker-1")])
     await owner.commit(Commands(given.execution_id, stops=[stop(given)]))
-    await owner.commit(queued(given))  # handed out again, as after a return: the old stop must not catch it
+    await owner.commit(
+        queued(given)
+    )  # handed out again, as after a return: the old stop must not catch it
     assert await stores.queue.fetch("worker-1", ECHO, 10) == [given]
 
 
@@ -196,7 +205,9 @@ async def test_a_release_wakes_a_waiting_worker(stores: Stores) -> None:
         assert await fetching == [given]
 
 
-async def test_a_task_stopped_while_on_hold_is_not_fetched_after_the_release(stores: Stores) -> None:
+async def test_a_task_stopped_while_on_hold_is_not_fetched_after_the_release(
+    stores: Stores,
+) -> None:
     owner, (a, b) = await hand_out(stores, "a", "b")
     await owner.commit(Commands(a.execution_id, held=True))
     await _assert_nothing_left(stores)
@@ -209,11 +220,15 @@ async def test_a_task_of_an_execution_that_ended_on_hold_is_never_fetched(stores
     owner, (a, _b) = await hand_out(stores, "a", "b")
     await owner.commit(Commands(a.execution_id, held=True))
     await _assert_nothing_left(stores)
-    await owner.commit(ended(a.execution_id, stops=[stop(a)]))  # not even a task that nobody thought of
+    await owner.commit(
+        ended(a.execution_id, stops=[stop(a)])
+    )  # not even a task that nobody thought of
     await _assert_nothing_left(stores)
 
 
-async def test_what_a_worker_holds_can_be_reported_while_the_execution_is_on_hold(stores: Stores) -> None:
+async def test_what_a_worker_holds_can_be_reported_while_the_execution_is_on_hold(
+    stores: Stores,
+) -> None:
     owner, (given,) = await _held(stores, "a")
     await owner.commit(Commands(given.execution_id, held=True))
     assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
@@ -270,7 +285,9 @@ async def test_a_reaper_whose_lease_has_moved_on_takes_nothing(stores: Stores) -
     assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
 
 
-async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(stores: Stores) -> None:
+async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(
+    stores: Stores,
+) -> None:
     owners = {}
     for partition in range(stores.hot.partitions):
         name = next(execution_ids(stores, partition))
@@ -310,7 +327,9 @@ async def test_a_worker_that_leaves_hands_back_only_its_own(stores: Stores) -> N
     assert await owner.inbox() == [success(b, "worker-2")]
 
 
-async def test_what_was_handed_back_by_an_execution_that_is_on_hold_waits_for_its_release(stores: Stores) -> None:
+async def test_what_was_handed_back_by_an_execution_that_is_on_hold_waits_for_its_release(
+    stores: Stores,
+) -> None:
     owner, (given,) = await _held(stores, "a")
     await owner.commit(Commands(given.execution_id, held=True))
     await stores.queue.leave("worker-1", [given])
@@ -339,7 +358,9 @@ async def test_a_worker_can_ask_what_is_on_its_list(stores: Stores) -> None:
     assert await stores.queue.held("worker-2") == [c]
 
 
-async def test_a_task_that_is_handed_out_again_while_it_is_here_is_here_once(stores: Stores) -> None:
+async def test_a_task_that_is_handed_out_again_while_it_is_here_is_here_once(
+    stores: Stores,
+) -> None:
     """An owner that starts again in the same process hands out what the file says is queued."""
     owner, (waiting, held) = await hand_out(stores, "a", "b")
     assert await stores.queue.fetch("worker-1", ECHO, 1) == [waiting]

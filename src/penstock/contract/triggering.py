@@ -28,7 +28,14 @@ async def test_one_that_waits_is_stored_and_not_started(stores: Stores) -> None:
 
 async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores) -> None:
     name = next(execution_ids(stores))
-    intent = new(name, waits=True, retry_of="before", kept=[Kept("a", b"1")], idempotency_key="k", request_hash="h")
+    intent = new(
+        name,
+        waits=True,
+        retry_of="before",
+        kept=[Kept("a", b"1")],
+        idempotency_key="k",
+        request_hash="h",
+    )
     intent.record.overrides = {"a": {"x": 1}, "b": {"y": 1}}
     await stores.cold.create([intent])
     await stores.cold.trigger(name, b'{"lang":"fr"}', {"b": {"z": [2]}})
@@ -119,6 +126,8 @@ async def test_a_known_key_gives_the_one_that_waits(stores: Stores) -> None:
     names = execution_ids(stores)
     first, second = next(names), next(names)
     await stores.cold.create([new(first, waits=True, idempotency_key="k", request_hash="h")])
-    assert await stores.cold.create([new(second, waits=True, idempotency_key="k", request_hash="h")]) == [first]
+    assert await stores.cold.create(
+        [new(second, waits=True, idempotency_key="k", request_hash="h")]
+    ) == [first]
     await stores.cold.trigger(first, None, {})
     assert await stores.cold.started(0) == [first]

@@ -12,7 +12,9 @@ STEP = 0.005
 PATIENCE_SECONDS = 20.0
 
 
-async def until(check: Callable[[], Any], what: str = "", *, seconds: float = PATIENCE_SECONDS) -> Any:
+async def until(
+    check: Callable[[], Any], what: str = "", *, seconds: float = PATIENCE_SECONDS
+) -> Any:
     """The first true answer of `check`, which may be a coroutine function."""
     deadline = time.monotonic() + seconds
     while True:
@@ -22,7 +24,9 @@ async def until(check: Callable[[], Any], what: str = "", *, seconds: float = PA
         if found:
             return found
         if time.monotonic() > deadline:
-            raise AssertionError(f"not so after {seconds:g} s: {what or inspect.getsource(check).strip()}")
+            raise AssertionError(
+                f"not so after {seconds:g} s: {what or inspect.getsource(check).strip()}"
+            )
         await asyncio.sleep(STEP)
 
 

@@ -12,7 +12,10 @@ from penstock.definition.model import Retry
 
 
 class Ref:
-    """The output of a node, or a part of it: `user["data"]["name"]`. Use it anywhere in another node's config."""
+    """The output of a node, or a part of it: `user["data"]["name"]`.
+
+    Use it anywhere in another node's config.
+    """
 
     def __init__(self, node_id: str, path: tuple[str | int, ...] = ()) -> None:
         self.node_id, self.path = node_id, path
@@ -21,7 +24,9 @@ class Ref:
         return Ref(self.node_id, (*self.path, key))
 
     def __iter__(self) -> Any:
-        raise TypeError("a reference isn't known until the workflow runs, so it can't be looped over")
+        raise TypeError(
+            "a reference isn't known until the workflow runs, so it can't be looped over"
+        )
 
     def __str__(self) -> str:
         steps = "".join(f"[{json.dumps(key, ensure_ascii=False)}]" for key in self.path)
@@ -38,7 +43,9 @@ class Text(msgspec.Struct, frozen=True):
 def text(template: str, *references: Ref) -> Text:
     """`text("Dear {}", user["name"])`: text with references filled in when the node starts."""
     if template.count("{}") != len(references):
-        raise ValueError(f"{template!r} has {template.count('{}')} places {{}} for {len(references)} references")
+        raise ValueError(
+            f"{template!r} has {template.count('{}')} places {{}} for {len(references)} references"
+        )
     return Text(template, references)
 
 
@@ -68,7 +75,10 @@ class Workflow:
         config: Mapping[str, Any] | None = None,
         **values: Any,
     ) -> Ref:
-        """Add a node and return a reference to its output. `after` names nodes to wait for without using them."""
+        """Add a node and return a reference to its output.
+
+        `after` names nodes to wait for without using them.
+        """
         if id in self._nodes:
             raise ValueError(f"the workflow {self.name!r} already has a node {id!r}")
         if {"dependencies", "depends_on"} & values.keys():
@@ -79,11 +89,21 @@ class Workflow:
         plain = _plain({**(config or {}), **values}, found)
         found.update(dict.fromkeys(_ids(after)))
         fields = {
-            "condition": condition, "trigger_rule": trigger_rule, "retry": _retry(retry),
-            "timeout_seconds": timeout_seconds, "queue": queue, "queue_timeout_seconds": queue_timeout_seconds,
-            "optional": optional or None, "on_dependency_failure": on_dependency_failure,
-        }  # fmt: skip
-        self._nodes[id] = {"id": id, "handler": _handler_name(handler), "dependencies": list(found), "config": plain}
+            "condition": condition,
+            "trigger_rule": trigger_rule,
+            "retry": _retry(retry),
+            "timeout_seconds": timeout_seconds,
+            "queue": queue,
+            "queue_timeout_seconds": queue_timeout_seconds,
+            "optional": optional or None,
+            "on_dependency_failure": on_dependency_failure,
+        }
+        self._nodes[id] = {
+            "id": id,
+            "handler": _handler_name(handler),
+            "dependencies": list(found),
+            "config": plain,
+        }
         self._nodes[id].update((key, value) for key, value in fields.items() if value is not None)
         return Ref(id)
 
@@ -94,13 +114,18 @@ class Workflow:
 def _handler_name(handler: Any) -> str:
     name = handler if isinstance(handler, str) else getattr(handler, "handler_name", None)
     if name is None:
-        raise TypeError(f"{handler!r} isn't a handler; decorate it with @penstock.handler, or give a handler's name")
+        raise TypeError(
+            f"{handler!r} isn't a handler; decorate it with @penstock.handler, or give a handler's name"
+        )
     return str(name)
 
 
 def _ids(after: Any) -> list[str]:
     several = isinstance(after, Iterable) and not isinstance(after, (str, Ref))
-    ids = [other.node_id if isinstance(other, Ref) else str(other) for other in (after if several else (after,))]
+    ids = [
+        other.node_id if isinstance(other, Ref) else str(other)
+        for other in (after if several else (after,))
+    ]
     # a set has no order of its own, and the same workflow must always be the same document
     return sorted(ids) if isinstance(after, (set, frozenset)) else ids
 
@@ -117,7 +142,9 @@ def _plain(value: Any, found: dict[str, None]) -> Any:
     if isinstance(value, Text):
         pieces = value.template.split("{}")
         filled = zip(value.references, pieces[1:], strict=True)
-        return pieces[0] + "".join(f"{_plain(reference, found)}{piece}" for reference, piece in filled)
+        return pieces[0] + "".join(
+            f"{_plain(reference, found)}{piece}" for reference, piece in filled
+        )
     if isinstance(value, Mapping):
         return {key: _plain(item, found) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,14 +1,15 @@
 """Conditions: CEL (https://cel.dev) over outputs and input, bounded, compiled once.
 
-CEL has no loops, no functions of its own and no I/O. The official library bounds recursion and iterations; refused on
-top of that are nested comprehensions (they multiply time) and more than one `map` (each can double the data). That is
-not enough for a loop that others wait for: a regular expression of 40 characters takes a minute for a MB of text. So
-each condition knows up to how many bytes of values it is provably cheap (`inline_bytes`); beyond that, and for those
-that never are, the engine has it evaluated elsewhere, in a process with limits (docs/decisions/017).
+CEL has no loops, no functions of its own and no I/O. The official library bounds recursion and
+iterations; refused on top of that are nested comprehensions (they multiply time) and more than one
+`map` (each can double the data). That is not enough for a loop that others wait for: a regular
+expression of 40 characters takes a minute for a MB of text. So each condition knows up to how many
+bytes of values it is provably cheap (`inline_bytes`); beyond that, and for those that never are,
+the engine has it evaluated elsewhere, in a process with limits (docs/decisions/017).
 
-What is compiled is rewritten so that every condition of every workflow has the same few variables (a CEL environment
-is costly to make): `vip.result` becomes `nodes["vip"].result`, and each reference of the older spelling
-`"{{ vip.result }} == True"` an item of a list.
+What is compiled is rewritten so that every condition of every workflow has the same few variables
+(a CEL environment is costly to make): `vip.result` becomes `nodes["vip"].result`, and each
+reference of the older spelling `"{{ vip.result }} == True"` an item of a list.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from penstock.definition.template import (
 )
 
 MAX_LENGTH = 4000
-# As CEL's own lexer has them: a quote in a comment, or the end of a raw string, must not hide a part of the program.
+# As CEL's own lexer has them: a quote in a comment, or the end of a raw string, must not hide a
+# part of the program.
 TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*)"""
     r"""|(?P<string>[bB]?(?:[rR](?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n\r]*"|'[^'\n\r]*')"""
@@ -45,34 +47,71 @@ TOKEN = re.compile(
 )
 COMPREHENSIONS = frozenset({"all", "exists", "exists_one", "map", "filter"})
 PROGRAMS_MAX, PROGRAMS_CHARACTERS_MAX = 2000, 64 * 1024
-"""How many compiled programs are cached, and how long they are together: one takes up to 1 KB for each character."""
+"""How many compiled programs are cached, and how long they are together: one takes up to 1 KB for
+each character.
+"""
 INLINE_BYTES, INLINE_LOOP_BYTES = 16 * 1024, 2 * 1024
-"""Up to how many bytes of values a cheap condition is evaluated at once; the second if it goes through a list."""
+"""Up to how many bytes of values a cheap condition is evaluated at once; the second if it goes
+through a list.
+"""
 VALUE_BYTES = 16
 INLINE_TOKENS_MAX, INLINE_CALLS_MAX, INLINE_ADDITIONS_MAX = 200, 16, 4
 CHEAP_FUNCTIONS = frozenset(
-    {"bool", "double", "duration", "dyn", "has", "int", "size", "string", "timestamp", "type", "uint"}
+    {
+        "bool",
+        "double",
+        "duration",
+        "dyn",
+        "has",
+        "int",
+        "size",
+        "string",
+        "timestamp",
+        "type",
+        "uint",
+    }
 )
 CHEAP_METHODS = frozenset({"contains", "endsWith", "size", "startsWith"})
 CHEAP_LOOPS = frozenset({"all", "exists", "exists_one", "filter", "map"})
 INLINE_MAP_BYTES, INLINE_MAP_TOKENS_MAX = 1024, 60
-"""`map` makes a new value for each item, as large as its program says: of both there must be little."""
+"""`map` makes a new value for each item, as large as its program says: of both there must be
+little.
+"""
 CONSTANTS = frozenset({"true", "false", "null", "in"})
 REFERENCES = "__references"
 VARIABLES = ("execution", "input", "nodes", "params", REFERENCES)
-PYTHON_WORDS = {"True": "true", "False": "false", "None": "null", "and": "&&", "or": "||", "not": "!"}
+PYTHON_WORDS = {
+    "True": "true",
+    "False": "false",
+    "None": "null",
+    "and": "&&",
+    "or": "||",
+    "not": "!",
+}
 NAMED_NODE = re.compile(r"""\s*\[\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]""")
 DOTTED = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)+")
-FUNCTIONS = "size, has, contains, startsWith, endsWith, matches, int, double and string, among others"
-KINDS = {"INT": "a number", "UINT": "a number", "DOUBLE": "a number", "STRING": "text", "LIST": "a list",
-         "MAP": "an object", "NULL": "null"}  # fmt: skip
+FUNCTIONS = (
+    "size, has, contains, startsWith, endsWith, matches, int, double and string, among others"
+)
+KINDS = {
+    "INT": "a number",
+    "UINT": "a number",
+    "DOUBLE": "a number",
+    "STRING": "text",
+    "LIST": "a list",
+    "MAP": "an object",
+    "NULL": "null",
+}
 LARGEST_INT = 2**63 - 1
 PLAIN_WORDS = (
     (r"^Syntax error: ", ""),
     (r"token recognition error at: '(.*?)\s*'$", r"'\1' isn't expected here"),
     (r"(?:mismatched|extraneous) input ('.*?') expecting .*$", r"\1 isn't expected here"),
     (r"'<EOF>'", "the end"),
-    (r"^found no matching overload for '_?([^_']+).*?' applied to '(\(.*\))'$", r"\1 can't be used with \2"),
+    (
+        r"^found no matching overload for '_?([^_']+).*?' applied to '(\(.*\))'$",
+        r"\1 can't be used with \2",
+    ),
     (r"^No matching overloads found : _?([^_(]+)[^(]*(\(.*\))$", r"\1 can't be used with \2"),
     (r"^Exceeded max recursion depth of (\d+).*$", r"it is nested deeper than \1 levels"),
     (r"^Expression recursion limit exceeded. limit: (\d+)$", r"it is nested deeper than \1 levels"),
@@ -97,13 +136,17 @@ class Condition(msgspec.Struct, frozen=True):
     templates: tuple[Reference, ...]
     """The references of the older spelling."""
     paths: Paths
-    """What the program looks at, by variable: converting a value for CEL costs as much as the value is large."""
+    """What the program looks at, by variable: converting a value for CEL costs as much as the value
+    is large.
+    """
     inline_bytes: int
     """Up to how many bytes of values it is provably cheap; 0 if it never is."""
 
     @property
     def references(self) -> frozenset[str]:
-        return frozenset([*self.nodes, *(piece.name for piece in self.templates if piece.kind == "node")])
+        return frozenset(
+            [*self.nodes, *(piece.name for piece in self.templates if piece.kind == "node")]
+        )
 
     @property
     def uses_input(self) -> bool:
@@ -126,7 +169,9 @@ class Condition(msgspec.Struct, frozen=True):
             "input": narrowed(scope.input, paths["input"]) if "input" in paths else None,
             "params": narrowed(scope.input, paths["params"]) if "params" in paths else None,
             "execution": dict(scope.execution),
-            "nodes": {name: self._bind_node(name, nodes.get(name, {}), scope) for name in self.nodes},
+            "nodes": {
+                name: self._bind_node(name, nodes.get(name, {}), scope) for name in self.nodes
+            },
             REFERENCES: [whole(look_up(reference, scope)) for reference in self.templates],
         }
 
@@ -135,23 +180,33 @@ class Condition(msgspec.Struct, frozen=True):
 
     def decide(self, values: dict[str, Any] | Converted, scope: Scope) -> bool:
         """As `evaluate`, with values that are bound."""
-        failed, result = values.run(self) if isinstance(values, Converted) else _run(self.program, values)
+        failed, result = (
+            values.run(self) if isinstance(values, Converted) else _run(self.program, values)
+        )
         if failed:
             reason = _reason(result, self.source, self._looked_in(scope))
             raise Missing(f"{_shown(self.source)} can't be evaluated: {reason}")
         if (kind := _kind(result)) != "BOOL":
-            # only a small value is shown: turning a list into Python's can take far more memory than CEL needed for it
+            # only a small value is shown: turning a list into Python's can take far more memory
+            # than CEL needed for it
             small = kind in ("INT", "UINT", "DOUBLE", "STRING", "NULL")
             given = (
-                json.dumps(result.plain_value(), ensure_ascii=False)[:60] if small else KINDS.get(kind, kind.lower())
+                json.dumps(result.plain_value(), ensure_ascii=False)[:60]
+                if small
+                else KINDS.get(kind, kind.lower())
             )
             raise Missing(f"{_shown(self.source)} gave {given}; it must give true or false")
         return bool(result.plain_value())
 
     def _looked_in(self, scope: Scope) -> dict[str, Any]:
         """Everything that was there to look at, for a hint."""
-        found: dict[str, Any] = {"input": scope.input, "params": scope.input} if self.uses_input else {}
-        return found | {name: with_aliases(opened(scope.output(name)), scope.aliases(name)) for name in self.nodes}
+        found: dict[str, Any] = (
+            {"input": scope.input, "params": scope.input} if self.uses_input else {}
+        )
+        return found | {
+            name: with_aliases(opened(scope.output(name)), scope.aliases(name))
+            for name in self.nodes
+        }
 
 
 class Converted:
@@ -206,7 +261,10 @@ def narrowed(value: Any, paths: Paths) -> Any:
 
 
 def size_of(value: Any, limit: int) -> int:
-    """About how many bytes a value takes; counting ends above the limit. The smallest value counts too."""
+    """About how many bytes a value takes; counting ends above the limit.
+
+    The smallest value counts too.
+    """
     size, stack = 0, [value]
     while stack and size <= limit:
         item = stack.pop()
@@ -240,9 +298,13 @@ def compile_condition(source: str, known: Collection[str]) -> Condition:
     except ValueError as error:
         raise _explain(_syntax_error(plain) or str(error), source, plain) from None
     if kind not in ("BOOL", "DYN"):
-        message = f"{_shown(source)} gives {KINDS.get(kind, kind.lower())}; it must give true or false"
+        message = (
+            f"{_shown(source)} gives {KINDS.get(kind, kind.lower())}; it must give true or false"
+        )
         raise TemplateError("malformed_condition", message)
-    return Condition(source, program, tuple(sorted(nodes)), templates, looked_at(program), inline_bytes(program))
+    return Condition(
+        source, program, tuple(sorted(nodes)), templates, looked_at(program), inline_bytes(program)
+    )
 
 
 def _without_braces(source: str, known: Collection[str]) -> tuple[str, tuple[Reference, ...]]:
@@ -252,14 +314,18 @@ def _without_braces(source: str, known: Collection[str]) -> tuple[str, tuple[Ref
         if isinstance(piece, str):
             program += piece
         elif piece.kind == "secret":
-            raise TemplateError("malformed_condition", f"{piece.text}: conditions can't use secrets")
+            raise TemplateError(
+                "malformed_condition", f"{piece.text}: conditions can't use secrets"
+            )
         else:
             name = f"{REFERENCES}[{len(references)}]"
             references.append(piece)
             # quotes around a reference ('{{ a.b }}' == 'x') belong to the older spelling too
             program = program[:-1] + name + "\0" if program.endswith(("'", '"')) else program + name
     program = re.sub(r"\0['\"]?", "", program)
-    return "".join(PYTHON_WORDS.get(token[0], token[0]) for token in TOKEN.finditer(program)), tuple(references)
+    return "".join(
+        PYTHON_WORDS.get(token[0], token[0]) for token in TOKEN.finditer(program)
+    ), tuple(references)
 
 
 def _with_nodes(program: str, known: Collection[str]) -> tuple[str, set[str]]:
@@ -279,12 +345,22 @@ def _with_nodes(program: str, known: Collection[str]) -> tuple[str, set[str]]:
             inner = before.startswith(".") and before[1:] in COMPREHENSIONS
             maps += before == ".map"
             if (inner and any(parens)) or maps > 1:
-                what = "map twice" if maps > 1 else "map, filter, all or exists inside another of them"
-                raise TemplateError("malformed_condition", f"a condition can't use {what}; put a transform before it")
+                what = (
+                    "map twice" if maps > 1 else "map, filter, all or exists inside another of them"
+                )
+                raise TemplateError(
+                    "malformed_condition",
+                    f"a condition can't use {what}; put a transform before it",
+                )
             parens.append(inner)
         elif text == ")" and parens:
             parens.pop()
-        elif token["name"] and before != "." and text not in own and not rest.lstrip().startswith("("):
+        elif (
+            token["name"]
+            and before != "."
+            and text not in own
+            and not rest.lstrip().startswith("(")
+        ):
             rewritten[-1] = _note_name(text, rest, known, nodes)
         before = before + text if before == "." else text
     return "".join(rewritten), nodes
@@ -294,18 +370,24 @@ PLACEHOLDER = re.compile("\0([0-9]+)\0")
 LITERAL = re.compile(r"""([rRbB]*)(\"{3}|'{3}|"|')(.*)\2\Z""", re.DOTALL)
 
 
-def bind_references(expression: str, known: Collection[str], variables: Any) -> tuple[str, dict[str, Text]]:
+def bind_references(
+    expression: str, known: Collection[str], variables: Any
+) -> tuple[str, dict[str, Text]]:
     """A CEL expression with a variable for each `{{ reference }}` in it, and what those variables are.
 
     What an output holds is data: pasted into the expression, it would be read as a program. A text in quotes that has
     references in it becomes one variable, which is that text. `variables` are those that are taken.
     """
     if not isinstance(variables, dict):
-        raise TemplateError("malformed_template", 'variables must be an object, such as {"limit": 3}')
+        raise TemplateError(
+            "malformed_template", 'variables must be an object, such as {"limit": 3}'
+        )
     pieces = parse_text(expression, known)
     if "\0" in expression:
         raise TemplateError("malformed_template", "an expression can't have a NUL character in it")
-    marked = "".join(piece if isinstance(piece, str) else f"\0{i}\0" for i, piece in enumerate(pieces))
+    marked = "".join(
+        piece if isinstance(piece, str) else f"\0{i}\0" for i, piece in enumerate(pieces)
+    )
     bound: dict[str, Text] = {}
 
     def variable(text: Text) -> str:
@@ -316,7 +398,9 @@ def bind_references(expression: str, known: Collection[str], variables: Any) -> 
         return name
 
     rewritten = "".join(
-        variable(_quoted_text(token[0], pieces)) if token["string"] and "\0" in token[0] else token[0]
+        variable(_quoted_text(token[0], pieces))
+        if token["string"] and "\0" in token[0]
+        else token[0]
         for token in TOKEN.finditer(marked)
     )
     return PLACEHOLDER.sub(lambda mark: variable([pieces[int(mark[1])]]), rewritten), bound
@@ -331,7 +415,9 @@ def _quoted_text(literal: str, pieces: Text) -> Text:
         raise TemplateError("malformed_template", message)
     parts = PLACEHOLDER.split(match[3])
     # the first one may be empty: then it keeps a single reference from giving anything but text
-    return [part if i % 2 == 0 else pieces[int(part)] for i, part in enumerate(parts) if part or i == 0]
+    return [
+        part if i % 2 == 0 else pieces[int(part)] for i, part in enumerate(parts) if part or i == 0
+    ]
 
 
 def looked_at(program: str) -> Paths:
@@ -348,7 +434,11 @@ def looked_at(program: str) -> Paths:
         if not is_root:
             continue
         path, end = [token[0]], i + 1
-        if token[0] == "nodes" and texts[end : end + 1] == ["["] and texts[end + 2 : end + 3] == ["]"]:
+        if (
+            token[0] == "nodes"
+            and texts[end : end + 1] == ["["]
+            and texts[end + 2 : end + 3] == ["]"]
+        ):
             path.append(_unquote(texts[end + 1]))
             end += 3
         while texts[end : end + 1] == ["."] and end + 1 < len(tokens) and tokens[end + 1]["name"]:
@@ -396,7 +486,12 @@ def inline_bytes(program: str) -> int:
             loops += 1  # one inside another is one too many
         elif name not in (CHEAP_METHODS if is_method else CHEAP_FUNCTIONS):
             return 0
-    if calls > INLINE_CALLS_MAX or additions > INLINE_ADDITIONS_MAX or loops > 1 or (loops and additions):
+    if (
+        calls > INLINE_CALLS_MAX
+        or additions > INLINE_ADDITIONS_MAX
+        or loops > 1
+        or (loops and additions)
+    ):
         return 0
     if loops and "map" in texts:
         return INLINE_MAP_BYTES if len(tokens) <= INLINE_MAP_TOKENS_MAX else 0
@@ -416,21 +511,29 @@ def _note_name(text: str, rest: str, known: Collection[str], nodes: set[str]) ->
         message = 'in a condition, nodes must be followed by an id in quotes: nodes["its id"]'
         raise TemplateError("malformed_condition", message)
     if (name := _unquote(match[1])) not in known:
-        raise TemplateError("unknown_reference", f"the condition refers to {name!r}, which isn't a node", name)
+        raise TemplateError(
+            "unknown_reference", f"the condition refers to {name!r}, which isn't a node", name
+        )
     nodes.add(name)
     return text
 
 
 def _unquote(literal: str) -> str:
-    inner = re.sub(r"\\.|\"", lambda part: {"\\'": "'", '"': '\\"'}.get(part[0], part[0]), literal[1:-1])
+    inner = re.sub(
+        r"\\.|\"", lambda part: {"\\'": "'", '"': '\\"'}.get(part[0], part[0]), literal[1:-1]
+    )
     try:
         return str(json.loads(f'"{inner}"'))
     except ValueError:
-        raise TemplateError("malformed_condition", f"nodes[{literal}]: use only JSON's escapes in an id") from None
+        raise TemplateError(
+            "malformed_condition", f"nodes[{literal}]: use only JSON's escapes in an id"
+        ) from None
 
 
 def _comprehension_variables(program: str) -> set[str]:
-    return set(re.findall(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,", program))
+    return set(
+        re.findall(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,", program)
+    )
 
 
 def _shown(source: str) -> str:
@@ -458,9 +561,13 @@ def _explain(error: str, source: str, program: str) -> TemplateError:
         return TemplateError("malformed_condition", message)
     if undeclared:
         name = undeclared[1]
-        return TemplateError("unknown_reference", f"the condition refers to {name!r}, which isn't a node", name)
+        return TemplateError(
+            "unknown_reference", f"the condition refers to {name!r}, which isn't a node", name
+        )
     found = re.search(r"ERROR: <input>:-?\d+:(-?\d+): (.*?)(?:\n|$)", error)
-    place = f" (column {found[1]})" if found and source == program and "Syntax error" in error else ""
+    place = (
+        f" (column {found[1]})" if found and source == program and "Syntax error" in error else ""
+    )
     text = _plain_words(found[2] if found else error)
     return TemplateError("malformed_condition", f"{_shown(source)} can't be read: {text}{place}")
 
@@ -480,14 +587,19 @@ def _environment(names: tuple[str, ...]) -> Any:
 
 
 class _Programs(dict[tuple[str, tuple[str, ...]], Any]):
-    """Compiled programs, the oldest first. Threads may add some at once: then the count drifts for a while."""
+    """Compiled programs, the oldest first.
+
+    Threads may add some at once: then the count drifts for a while.
+    """
 
     characters = 0
 
     def add(self, key: tuple[str, tuple[str, ...]], compiled: Any) -> None:
         self.characters += len(key[0])
         self[key] = compiled
-        while len(self) > 1 and (len(self) > PROGRAMS_MAX or self.characters > PROGRAMS_CHARACTERS_MAX):
+        while len(self) > 1 and (
+            len(self) > PROGRAMS_MAX or self.characters > PROGRAMS_CHARACTERS_MAX
+        ):
             oldest = next(iter(list(islice(self, 1))))
             self.pop(oldest, None)
             self.characters -= len(oldest[0])
@@ -499,7 +611,10 @@ _programs = _Programs()
 
 
 def cel_program(program: str, names: tuple[str, ...]) -> Any:
-    """Compiled, and cached for a while. Raises `ValueError` for an expression that can't be compiled."""
+    """Compiled, and cached for a while.
+
+    Raises `ValueError` for an expression that can't be compiled.
+    """
     key = (program, names)
     compiled = _programs.get(key)
     if compiled is None:
@@ -515,7 +630,9 @@ def evaluate_cel(program: str, values: dict[str, Any]) -> Any:
     """The plain value. Raises `Missing` for an error while evaluating."""
     failed, result = _run(program, values)
     if failed:
-        raise Missing(f"the expression {program!r} can't be evaluated: {_reason(result, program, values)}")
+        raise Missing(
+            f"the expression {program!r} can't be evaluated: {_reason(result, program, values)}"
+        )
     return result.plain_value()
 
 

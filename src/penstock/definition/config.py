@@ -102,7 +102,10 @@ def _secret_text(slot: Slot, scope: Scope, room: Room) -> SecretText:
 
 def visible(secret: SecretText) -> str:
     """What people see in place of the secret."""
-    return "".join(piece if i % 2 == 0 else f"{{{{ secrets.{piece} }}}}" for i, piece in enumerate(secret.pieces))
+    return "".join(
+        piece if i % 2 == 0 else f"{{{{ secrets.{piece} }}}}"
+        for i, piece in enumerate(secret.pieces)
+    )
 
 
 def _put(root: Any, path: Path, value: Any) -> None:
@@ -112,9 +115,15 @@ def _put(root: Any, path: Path, value: Any) -> None:
 
 
 def compile_config(  # noqa: PLR0913 -- a config, what it may refer to, and where to report
-    config: dict[str, Any], known: Collection[str], path: str, node_id: str, problems: Problems, *, handler: str = "",
+    config: dict[str, Any],
+    known: Collection[str],
+    path: str,
+    node_id: str,
+    problems: Problems,
+    *,
+    handler: str = "",
     stored: bool = False,
-) -> Config:  # fmt: skip
+) -> Config:
     """`stored`: it was accepted before, perhaps when less was refused; the worker refuses secrets where it must."""
     rule = None if stored and handler not in DATA_HANDLERS else _secret_rule(handler)
     slots: list[Slot] = []
@@ -146,12 +155,19 @@ def _secret_rule(handler: str) -> SecretRule | None:
 
 
 def _with_variables(  # noqa: PLR0913, PLR0917 -- as compile_config
-    config: dict[str, Any], known: Collection[str], path: str, node_id: str, problems: Problems, rule: SecretRule | None
+    config: dict[str, Any],
+    known: Collection[str],
+    path: str,
+    node_id: str,
+    problems: Problems,
+    rule: SecretRule | None,
 ) -> tuple[dict[str, Any], list[Slot]]:
     """A `transform` whose expression has references: they become variables, for data is never read as a program."""
     where = path_to(path, ("expression",))
     try:
-        expression, texts = bind_references(config["expression"], known, config.get("variables", {}))
+        expression, texts = bind_references(
+            config["expression"], known, config.get("variables", {})
+        )
     except TemplateError as error:
         error.report(where, node_id, problems, known)
         return {**config, "expression": ""}, []
@@ -164,7 +180,10 @@ def _with_variables(  # noqa: PLR0913, PLR0917 -- as compile_config
 
 def _config(config: dict[str, Any], slots: list[Slot]) -> Config:
     references = frozenset(
-        piece.name for slot in slots for piece in slot.text if isinstance(piece, Reference) and piece.kind == "node"
+        piece.name
+        for slot in slots
+        for piece in slot.text
+        if isinstance(piece, Reference) and piece.kind == "node"
     )
     size = len(msgspec.msgpack.encode(config)) if slots else 0
     return Config(config, tuple(slots), references, size)

@@ -17,7 +17,13 @@ LONGEST_VALUE_SHOWN = 40
 
 class Reader:
     def __init__(
-        self, raw: Any, path: str, problems: Problems, node_id: str | None = None, *, code: str = "bad_value"
+        self,
+        raw: Any,
+        path: str,
+        problems: Problems,
+        node_id: str | None = None,
+        *,
+        code: str = "bad_value",
     ) -> None:
         self.path, self.problems, self.node_id, self.code = path, problems, node_id, code
         self.raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
@@ -59,10 +65,14 @@ class Reader:
         if value is None or isinstance(value, kinds):
             return value
         words = {dict: "an object", bool: "true or false", str: "text"}
-        self.bad(name, f"must be {' or '.join(words[kind] for kind in kinds)}, not {kind_of(value)}")
+        self.bad(
+            name, f"must be {' or '.join(words[kind] for kind in kinds)}, not {kind_of(value)}"
+        )
         return None
 
-    def text(self, *names: str, max_length: int | None = None, limit_controls: bool = True) -> str | None:
+    def text(
+        self, *names: str, max_length: int | None = None, limit_controls: bool = True
+    ) -> str | None:
         name, value = self.pick(*names)
         if value is None:
             return None
@@ -86,14 +96,18 @@ class Reader:
         self.bad(name, f"must be one of {', '.join(allowed)}, not {shown(value)}{hint}")
         return None
 
-    def number(self, name: str, *, least: float, most: float = LONGEST_SECONDS, above: bool = False) -> float | None:
+    def number(
+        self, name: str, *, least: float, most: float = LONGEST_SECONDS, above: bool = False
+    ) -> float | None:
         value = self.raw.get(name)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             self.bad(name, f"must be a number, not {shown(value)}")
         elif not (value > least if above else value >= least):
-            self.bad(name, f"must be {'above' if above else 'at least'} {least:g}, not {shown(value)}")
+            self.bad(
+                name, f"must be {'above' if above else 'at least'} {least:g}, not {shown(value)}"
+            )
         elif value > most:
             self.bad(name, f"must be at most {most:,.0f}, not {shown(value)}")
         else:
@@ -116,8 +130,12 @@ class Reader:
 
 def kind_of(value: Any) -> str:
     names: list[tuple[type | tuple[type, ...], str]] = [
-        (type(None), "null"), (bool, "true or false"), (str, "text"), ((int, float), "a number"), (list, "a list"),
-    ]  # fmt: skip
+        (type(None), "null"),
+        (bool, "true or false"),
+        (str, "text"),
+        ((int, float), "a number"),
+        (list, "a list"),
+    ]
     return next((name for kind, name in names if isinstance(value, kind)), "an object")
 
 

@@ -1,4 +1,7 @@
-"""The nodes together: order, cycles, ancestors. Everything is iterative, and linear in nodes + edges."""
+"""The nodes together: order, cycles, ancestors.
+
+Everything is iterative, and linear in nodes + edges.
+"""
 
 from __future__ import annotations
 
@@ -78,8 +81,9 @@ def missing_ancestors(
 ) -> list[tuple[int, int]]:
     """Of the pairs (node, other): those whose `other` is not an ancestor of `node`.
 
-    Three sieves, so that real documents cost next to nothing: a direct dependency; an ancestor in a spanning forest
-    (two comparisons); what is left is answered exactly by bit sets over the wanted ancestors, 1,024 at a time.
+    Three sieves, so that real documents cost next to nothing: a direct dependency; an ancestor in a
+    spanning forest (two comparisons); what is left is answered exactly by bit sets over the wanted
+    ancestors, 1,024 at a time.
     """
     queries = list(queries)
     if not queries:
@@ -96,7 +100,9 @@ def missing_ancestors(
     for first in range(0, len(wanted), 1024):
         bits = {other: 1 << i for i, other in enumerate(wanted[first : first + 1024])}
         masks = _ancestor_masks(bits, dependencies, order)
-        missing += [(node, other) for node, other in hard if other in bits and not masks[node] & bits[other]]
+        missing += [
+            (node, other) for node, other in hard if other in bits and not masks[node] & bits[other]
+        ]
     return missing
 
 

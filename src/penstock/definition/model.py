@@ -10,7 +10,13 @@ from msgspec import structs
 TriggerRule = Literal["all_success", "none_failed", "all_done", "one_success", "one_failed"]
 OnFailure = Literal["fail_fast", "continue"]
 
-TRIGGER_RULES: tuple[TriggerRule, ...] = ("all_success", "none_failed", "all_done", "one_success", "one_failed")
+TRIGGER_RULES: tuple[TriggerRule, ...] = (
+    "all_success",
+    "none_failed",
+    "all_done",
+    "one_success",
+    "one_failed",
+)
 DATA_HANDLERS = frozenset({"input", "output", "decision"})
 """Pure handlers that the engine evaluates in place; every other handler runs on a worker."""
 
@@ -23,7 +29,9 @@ SECRETLESS_HANDLERS = DATA_HANDLERS | {
     "penstock.compute",
     "penstock.validate",
 }
-"""Built-in handlers that compute with their config, or give it as their output: there a secret would be given away."""
+"""Built-in handlers that compute with their config, or give it as their output: there a secret
+would be given away.
+"""
 
 HANDLER_ALIASES = {
     "http_request": "call_external_service",
@@ -39,21 +47,33 @@ FALLBACK_HANDLERS = {
     "validate": "penstock.validate",
     "delay": "sleep",
 }
-"""Names that documents of the public implementations use, and what runs if no worker has a handler of that name.
+"""Names that documents of the public implementations use, and what runs if no worker has a handler
+of that name.
 
-They are not reserved, because they are words that people give to handlers of their own. The built-in handler has a name
-of its own, so that a worker without somebody's `validate` never runs the built-in one in its place.
+They are not reserved, because they are words that people give to handlers of their own. The
+built-in handler has a name of its own, so that a worker without somebody's `validate` never runs
+the built-in one in its place.
 """
 OUTPUT_ALIASES: dict[str, dict[str, str]] = {
-    "call_external_service": dict.fromkeys(("response", "result", "body", "fetched_content"), "data"),
+    "call_external_service": dict.fromkeys(
+        ("response", "result", "body", "fetched_content"), "data"
+    ),
     "llm_service": dict.fromkeys(("text", "answer", "result", "generation", "data"), "response"),
 }
 """Keys that read another key when the output doesn't have them, by handler."""
 
 BUILT_IN_HANDLERS = DATA_HANDLERS | {
-    "call_external_service", "llm_service", "transform", "noop", "sleep", "fail", "echo",
-    "penstock.aggregate", "penstock.compute", "penstock.validate",
-}  # fmt: skip
+    "call_external_service",
+    "llm_service",
+    "transform",
+    "noop",
+    "sleep",
+    "fail",
+    "echo",
+    "penstock.aggregate",
+    "penstock.compute",
+    "penstock.validate",
+}
 
 DEFAULT_TIMEOUT_SECONDS = 300.0
 
@@ -61,7 +81,8 @@ DEFAULT_TIMEOUT_SECONDS = 300.0
 class Retry(msgspec.Struct, frozen=True):
     """`max_attempts` counts all attempts: 4 means the first and 3 retries.
 
-    `max_delay_seconds` limits how far delays grow. It never shortens the first one: a smaller value is raised to it.
+    `max_delay_seconds` limits how far delays grow. It never shortens the first one: a smaller value
+    is raised to it.
     """
 
     max_attempts: int = 4

@@ -27,17 +27,25 @@ class Limits(msgspec.Struct, frozen=True):
     max_nodes: int = 100_000
     max_depth: int = 64
     max_values: int = 2_000_000
-    """Bounds what YAML aliases can unfold into, and how long everybody waits while a text is decoded."""
+    """Bounds what YAML aliases can unfold into, and how long everybody waits while a text is
+    decoded.
+    """
 
 
 class RepeatedKeys(dict[str, Any]):
-    """An object in which a key stood twice. It only lives until `check_values` has said where it is."""
+    """An object in which a key stood twice.
+
+    It only lives until `check_values` has said where it is.
+    """
 
     repeated: str = ""
 
 
 def parse(text: str | bytes, *, form: str = "json", limits: Limits | None = None) -> Any:
-    """Read `text` as `json`, `jsonc` (JSON with // comment lines) or `yaml`. Raises `InvalidWorkflow`."""
+    """Read `text` as `json`, `jsonc` (JSON with // comment lines) or `yaml`.
+
+    Raises `InvalidWorkflow`.
+    """
     limits = limits or Limits()
     text = _decode(text, limits)
     if not text.strip():
@@ -66,7 +74,8 @@ def run(parts: Sequence[bytes]) -> Iterator[bytes]:
 def decode_in_pieces(text: bytes | msgspec.Raw) -> Any:
     """JSON that `run` has found good, decoded in a thread.
 
-    A decoder holds the interpreter's lock until it is done. Between two pieces other threads get their turn.
+    A decoder holds the interpreter's lock until it is done. Between two pieces other threads get
+    their turn.
     """
     view = memoryview(text)
     if len(view) <= PIECE_BYTES:
@@ -76,7 +85,9 @@ def decode_in_pieces(text: bytes | msgspec.Raw) -> Any:
         fields = msgspec.json.decode(view, type=dict[str, msgspec.Raw])
         return {name: decode_in_pieces(value) for name, value in fields.items()}
     if first == b"[":
-        return [decode_in_pieces(value) for value in msgspec.json.decode(view, type=list[msgspec.Raw])]
+        return [
+            decode_in_pieces(value) for value in msgspec.json.decode(view, type=list[msgspec.Raw])
+        ]
     return msgspec.json.decode(view)
 
 
@@ -97,7 +108,10 @@ def _decode(text: str | bytes, limits: Limits) -> str:
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        refuse("not_utf8", f"the document isn't UTF-8: byte {error.start} can't be read; save it as UTF-8")
+        refuse(
+            "not_utf8",
+            f"the document isn't UTF-8: byte {error.start} can't be read; save it as UTF-8",
+        )
 
 
 def _parse_json(text: str, limits: Limits, read_integer: Callable[[str], int] = int) -> Any:
@@ -106,11 +120,15 @@ def _parse_json(text: str, limits: Limits, read_integer: Callable[[str], int] = 
     except json.JSONDecodeError as error:
         comment = text[error.pos :].lstrip().startswith("//")
         hint = "; a // comment must have a line of its own, in a file" if comment else ""
-        refuse("malformed_json", f"not JSON: {error.msg} (line {error.lineno}, column {error.colno}){hint}")
+        refuse(
+            "malformed_json",
+            f"not JSON: {error.msg} (line {error.lineno}, column {error.colno}){hint}",
+        )
     except RecursionError:
         _refuse_depth(text, limits)
     except ValueError:
-        # an integer of more than 4,300 digits: cut to one that is still too large, so that check_values finds its place
+        # an integer of more than 4,300 digits: cut to one that is still too large, so that
+        # check_values finds its place
         return _parse_json(text, limits, lambda digits: int(digits[:40]))
 
 
@@ -122,7 +140,9 @@ def _refuse_depth(text: str, limits: Limits) -> NoReturn:
             place = token.start()
             break
     line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
-    refuse("too_deep", f"nested deeper than {limits.max_depth} levels (line {line}, column {column})")
+    refuse(
+        "too_deep", f"nested deeper than {limits.max_depth} levels (line {line}, column {column})"
+    )
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -130,7 +150,9 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) == len(pairs):
         return value
     marked = RepeatedKeys(value)
-    marked.repeated = next(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
+    marked.repeated = next(
+        key for key, times in Counter(key for key, _ in pairs).items() if times > 1
+    )
     return marked
 
 
@@ -144,13 +166,24 @@ def check_values(value: Any, limits: Limits | None = None) -> None:
     problems: list[Problem] = []
     count = 1
     while levels[-1] and len(problems) < MOST_FAULTS:
-        parents = [(index, item) for index, item in enumerate(levels[-1]) if isinstance(item, (dict, list)) and item]
+        parents = [
+            (index, item)
+            for index, item in enumerate(levels[-1])
+            if isinstance(item, (dict, list)) and item
+        ]
         count += sum(len(item) for _, item in parents)
         if count > limits.max_values:  # before the keys of all these are looked at
-            problems.append(Problem("too_large", "", f"the document has more than {limits.max_values:,} values"))
+            problems.append(
+                Problem("too_large", "", f"the document has more than {limits.max_values:,} values")
+            )
             break
-        faults = ((index, fault) for index, item in enumerate(levels[-1]) if (fault := _fault(item)))
-        problems += [_problem(levels, index, fault) for index, fault in islice(faults, MOST_FAULTS - len(problems))]
+        faults = (
+            (index, fault) for index, item in enumerate(levels[-1]) if (fault := _fault(item))
+        )
+        problems += [
+            _problem(levels, index, fault)
+            for index, fault in islice(faults, MOST_FAULTS - len(problems))
+        ]
         if parents and len(levels) > limits.max_depth:
             message = f"nested deeper than {limits.max_depth} levels"
             problems.append(Problem("too_deep", _path(levels, parents[0][0]), message))
@@ -182,7 +215,9 @@ def _problem(levels: list[list[Any]], index: int, fault: str) -> Problem:
         path = path_to(path, (key,))
     elif fault == "key_not_text":
         item = next(name for name in item if not isinstance(name, str))
-    return Problem(fault, path, FAULTS[fault].format(kind=f"a Python {type(item).__name__}", key=key))
+    return Problem(
+        fault, path, FAULTS[fault].format(kind=f"a Python {type(item).__name__}", key=key)
+    )
 
 
 def _path(levels: list[list[Any]], index: int) -> str:
@@ -192,7 +227,9 @@ def _path(levels: list[list[Any]], index: int) -> str:
         for above, item in enumerate(level):
             size = len(item) if isinstance(item, (dict, list)) else 0
             if index < size:
-                steps.append(str(next(islice(item, index, None))) if isinstance(item, dict) else index)
+                steps.append(
+                    str(next(islice(item, index, None))) if isinstance(item, dict) else index
+                )
                 index = above
                 break
             index -= size

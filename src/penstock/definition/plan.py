@@ -1,7 +1,7 @@
 """A `Plan`: a version of a workflow, compiled so that each step of running it is a look-up.
 
-Nodes know their children by number, so that one completion touches only those. The plan is never changed while an
-execution runs; an execution that gains nodes keeps them beside its plan.
+Nodes know their children by number, so that one completion touches only those. The plan is never
+changed while an execution runs; an execution that gains nodes keeps them beside its plan.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class PlanNode(msgspec.Struct, gc=False):
     uses_input: bool = False
     """Whether starting it takes the execution's input."""
     names_queue: bool = False
-    """The document says which queue; else workers do, and may have said something else since this was compiled."""
+    """The document says which queue; else workers do, and may have said something else since this
+    was compiled.
+    """
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -101,10 +103,12 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     checked: bool = False,
     stored: bool = False,
 ) -> Compiled:
-    """Read, check and compile. Raises `InvalidWorkflow` with every problem; `checked` says that `parse` made it.
+    """Read, check and compile.
 
-    `stored`: it was accepted once, perhaps by an older version, and its executions must go on. What only a start looks
-    at isn't looked at then.
+    Raises `InvalidWorkflow` with every problem; `checked` says that `parse` made it.
+
+    `stored`: it was accepted once, perhaps by an older version, and its executions must go on. What
+    only a start looks at isn't looked at then.
     """
     limits = limits or Limits()
     if not checked:
@@ -138,9 +142,19 @@ def _check_schema(definition: Definition, problems: Problems) -> None:
 
 class _Compiler:
     def __init__(
-        self, definition: Definition, handlers: Mapping[str, HandlerDefaults], problems: Problems, *, stored: bool
+        self,
+        definition: Definition,
+        handlers: Mapping[str, HandlerDefaults],
+        problems: Problems,
+        *,
+        stored: bool,
     ) -> None:
-        self.definition, self.handlers, self.problems, self.stored = definition, handlers, problems, stored
+        self.definition, self.handlers, self.problems, self.stored = (
+            definition,
+            handlers,
+            problems,
+            stored,
+        )
         self.nodes: list[Node] = []
         self.numbers: dict[str, int] = {}
 
@@ -158,13 +172,19 @@ class _Compiler:
         results, single = self._result_nodes(children)
         definition = self.definition
         return Plan(
-            name=definition.name, nodes=plan_nodes, numbers=self.numbers, order=order,
-            on_failure=definition.on_failure, timeout_seconds=definition.timeout_seconds,
-            input=definition.input, input_schema=definition.input_schema,
-            result_nodes=results, single_result=single,
+            name=definition.name,
+            nodes=plan_nodes,
+            numbers=self.numbers,
+            order=order,
+            on_failure=definition.on_failure,
+            timeout_seconds=definition.timeout_seconds,
+            input=definition.input,
+            input_schema=definition.input_schema,
+            result_nodes=results,
+            single_result=single,
             dependency_counts=[len(direct) for direct in dependencies],
             roots=tuple(i for i, direct in enumerate(dependencies) if not direct),
-        )  # fmt: skip
+        )
 
     def _number(self) -> None:
         for node in self.definition.nodes:
@@ -199,30 +219,52 @@ class _Compiler:
             around = " → ".join(shown)
             message = f"these nodes wait for each other in a cycle: {around}; remove one of the dependencies"
             first = self.nodes[cycle[0]]
-            self.problems.error("cycle", f"{first.path}.{first.dependencies_field}", message, first.id)
+            self.problems.error(
+                "cycle", f"{first.path}.{first.dependencies_field}", message, first.id
+            )
 
     def _node(self, number: int, dependencies: tuple[int, ...], children: list[int]) -> PlanNode:
         node = self.nodes[number]
         is_data = node.handler in DATA_HANDLERS
         defaults = self.handlers.get(node.handler) or HandlerDefaults()
         config = compile_config(
-            node.config, self.numbers, f"{node.path}.config", node.id, self.problems, handler=node.handler,
+            node.config,
+            self.numbers,
+            f"{node.path}.config",
+            node.id,
+            self.problems,
+            handler=node.handler,
             stored=self.stored,
-        )  # fmt: skip
+        )
         condition = self._condition(node)
         needs = config.references | condition.references if condition else config.references
-        uses_input = config.uses_input or node.handler == "input" or (condition is not None and condition.uses_input)
+        uses_input = (
+            config.uses_input
+            or node.handler == "input"
+            or (condition is not None and condition.uses_input)
+        )
         return PlanNode(
-            address=node.id, handler=node.handler, queue=node.queue or defaults.queue or node.handler,
-            dependencies=dependencies, children=tuple(children), rule=node.trigger_rule,
-            config=config, condition=condition, retry=node.retry or defaults.retry or Retry(),
-            timeout_seconds=node.timeout_seconds or defaults.timeout_seconds or DEFAULT_TIMEOUT_SECONDS,
-            queue_timeout_seconds=node.queue_timeout_seconds, optional=node.optional,
-            fails_with_dependency=node.on_dependency_failure == "fail", is_data=is_data,
-            fixed_config=None if config.slots else msgspec.json.encode(node.config), needs=needs,
+            address=node.id,
+            handler=node.handler,
+            queue=node.queue or defaults.queue or node.handler,
+            dependencies=dependencies,
+            children=tuple(children),
+            rule=node.trigger_rule,
+            config=config,
+            condition=condition,
+            retry=node.retry or defaults.retry or Retry(),
+            timeout_seconds=node.timeout_seconds
+            or defaults.timeout_seconds
+            or DEFAULT_TIMEOUT_SECONDS,
+            queue_timeout_seconds=node.queue_timeout_seconds,
+            optional=node.optional,
+            fails_with_dependency=node.on_dependency_failure == "fail",
+            is_data=is_data,
+            fixed_config=None if config.slots else msgspec.json.encode(node.config),
+            needs=needs,
             uses_input=uses_input,
             names_queue=node.queue is not None,
-        )  # fmt: skip
+        )
 
     def _condition(self, node: Node) -> Condition | None:
         if node.condition is None:
@@ -233,7 +275,9 @@ class _Compiler:
             error.report(f"{node.path}.condition", node.id, self.problems, self.numbers)
             return None
 
-    def _check_ancestors(self, nodes: list[PlanNode], dependencies: graph.Edges, order: list[int]) -> None:
+    def _check_ancestors(
+        self, nodes: list[PlanNode], dependencies: graph.Edges, order: list[int]
+    ) -> None:
         queries = [(i, self.numbers[name]) for i, node in enumerate(nodes) for name in node.needs]
         missing = sorted(graph.missing_ancestors(queries, dependencies, order))
         turned = [(other, number) for number, other in missing]
@@ -253,9 +297,15 @@ class _Compiler:
     def _places(self, node: PlanNode) -> dict[str, str]:
         """Where a node mentions each of the nodes that it needs; the first place of each."""
         path = self.nodes[self.numbers[node.address]].path
-        found = dict.fromkeys(node.condition.references if node.condition else (), f"{path}.condition")
+        found = dict.fromkeys(
+            node.condition.references if node.condition else (), f"{path}.condition"
+        )
         for slot in reversed(node.config.slots):
-            names = [piece.name for piece in slot.text if isinstance(piece, Reference) and piece.kind == "node"]
+            names = [
+                piece.name
+                for piece in slot.text
+                if isinstance(piece, Reference) and piece.kind == "node"
+            ]
             found.update(dict.fromkeys(names, path_to(f"{path}.config", slot.place)))
         return found
 

@@ -1,4 +1,7 @@
-"""Problems: what is wrong with a document, where, and what to do. Collected, never raised one by one."""
+"""Problems: what is wrong with a document, where, and what to do.
+
+Collected, never raised one by one.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ class Problem(msgspec.Struct, frozen=True):
 class Problems:
     """Collects errors and warnings while a document is read.
 
-    A document can have as many mistakes as it has words: how many are kept, and how long they are, is bounded.
+    A document can have as many mistakes as it has words: how many are kept, and how long they are,
+    is bounded.
     """
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -74,7 +78,12 @@ class Problems:
 def _with_the_rest(problems: list[Problem], more: int) -> list[Problem]:
     if not more:
         return problems
-    return [*problems, Problem("more_problems", "", f"and {more:,} more, which aren't listed; correct these first")]
+    return [
+        *problems,
+        Problem(
+            "more_problems", "", f"and {more:,} more, which aren't listed; correct these first"
+        ),
+    ]
 
 
 def _cut(code: str, path: str, message: str, node_id: str | None) -> Problem:
@@ -91,7 +100,10 @@ def quoted(text: str) -> str:
 
 
 def path_to(start: str, steps: Iterable[str | int]) -> str:
-    """`path_to("dag", ("nodes", 3, "id"))` is `dag.nodes[3].id`. Always text that can be stored and sent."""
+    """`path_to("dag", ("nodes", 3, "id"))` is `dag.nodes[3].id`.
+
+    Always text that can be stored and sent.
+    """
     return "".join([start, *(_step(step) for step in steps)]).lstrip("." if not start else "")
 
 

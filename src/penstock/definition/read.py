@@ -1,6 +1,7 @@
 """A document to a `Definition`: one name for every spelling, each field checked on its own.
 
-Public documents of this kind come in several dialects; the tables below are the whole list of what is accepted.
+Public documents of this kind come in several dialects; the tables below are the whole list of what
+is accepted.
 """
 
 from __future__ import annotations
@@ -22,17 +23,58 @@ from penstock.definition.model import (
 from penstock.definition.problems import Problems, path_to, quoted
 
 WORKFLOW_FIELDS = {
-    "name", "description", "timeout_seconds", "timeout", "on_failure", "input_schema", "input", "defaults", "dag",
-    "nodes", "labels", "metadata", "created_by", "version", "retry", "retry_policy", "retry_config",
-}  # fmt: skip
+    "name",
+    "description",
+    "timeout_seconds",
+    "timeout",
+    "on_failure",
+    "input_schema",
+    "input",
+    "defaults",
+    "dag",
+    "nodes",
+    "labels",
+    "metadata",
+    "created_by",
+    "version",
+    "retry",
+    "retry_policy",
+    "retry_config",
+}
 NODE_FIELDS = {
-    "id", "handler", "type", "dependencies", "depends_on", "config", "condition", "trigger_rule", "retry",
-    "retry_policy", "retry_config", "timeout_seconds", "timeout", "queue", "queue_timeout_seconds", "optional",
-    "on_dependency_failure", "labels", "metadata", "description", "created_by", "name",
-}  # fmt: skip
+    "id",
+    "handler",
+    "type",
+    "dependencies",
+    "depends_on",
+    "config",
+    "condition",
+    "trigger_rule",
+    "retry",
+    "retry_policy",
+    "retry_config",
+    "timeout_seconds",
+    "timeout",
+    "queue",
+    "queue_timeout_seconds",
+    "optional",
+    "on_dependency_failure",
+    "labels",
+    "metadata",
+    "description",
+    "created_by",
+    "name",
+}
 DAG_FIELDS = {"nodes", "labels", "metadata", "description", "created_by"}
-DEFAULTS_FIELDS = {"retry", "retry_policy", "retry_config", "timeout_seconds", "timeout", "queue",
-                   "queue_timeout_seconds"}  # fmt: skip
+DEFAULTS_FIELDS = {
+    "retry",
+    "retry_policy",
+    "retry_config",
+    "timeout_seconds",
+    "timeout",
+    "queue",
+    "queue_timeout_seconds",
+}
 RETRY_FIELDS = {
     "max_attempts": "max_attempts",
     "max_retries": "max_retries",
@@ -60,7 +102,9 @@ PARTS_DEPTH = 3
 def read(document: Any, problems: Problems, *, max_nodes: int = 100_000) -> Definition | None:
     """None when there is nothing that could be looked at further; mistakes are in `problems` either way."""
     if not isinstance(document, dict):
-        problems.error("not_an_object", "", f"a workflow is an object with nodes, not {kind_of(document)}")
+        problems.error(
+            "not_an_object", "", f"a workflow is an object with nodes, not {kind_of(document)}"
+        )
         return None
     reader = Reader(document, "", problems)
     reader.unknown(WORKFLOW_FIELDS)
@@ -70,7 +114,11 @@ def read(document: Any, problems: Problems, *, max_nodes: int = 100_000) -> Defi
         problems.error("too_large", path, message)
         return None
     defaults = _defaults(document, problems)
-    nodes = [node for step, raw in raw_nodes if (node := _node(raw, path_to(path, (step,)), defaults, problems))]
+    nodes = [
+        node
+        for step, raw in raw_nodes
+        if (node := _node(raw, path_to(path, (step,)), defaults, problems))
+    ]
     return Definition(
         name=reader.text("name", max_length=MAX_ID_LENGTH) or _name_from_content(document),
         nodes=nodes,
@@ -84,7 +132,9 @@ def read(document: Any, problems: Problems, *, max_nodes: int = 100_000) -> Defi
     )
 
 
-def _raw_nodes(document: dict[str, Any], problems: Problems) -> tuple[str, list[tuple[int | str, Any]]]:
+def _raw_nodes(
+    document: dict[str, Any], problems: Problems
+) -> tuple[str, list[tuple[int | str, Any]]]:
     """The path of the nodes, and each with its index or, in a mapping of id to node, its key."""
     holder, path = document, "nodes"
     if document.get("dag") is not None:
@@ -100,7 +150,10 @@ def _raw_nodes(document: dict[str, Any], problems: Problems) -> tuple[str, list[
         problems.error("empty_workflow", path, 'a workflow needs at least one node in "nodes"')
         return path, []
     if isinstance(nodes, dict):
-        return path, [(key, {"id": key, **raw} if isinstance(raw, dict) else raw) for key, raw in nodes.items()]
+        return path, [
+            (key, {"id": key, **raw} if isinstance(raw, dict) else raw)
+            for key, raw in nodes.items()
+        ]
     if isinstance(nodes, list):
         return path, list(enumerate(nodes))
     problems.error("bad_value", path, f'"nodes" must be a list, not {kind_of(nodes)}')
@@ -123,7 +176,9 @@ def _defaults(document: dict[str, Any], problems: Problems) -> dict[str, Any]:
 
 def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> Node | None:
     if not isinstance(raw, dict):
-        problems.error("bad_value", path, f'a node is an object with "id" and "handler", not {kind_of(raw)}')
+        problems.error(
+            "bad_value", path, f'a node is an object with "id" and "handler", not {kind_of(raw)}'
+        )
         return None
     node_id = raw.get("id")
     if not isinstance(node_id, str) or not _good_id(node_id):
@@ -139,16 +194,22 @@ def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> 
         id=node_id,
         handler=HANDLER_ALIASES.get(handler, handler),
         path=path,
-        handler_field="type" if raw.get("handler") is None and raw.get("type") is not None else "handler",
+        handler_field="type"
+        if raw.get("handler") is None and raw.get("type") is not None
+        else "handler",
         dependencies=_dependencies(reader),
         dependencies_field="depends_on" if raw.get("dependencies") is None else "dependencies",
         config=reader.value("config", (dict,)) or {},
         condition=_condition(reader),
         trigger_rule=reader.choice("trigger_rule", TRIGGER_RULES) or "all_success",
         retry=_retry(reader, defaults["retry"]),
-        timeout_seconds=reader.seconds("timeout_seconds", "timeout", default=defaults["timeout_seconds"]),
+        timeout_seconds=reader.seconds(
+            "timeout_seconds", "timeout", default=defaults["timeout_seconds"]
+        ),
         queue=reader.text("queue", max_length=MAX_ID_LENGTH) or defaults["queue"],
-        queue_timeout_seconds=reader.seconds("queue_timeout_seconds", default=defaults["queue_timeout_seconds"]),
+        queue_timeout_seconds=reader.seconds(
+            "queue_timeout_seconds", default=defaults["queue_timeout_seconds"]
+        ),
         optional=bool(reader.value("optional", (bool,))),
         on_dependency_failure=reader.choice("on_dependency_failure", ("skip", "fail")) or "skip",
     )
@@ -190,7 +251,10 @@ def _condition(reader: Reader) -> str | None:
 
 
 def _retry(reader: Reader, defaults: dict[str, Any] | None) -> Retry | None:
-    """The node's policy. Fields that it doesn't name come from `defaults`, the fields of the workflow's `retry`."""
+    """The node's policy.
+
+    Fields that it doesn't name come from `defaults`, the fields of the workflow's `retry`.
+    """
     own = _retry_fields(reader)
     if own is None and defaults is None:
         return None
@@ -213,7 +277,9 @@ def _retry_fields(reader: Reader) -> dict[str, Any] | None:
     found: dict[str, Any] = {}
     spellings: dict[str, str] = {}
     for field in dict.fromkeys(RETRY_FIELDS.values()):
-        spelling, given = inner.pick(*(name for name, meaning in RETRY_FIELDS.items() if meaning == field))
+        spelling, given = inner.pick(
+            *(name for name, meaning in RETRY_FIELDS.items() if meaning == field)
+        )
         if given is not None:
             found[field] = _retry_value(inner, spelling, field)
             spellings[field] = spelling
@@ -270,10 +336,14 @@ def content_hash(document: Any) -> str:
 
 def dump_document(document: Any) -> bytes:
     """As `json.dumps`."""
-    return "".join(_dumped(document, PARTS_DEPTH, sort_keys=False, separators=(", ", ": "))).encode()
+    return "".join(
+        _dumped(document, PARTS_DEPTH, sort_keys=False, separators=(", ", ": "))
+    ).encode()
 
 
-def _dumped(value: Any, depth: int, *, sort_keys: bool, separators: tuple[str, str]) -> Iterator[str]:
+def _dumped(
+    value: Any, depth: int, *, sort_keys: bool, separators: tuple[str, str]
+) -> Iterator[str]:
     """What `json.dumps` makes of it, node by node: its encoder lets no other thread run until it is done."""
     between, colon = separators
     if depth and value and isinstance(value, dict):

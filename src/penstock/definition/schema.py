@@ -19,11 +19,16 @@ PROBLEMS_MAX = 20
 MESSAGE_MAX = 300
 """Characters: a message quotes the value that doesn't fit, which may be all of it."""
 CHECK_SECONDS_MAX = 0.2
-"""How long a check may take at worst, by estimate. Checks hold the loop and the interpreter's lock."""
+"""How long a check may take at worst, by estimate.
+
+Checks hold the loop and the interpreter's lock.
+"""
 LISTED_MAX = 1000
 """A value with so many checks or fewer is told every mistake, a larger one the first."""
 EXPLAINED_BYTES_MAX = 16_000_000
-"""An error has a copy of the value for each alternative that it doesn't fit: for more than this, none is made."""
+"""An error has a copy of the value for each alternative that it doesn't fit: for more than this,
+none is made.
+"""
 FUNCTION = "penstock.definition.schema:run"
 CHEAP_SCHEMA_BYTES = 8 * 1024
 CHEAP_STATES = 1000
@@ -60,7 +65,12 @@ class Schema:
         text = msgspec.json.encode(value)
         if self._cost.seconds(_count_values(text), len(text)) > CHECK_SECONDS_MAX:
             told = f"it is too large to be checked against its schema ({len(text):,} bytes)"
-            return [Mismatch((), f"{told}; send less, or use fewer alternatives and smaller patterns in the schema")]
+            return [
+                Mismatch(
+                    (),
+                    f"{told}; send less, or use fewer alternatives and smaller patterns in the schema",
+                )
+            ]
         return [] if self._validator.is_valid(value) else self.explain(value)
 
     def is_cheap(self, text: bytes) -> bool:
@@ -106,16 +116,23 @@ def compile_schema(schema: Any) -> Schema:
     import jsonschema_rs  # noqa: PLC0415 -- only workflows with a schema pay for it
 
     cost = cost_of(schema)
-    options = jsonschema_rs.RegexOptions(size_limit=PATTERN_BYTES_MAX, dfa_size_limit=PATTERN_CACHE_BYTES_MAX)
+    options = jsonschema_rs.RegexOptions(
+        size_limit=PATTERN_BYTES_MAX, dfa_size_limit=PATTERN_CACHE_BYTES_MAX
+    )
     try:
-        return Schema(jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=options), cost)
+        return Schema(
+            jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=options), cost
+        )
     except ValueError as error:
         reason = str(error).split("\n", maxsplit=1)[0].rpartition("ValueError: ")[2]
         raise ValueError(reason[:MESSAGE_MAX]) from None
 
 
 def cheap_schema(schema: Any) -> Schema | None:
-    """The schema, compiled and kept, if that is cheap; None if the sandbox has to do it. Raises `ValueError`."""
+    """The schema, compiled and kept, if that is cheap; None if the sandbox has to do it.
+
+    Raises `ValueError`.
+    """
     encoded = msgspec.json.encode(schema)
     return _kept_schema(encoded) if len(encoded) <= CHEAP_SCHEMA_BYTES else None
 
@@ -138,7 +155,10 @@ def cheap_problems(schema: Any, value: Any) -> list[Problem] | None:
 
 
 def run(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """The job of the sandbox: a schema and a value, both as JSON. The answer has what doesn't fit."""
+    """The job of the sandbox: a schema and a value, both as JSON.
+
+    The answer has what doesn't fit.
+    """
     schema, value = (msgspec.json.decode(part) for part in parts)
     yield msgspec.msgpack.encode(schema_problems(schema, value))
 
@@ -153,7 +173,10 @@ def schema_problems(schema: Any, value: Any) -> list[Problem]:
 
 def _problems(schema: Schema, value: Any) -> list[Problem]:
     mismatches = schema.mismatches(value)
-    return [Problem("invalid_input", ".".join(str(key)[:100] for key in it.path), it.message) for it in mismatches]
+    return [
+        Problem("invalid_input", ".".join(str(key)[:100] for key in it.path), it.message)
+        for it in mismatches
+    ]
 
 
 def _unusable(error: ValueError) -> Problem:

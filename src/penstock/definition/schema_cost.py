@@ -1,9 +1,10 @@
 """How much work a JSON Schema can make of a value, found by looking at the schema alone.
 
-A validator tries every alternative of `anyOf` and follows every `$ref`, so a schema of 2 KB can be unfolded into
-millions of checks. What is counted is how many subschemas may have to look at *one* place of a value. Keywords that
-look at the same place (`allOf`, `anyOf`, `$ref`, …) add up; of `properties` with different names only one looks at a
-place. A schema that refers to itself one level deeper is counted level by level, as deep as a document may be.
+A validator tries every alternative of `anyOf` and follows every `$ref`, so a schema of 2 KB can be
+unfolded into millions of checks. What is counted is how many subschemas may have to look at *one*
+place of a value. Keywords that look at the same place (`allOf`, `anyOf`, `$ref`, …) add up; of
+`properties` with different names only one looks at a place. A schema that refers to itself one
+level deeper is counted level by level, as deep as a document may be.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ SUBSCHEMAS_MAX = 1000
 CHECKS_MAX = 1000
 """How many subschemas may look at one place of a value."""
 PATTERN_STATES_MAX = 20_000
-"""Of all patterns of a schema together: their length, with what is repeated counted as often as it is repeated."""
+"""Of all patterns of a schema together: their length, with what is repeated counted as often as it
+is repeated.
+"""
 CHARACTER_NS_MAX = 1_000_000_000
 DEPTH_MAX = 64
 
@@ -37,7 +40,9 @@ UNIQUE_NS = 400
 NAMED_NS = 10
 STATE_NS = 15
 STEADY_NS = 2
-"""A character for a pattern that is always in one state, or in so few that all their combinations are remembered."""
+"""A character for a pattern that is always in one state, or in so few that all their combinations
+are remembered.
+"""
 FEW_STATES = 12
 
 
@@ -88,14 +93,21 @@ def cost_of(schema: Any) -> SchemaCost:
     if checks > CHECKS_MAX:
         told = f"unfolded, more than {CHECKS_MAX:,} of its parts look at the same value"
         raise ValueError(f"{told}; use fewer alternatives, or fewer references inside them")
-    character_ns = _worst(subschemas, order, [each.character_ns for each in subschemas], CHARACTER_NS_MAX)
-    return SchemaCost(checks, checks * max(each.own_ns for each in subschemas), character_ns, states)
+    character_ns = _worst(
+        subschemas, order, [each.character_ns for each in subschemas], CHARACTER_NS_MAX
+    )
+    return SchemaCost(
+        checks, checks * max(each.own_ns for each in subschemas), character_ns, states
+    )
 
 
 def _own_ns(schema: Mapping[str, Any]) -> int:
     options = _list(schema.get("enum"))
     compared = len(options) if any(isinstance(option, (dict, list)) for option in options) else 0
-    names = sum(len(_list(schema.get(name)) or _map(schema.get(name))) for name in ("required", "properties"))
+    names = sum(
+        len(_list(schema.get(name)) or _map(schema.get(name)))
+        for name in ("required", "properties")
+    )
     unique = UNIQUE_NS if schema.get("uniqueItems") else 0
     return CHECK_NS + compared * COMPARED_NS + names * NAMED_NS + unique
 
@@ -132,10 +144,15 @@ class _Explorer:
     def _explore(self, found: _Subschema) -> None:
         schema = found.schema
         if schema is not self._root and isinstance(schema.get("$id"), str):
-            raise ValueError("only the schema as a whole may have an $id; use $defs and references such as #/$defs/x")
+            raise ValueError(
+                "only the schema as a whole may have an $id; use $defs and references such as #/$defs/x"
+            )
         found.same_place = self._all(self._at_same_place(schema))
         found.named = self._all(_map(schema.get("properties")).values())
-        always = [*_map(schema.get("patternProperties")).values(), *(schema.get(name) for name in OF_EVERY_PROPERTY)]
+        always = [
+            *_map(schema.get("patternProperties")).values(),
+            *(schema.get(name) for name in OF_EVERY_PROPERTY),
+        ]
         found.every_property = self._all(always)
         found.listed = self._all([*_list(schema.get("prefixItems")), *_list(schema.get("items"))])
         found.every_item = self._all(schema.get(name) for name in OF_EVERY_ITEM)
@@ -155,7 +172,9 @@ class _Explorer:
     def _referred(self, reference: str) -> list[Any]:
         place, _, fragment = reference.partition("#")
         if place and place != str(self._root.get("$id", "")).rstrip("#"):
-            raise ValueError(f"a schema may not refer to another place ({reference[:200]}); put it under $defs")
+            raise ValueError(
+                f"a schema may not refer to another place ({reference[:200]}); put it under $defs"
+            )
         fragment = unquote(fragment)
         if fragment and not fragment.startswith("/"):
             return self._anchors.get(fragment, [])
@@ -196,7 +215,10 @@ def _anchors(root: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def _innermost_first(subschemas: list[_Subschema]) -> list[int]:
-    """Each after those that look at the same place for it. Raises `ValueError` if there is a circle."""
+    """Each after those that look at the same place for it.
+
+    Raises `ValueError` if there is a circle.
+    """
     order: list[int] = []
     state = [0] * len(subschemas)  # 1: being looked at, 2: done
     for start in range(len(subschemas)):
@@ -237,16 +259,24 @@ def _worst(subschemas: list[_Subschema], order: list[int], own: list[int], most:
 
 def _below(each: _Subschema, above: list[int]) -> int:
     """What looks at one property or one item."""
-    properties = sum([above[i] for i in each.every_property]) + max([above[i] for i in each.named], default=0)
-    items = sum([above[i] for i in each.every_item]) + max([above[i] for i in each.listed], default=0)
+    properties = sum([above[i] for i in each.every_property]) + max(
+        [above[i] for i in each.named], default=0
+    )
+    items = sum([above[i] for i in each.every_item]) + max(
+        [above[i] for i in each.listed], default=0
+    )
     return each.times * max(properties, items)
 
 
 _COUNT = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
 _CLASS = re.compile(r"\[(?:[^\]\\]|\\.)*\]?", re.DOTALL)
 _ATOM = r"(?:\[(?:[^\]\\]|\\.)*\]|\\[^pP]|[^\[\](){}*+?|\\^$])"
-_STEADY = re.compile(rf"\^(?:{_ATOM}(?:\{{\d+\}})?)*(?:{_ATOM}(?:\{{\d+,\d*\}}|[*+?]))?\$?", re.DOTALL)
-"""One thing after another from the start of the text, and a choice at the end only: `^[0-9a-f]{8}-[0-9a-f]{4}$`."""
+_STEADY = re.compile(
+    rf"\^(?:{_ATOM}(?:\{{\d+\}})?)*(?:{_ATOM}(?:\{{\d+,\d*\}}|[*+?]))?\$?", re.DOTALL
+)
+"""One thing after another from the start of the text, and a choice at the end only:
+`^[0-9a-f]{8}-[0-9a-f]{4}$`.
+"""
 _PROPERTY = re.compile(r"\\[pP](?:\{[^}]*\}|.)?")
 _COMMENTS = re.compile(r"\(\?[a-zA-Z]*x")
 PROPERTY_STATES = 20
@@ -256,7 +286,9 @@ PROPERTY_STATES = 20
 def pattern_states(pattern: str) -> int:
     """About how many states an automaton for the pattern has: its length, counts multiplied out."""
     if _COMMENTS.search(pattern):
-        return PATTERN_STATES_MAX + 1  # a mode in which blanks and comments are skipped: nobody needs it in a schema
+        return (
+            PATTERN_STATES_MAX + 1
+        )  # a mode in which blanks and comments are skipped: nobody needs it in a schema
     groups, last, place = [0], 0, 0
     while place < len(pattern):
         character = pattern[place]

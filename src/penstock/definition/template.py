@@ -4,9 +4,10 @@
     reference = root { "." key | "[" index "]" | "[" JSON string "]" } [ "??" JSON literal ]
     root      = a node's id (the longest known one wins) | input | params | execution | secrets
 
-A string that is exactly one reference keeps the JSON type of what it found. What came from an output is data: it is
-never read as a template again. Secrets stay names here; only the worker knows their values, so a resolved config
-carries, beside the visible text, the places where the worker must fill one in.
+A string that is exactly one reference keeps the JSON type of what it found. What came from an
+output is data: it is never read as a template again. Secrets stay names here; only the worker knows
+their values, so a resolved config carries, beside the visible text, the places where the worker
+must fill one in.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ LONGEST_ID = 320
 BODY = re.compile(r"""(?:\[\s*"(?:[^"\\]|\\.)*+"\s*\]|[^}?]|\}(?!\})|\?(?!\?))*+""", re.DOTALL)
 """Up to the `}}` or `??` that ends the reference; inside `["…"]` they are part of a key."""
 SECRET_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-STEP = re.compile(r"""\s*(?:\.\s*([^.\[\]{}()|"'`=!?<>&+*,;]+)|\[\s*(?:(\d+)|("(?:[^"\\]|\\.)*"))\s*\])\s*""")
+STEP = re.compile(
+    r"""\s*(?:\.\s*([^.\[\]{}()|"'`=!?<>&+*,;]+)|\[\s*(?:(\d+)|("(?:[^"\\]|\\.)*"))\s*\])\s*"""
+)
 NAMED_NODE = re.compile(r'nodes\s*\[\s*"')
 PLAIN_NAME = re.compile(r"[\w-]+")
 BLANKS = re.compile(r"\s*")
@@ -99,7 +102,9 @@ def _parse_reference(text: str, start: int, known: Collection[str]) -> tuple[Ref
     if has_fallback:
         fallback, end = _parse_fallback(text, end + 2)
     elif end == len(text):
-        raise TemplateError("malformed_template", f"{_excerpt(text, start - 2)} has no closing }}}}")
+        raise TemplateError(
+            "malformed_template", f"{_excerpt(text, start - 2)} has no closing }}}}"
+        )
     if len(body) > MAX_REFERENCE_LENGTH:
         message = f"a reference of {len(body):,} characters is too long; the limit is {MAX_REFERENCE_LENGTH:,}"
         raise TemplateError("malformed_template", message)
@@ -118,13 +123,19 @@ def _parse_fallback(text: str, start: int) -> tuple[Any, int]:
         value, end = LITERAL.raw_decode(text, start)
         check_values(value)
     except InvalidWorkflow as error:
-        raise TemplateError("malformed_template", f"the fallback after ??: {error.problems[0].message}") from None
+        raise TemplateError(
+            "malformed_template", f"the fallback after ??: {error.problems[0].message}"
+        ) from None
     except (ValueError, RecursionError):
-        message = f'after ?? comes a JSON literal such as "text", 0 or null, not {_excerpt(text, start)}'
+        message = (
+            f'after ?? comes a JSON literal such as "text", 0 or null, not {_excerpt(text, start)}'
+        )
         raise TemplateError("malformed_template", message) from None
     end = BLANKS.match(text, end).end()  # type: ignore[union-attr]
     if not text.startswith("}}", end):
-        raise TemplateError("malformed_template", f"expected }}}} after the fallback, not {_excerpt(text, end)}")
+        raise TemplateError(
+            "malformed_template", f"expected }}}} after the fallback, not {_excerpt(text, end)}"
+        )
     return value, end
 
 
@@ -136,7 +147,9 @@ def _excerpt(text: str, start: int) -> str:
 def _root(body: str, shown: str, known: Collection[str]) -> tuple[str, str, str]:
     """Kind, name and the rest. Tries the longest prefix that could be an id first."""
     if not body:
-        raise TemplateError("malformed_template", "{{ }} is empty; name a node, as in {{ node.field }}")
+        raise TemplateError(
+            "malformed_template", "{{ }} is empty; name a node, as in {{ node.field }}"
+        )
     if NAMED_NODE.match(body):
         return _named_node(body, shown, known)
     longest = min(len(body), LONGEST_ID)  # what is longer is no id, and need not be looked for
@@ -149,7 +162,9 @@ def _root(body: str, shown: str, known: Collection[str]) -> tuple[str, str, str]
         return ROOTS[first], first, body[body.index(first) + len(first) :]
     plain = PLAIN_NAME.match(first)
     if plain and plain[0] != first and (plain[0] in known or plain[0] in ROOTS):
-        raise TemplateError("malformed_template", f"{shown} can't be read at {_excerpt(body, plain.end())}; {STEPS}")
+        raise TemplateError(
+            "malformed_template", f"{shown} can't be read at {_excerpt(body, plain.end())}; {STEPS}"
+        )
     message = f"{shown} must begin with a node's id"
     if first:
         message = f"{shown} refers to {quoted(first)}, which isn't a node"
@@ -163,7 +178,9 @@ def _named_node(body: str, shown: str, known: Collection[str]) -> tuple[str, str
         raise TemplateError("malformed_template", f'{shown} can\'t be read; write nodes["its id"]')
     name = _unquote(step[3], shown)
     if name not in known:
-        raise TemplateError("unknown_reference", f"{shown} refers to {quoted(name)}, which isn't a node", name)
+        raise TemplateError(
+            "unknown_reference", f"{shown} refers to {quoted(name)}, which isn't a node", name
+        )
     return "node", name, body[step.end() :]
 
 
@@ -171,7 +188,9 @@ def _unquote(literal: str, shown: str) -> str:
     try:
         return str(json.loads(literal))
     except ValueError:
-        raise TemplateError("malformed_template", f"{shown}: {literal} isn't a JSON string") from None
+        raise TemplateError(
+            "malformed_template", f"{shown}: {literal} isn't a JSON string"
+        ) from None
 
 
 def _parse_path(rest: str, shown: str) -> tuple[str, ...]:
@@ -180,20 +199,35 @@ def _parse_path(rest: str, shown: str) -> tuple[str, ...]:
     while position < len(rest):
         step = STEP.match(rest, position)
         if not step:
-            raise TemplateError("malformed_template", f"{shown} can't be read at {_excerpt(rest, position)}; {STEPS}")
+            raise TemplateError(
+                "malformed_template",
+                f"{shown} can't be read at {_excerpt(rest, position)}; {STEPS}",
+            )
         key, index, quoted = step.groups()
         if key is not None and not key.strip():
-            raise TemplateError("malformed_template", f'{shown} has an empty key; an empty one is written [""]')
-        path.append(key.strip() if key is not None else index if index is not None else _unquote(quoted, shown))
+            raise TemplateError(
+                "malformed_template", f'{shown} has an empty key; an empty one is written [""]'
+            )
+        path.append(
+            key.strip()
+            if key is not None
+            else index
+            if index is not None
+            else _unquote(quoted, shown)
+        )
         position = step.end()
     return tuple(path)
 
 
 def _check_root(kind: str, path: tuple[str, ...], shown: str, *, has_fallback: bool) -> None:
     if kind == "secret" and (len(path) != 1 or not SECRET_NAME.match(path[0])):
-        raise TemplateError("malformed_template", f"{shown} must be {{{{ secrets.NAME }}}} with a plain name")
+        raise TemplateError(
+            "malformed_template", f"{shown} must be {{{{ secrets.NAME }}}} with a plain name"
+        )
     if kind == "secret" and has_fallback:
-        raise TemplateError("malformed_template", f"{shown}: a secret can't have a fallback; remove the ??")
+        raise TemplateError(
+            "malformed_template", f"{shown}: a secret can't have a fallback; remove the ??"
+        )
     if kind == "execution" and (len(path) != 1 or path[0] not in EXECUTION_FIELDS):
         fields = ", ".join(EXECUTION_FIELDS)
         raise TemplateError("malformed_template", f"{shown} isn't known; an execution has {fields}")
@@ -219,7 +253,10 @@ def opened(value: Any) -> Any:
 
 
 def whole(value: Any) -> Any:
-    """A value without JSON text in it. Only what was `opened` has some, and all of its members are."""
+    """A value without JSON text in it.
+
+    Only what was `opened` has some, and all of its members are.
+    """
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(memoryview(value))
     if isinstance(value, dict):
@@ -289,7 +326,9 @@ class Room:
         elif isinstance(value, msgspec.Raw):  # a large value that is only carried
             self._left -= memoryview(value).nbytes
         if self._left < 0:
-            raise Missing(f"with its references filled in, it has more than {self._size:,} bytes; refer to less")
+            raise Missing(
+                f"with its references filled in, it has more than {self._size:,} bytes; refer to less"
+            )
 
 
 def render(pieces: Text, scope: Scope, room: Room | None = None) -> Any:
@@ -324,11 +363,14 @@ class SecretRule(msgspec.Struct, frozen=True):
 
 IN_DATA_NODE = SecretRule("secret_in_data_node", "the output of this node is kept and shown")
 IN_COMPUTED_NODE = SecretRule(
-    "secret_not_allowed", "this handler computes with its config, or gives it as its output, which is kept and shown"
+    "secret_not_allowed",
+    "this handler computes with its config, or gives it as its output, which is kept and shown",
 )
 
 
-def check_references(pieces: Text, path: str, node_id: str, problems: Problems, rule: SecretRule | None) -> None:
+def check_references(
+    pieces: Text, path: str, node_id: str, problems: Problems, rule: SecretRule | None
+) -> None:
     """`rule` says why secrets aren't allowed here; None if they are."""
     for piece in pieces:
         if rule is not None and isinstance(piece, Reference) and piece.kind == "secret":

@@ -22,14 +22,19 @@ PLAIN_WORDS = {
         "-+.0123456789",
     ),
 }
-"""What isn't text though it has no quotes, beside null. Older YAML also makes numbers of `12:30`, `010` and `1_000`."""
+"""What isn't text though it has no quotes, beside null.
+
+Older YAML also makes numbers of `12:30`, `010` and `1_000`.
+"""
 
 
 class JsonLoader(BaseLoader):  # type: ignore[misc]  # the C loader where there is one
     """A safe loader that makes only what JSON has."""
 
     merges_left = 0
-    """How many keys may still be copied for `<<`: a short text could copy the same ones a million times."""
+    """How many keys may still be copied for `<<`: a short text could copy the same ones a million
+    times.
+    """
 
 
 JsonLoader.yaml_implicit_resolvers = {
@@ -37,7 +42,9 @@ JsonLoader.yaml_implicit_resolvers = {
     for first, rules in BaseLoader.yaml_implicit_resolvers.items()
 }
 for kind, (pattern, first_letters) in PLAIN_WORDS.items():
-    JsonLoader.add_implicit_resolver(f"{TAG}{kind}", re.compile(rf"^(?:{pattern})$"), list(first_letters))
+    JsonLoader.add_implicit_resolver(
+        f"{TAG}{kind}", re.compile(rf"^(?:{pattern})$"), list(first_letters)
+    )
 
 
 def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
@@ -57,10 +64,16 @@ def _merge(loader: Any, value: Any, key_node: yaml.Node, already: int) -> dict[s
     """`<<: *base` or `<<: [*first, *second]`: an earlier one wins, and what the mapping says itself wins over all."""
     bases = value if isinstance(value, list) else [value]
     if not all(isinstance(base, dict) for base in bases):
-        refuse("malformed_yaml", f"not YAML: << needs a mapping or a list of mappings (line {_line(key_node)})")
+        refuse(
+            "malformed_yaml",
+            f"not YAML: << needs a mapping or a list of mappings (line {_line(key_node)})",
+        )
     loader.merges_left -= already + sum(len(base) for base in bases)
     if loader.merges_left < 0:
-        refuse("too_large", f"the document has too many values once every << is merged (line {_line(key_node)})")
+        refuse(
+            "too_large",
+            f"the document has too many values once every << is merged (line {_line(key_node)})",
+        )
     return {key: item for base in reversed(bases) for key, item in base.items()}
 
 
@@ -70,7 +83,10 @@ def _key(loader: Any, key_node: yaml.Node) -> str:
         message = f'text that begins with {{{{ must be in quotes: "{{{{ node.field }}}}" (line {_line(key_node)})'
         refuse("malformed_yaml", f"not YAML: {message}")
     if not isinstance(key, str):
-        refuse("key_not_text", f"the key {key!r:.100} must be text; put it in quotes (line {_line(key_node)})")
+        refuse(
+            "key_not_text",
+            f"the key {key!r:.100} must be text; put it in quotes (line {_line(key_node)})",
+        )
     return key
 
 
@@ -79,7 +95,8 @@ def _line(node: yaml.Node) -> int:
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
-    # Python refuses to read more than 4,300 digits; 40 are enough to be refused with a place by check_values
+    # Python refuses to read more than 4,300 digits; 40 are enough to be refused with a place by
+    # check_values
     return int(loader.construct_scalar(node)[:40])
 
 
@@ -95,7 +112,10 @@ def parse_yaml(text: str, limits: Limits) -> Any:
         refuse("malformed_yaml", f"not YAML: {_explain(error, text)}")
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
-        refuse("lone_surrogate", f"half of a surrogate pair isn't text; write the whole character (line {line})")
+        refuse(
+            "lone_surrogate",
+            f"half of a surrogate pair isn't text; write the whole character (line {line})",
+        )
 
 
 def _load(text: str, limits: Limits) -> Any:
@@ -113,11 +133,17 @@ def _check_events(text: str, limits: Limits) -> None:
     for event in yaml.parse(text, Loader=BaseLoader):
         if getattr(event, "tag", None) not in ALLOWED_TAGS:
             tag = event.tag.replace(TAG, "!!")
-            refuse("malformed_yaml", f"not YAML as used here: remove the tag {tag:.100} (line {_event_line(event)})")
+            refuse(
+                "malformed_yaml",
+                f"not YAML as used here: remove the tag {tag:.100} (line {_event_line(event)})",
+            )
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > limits.max_depth + 1:
-                refuse("too_deep", f"nested deeper than {limits.max_depth} levels (line {_event_line(event)})")
+                refuse(
+                    "too_deep",
+                    f"nested deeper than {limits.max_depth} levels (line {_event_line(event)})",
+                )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
@@ -133,7 +159,11 @@ def _explain(error: yaml.YAMLError, text: str) -> str:
     mark = getattr(error, "problem_mark", None)
     parts = [getattr(error, "context", None), getattr(error, "problem", None)]
     said = ", ".join(part for part in parts if part) or str(error)
-    return f"{said} (line {mark.line + 1}, column {mark.column + 1}){_hint(mark, text)}" if mark else said
+    return (
+        f"{said} (line {mark.line + 1}, column {mark.column + 1}){_hint(mark, text)}"
+        if mark
+        else said
+    )
 
 
 def _hint(mark: Any, text: str) -> str:

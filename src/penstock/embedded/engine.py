@@ -48,7 +48,9 @@ def _while_open(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
     """Raises `NotOpen` at once where the engine isn't open, and for a call that its closing has cut off."""
 
     @functools.wraps(method)
-    async def call(engine: Engine, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+    async def call(
+        engine: Engine, /, *arguments: Arguments.args, **named: Arguments.kwargs
+    ) -> Answer:
         engine.check_open()
         try:
             return await method(engine, *arguments, **named)
@@ -68,7 +70,9 @@ def _counted(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
     """A call that changes something and doesn't take long: closing waits for it."""
 
     @functools.wraps(method)
-    async def call(engine: Engine, /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Answer:
+    async def call(
+        engine: Engine, /, *arguments: Arguments.args, **named: Arguments.kwargs
+    ) -> Answer:
         engine.calls += 1
         try:
             return await method(engine, *arguments, **named)
@@ -113,8 +117,14 @@ class Engine:
 
     async def __aenter__(self) -> Self:
         if self.is_open:
-            raise NotOpen("the engine is open already; it can be entered again when it has been closed")
-        self.stores = open_stores(self._address, self.settings) if isinstance(self._address, str) else self._address
+            raise NotOpen(
+                "the engine is open already; it can be entered again when it has been closed"
+            )
+        self.stores = (
+            open_stores(self._address, self.settings)
+            if isinstance(self._address, str)
+            else self._address
+        )
         async with AsyncExitStack() as undo:
             undo.push_async_callback(self.stores.close)
             await self._start_parts()
@@ -126,12 +136,17 @@ class Engine:
         timing = self.settings.timing
         await self.stores.open()
         built_in = builtin(self.settings, self.sandbox) if self._built_in else {}
-        self.registry = Registry([*(Handler(name, function) for name, function in built_in.items()), *self._registry])
+        self.registry = Registry(
+            [*(Handler(name, function) for name, function in built_in.items()), *self._registry]
+        )
         # the only worker serves whatever queue a workflow names
         self.plans = Plans(
-            self.stores.cold, self._defaults, lambda plan: self.worker.serve(n.queue for n in plan.nodes)
+            self.stores.cold,
+            self._defaults,
+            lambda plan: self.worker.serve(n.queue for n in plan.nodes),
         )
-        # where the stores are shared, others may decide: then news come from there, not from this orchestrator
+        # where the stores are shared, others may decide: then news come from there, not from this
+        # orchestrator
         self._is_alone = self.stores.events is None
         self.service = Service(
             self.stores,
@@ -164,7 +179,9 @@ class Engine:
         )
         await tell_handlers(self.stores.cold, self._defaults())
         self.orchestrator.start()
-        if isinstance(self._address, str):  # else the store is the caller's, and so may be the clock
+        if isinstance(
+            self._address, str
+        ):  # else the store is the caller's, and so may be the clock
             self.worker.guard_loop(self._address)
         self.worker.start()
         if self.settings.retention_days:
@@ -213,15 +230,20 @@ class Engine:
         labels: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> ExecutionHandle:
-        """Start an execution; once this returns, it will reach its end. `workflow` may be a stored `name@version`.
+        """Start an execution; once this returns, it will reach its end.
+
+        `workflow` may be a stored `name@version`.
 
         The same `idempotency_key` again gives the same execution.
         """
         order = Order(
             workflow=workflow.document() if isinstance(workflow, Workflow) else workflow,
-            input=input, labels=labels or {}, idempotency_key=idempotency_key,
-            trace=traces.incoming(None), named=True,
-        )  # fmt: skip
+            input=input,
+            labels=labels or {},
+            idempotency_key=idempotency_key,
+            trace=traces.incoming(None),
+            named=True,
+        )
         accepted = await self.service.submissions.submit(order)
         return ExecutionHandle(self, accepted.execution_id)
 
@@ -241,7 +263,10 @@ class Engine:
 
     @_while_open
     async def plan_for(self, workflow: Workflow | Mapping[str, Any] | str) -> Plan:
-        """Check, compile and store a workflow, unless it is known. Raises `InvalidWorkflow`, `NotFound`."""
+        """Check, compile and store a workflow, unless it is known.
+
+        Raises `InvalidWorkflow`, `NotFound`.
+        """
         if isinstance(workflow, str):
             return await self.service.workflows.resolve(workflow)
         document = workflow.document() if isinstance(workflow, Workflow) else dict(workflow)
@@ -281,7 +306,10 @@ class Engine:
     @_while_open
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]:
         """What the node's handler logged, by attempt; of one that runs, what there is so far."""
-        return {each.attempt: each.text for each in await self.service.executions.logs(execution_id, node_id)}
+        return {
+            each.attempt: each.text
+            for each in await self.service.executions.logs(execution_id, node_id)
+        }
 
     @_while_open
     @_counted

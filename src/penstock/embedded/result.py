@@ -15,7 +15,8 @@ from penstock.orchestrator.view import NOTHING, execution_view
 class Result:
     """How an execution stands or ended; the same fields as the execution has over HTTP.
 
-    `output` is the output node's, or a dictionary by sink; `nodes` has everything. Worked out when it is looked at.
+    `output` is the output node's, or a dictionary by sink; `nodes` has everything. Worked out when
+    it is looked at.
     """
 
     def __init__(
@@ -26,7 +27,11 @@ class Result:
         plan: Plan,
         waits: Mapping[str, tuple[str, str]] = NOTHING,
     ) -> None:
-        self.execution_id, self.workflow, self.version = record.execution_id, record.workflow, record.version
+        self.execution_id, self.workflow, self.version = (
+            record.execution_id,
+            record.workflow,
+            record.version,
+        )
         self.state = str(record.state)
         self._parts = (record, runs, outputs, plan)
         self._waits = waits
@@ -57,7 +62,11 @@ class Result:
     @property
     def outputs(self) -> dict[str, Any]:
         """The output of each node that has one."""
-        return {name: node["output"] for name, node in self.nodes.items() if node["state"] == "COMPLETED"}
+        return {
+            name: node["output"]
+            for name, node in self.nodes.items()
+            if node["state"] == "COMPLETED"
+        }
 
     @property
     def completed(self) -> bool:

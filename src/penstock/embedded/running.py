@@ -50,7 +50,11 @@ def run(
 
 def run_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
     """`asyncio.run` for a process that is ours: on uvloop where there is one, and tuned for it."""
-    with _calm_collector(), _quick_threads(), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    with (
+        _calm_collector(),
+        _quick_threads(),
+        asyncio.Runner(loop_factory=_loop_factory()) as runner,
+    ):
         return runner.run(work)
 
 
@@ -67,7 +71,8 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 def _quick_threads() -> Iterator[None]:
     """A thread that waits for the interpreter gets it after 0.5 ms instead of 5.
 
-    The writer needs it a few times per commit, for microseconds; while it waits, nothing is written.
+    The writer needs it a few times per commit, for microseconds; while it waits, nothing is
+    written.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(0.0005)

@@ -11,7 +11,8 @@ from penstock.definition.config import SecretText
 from penstock.engine.events import AddedNode, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 
-# gc=False: these records hold no cycles, there are many of them, and the garbage collector needn't walk them
+# gc=False: these records hold no cycles, there are many of them, and the garbage collector needn't
+# walk them
 
 RETURNED = "returned"
 """The reason of a node that is QUEUED and whose task has to be handed out again."""
@@ -37,7 +38,10 @@ class NodeRun(msgspec.Struct, array_like=True, gc=False):
     reason: str | None = None
     worker_id: str | None = None
     failures: list[AttemptFailure] = []
-    """The first and the newest (`engine.failures`). Stores keep them beside the record, each once."""
+    """The first and the newest (`engine.failures`).
+
+    Stores keep them beside the record, each once.
+    """
     failures_dropped: int = 0
     """How many there were between these."""
     logs_size: int = 0
@@ -75,12 +79,15 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     trace: str = ""
     """The W3C `traceparent` of the request that started it."""
     kept: int = 0
-    """How many nodes an earlier execution has completed, until all are recorded; the intent has their outputs."""
+    """How many nodes an earlier execution has completed, until all are recorded; the intent has
+    their outputs.
+    """
     retry_of: str | None = None
     idempotency: list[str] = []
     """Scope, idempotency key and hash of the request that made it; empty without a key.
 
-    Set where hot and cold are two stores, so that the cold store's row can be written again from the hot one.
+    Set where hot and cold are two stores, so that the cold store's row can be written again from
+    the hot one.
     """
     lenient_config: bool = False
     """Keys of a config that its built-in handler doesn't know are a warning, not an error."""
@@ -109,7 +116,10 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     queue: str
     config: Value
     inputs: list[tuple[str, Value]]
-    """By parent. Large ones together are one blob, under the name that no node has: the empty one."""
+    """By parent.
+
+    Large ones together are one blob, under the name that no node has: the empty one.
+    """
     secrets: tuple[SecretText, ...]
     timeout_seconds: float
     idempotency_key: str
@@ -117,7 +127,9 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     priority: int = 0
     trace: str = ""
     names_queue: bool = False
-    """The document says which queue: it isn't moved to the one that workers with its handler serve now."""
+    """The document says which queue: it isn't moved to the one that workers with its handler serve
+    now.
+    """
     lenient_config: bool = False
 
 

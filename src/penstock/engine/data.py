@@ -1,4 +1,7 @@
-"""Data nodes: `input`, `output`, `decision`. Pure functions of recorded values, evaluated in the decision itself."""
+"""Data nodes: `input`, `output`, `decision`.
+
+Pure functions of recorded values, evaluated in the decision itself.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,9 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def _ordered(a: Any, b: Any) -> None:
-    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in (a, b))
+    numbers = all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) for value in (a, b)
+    )
     if not numbers and not (isinstance(a, str) and isinstance(b, str)):
         raise TypeError
 

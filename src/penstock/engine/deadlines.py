@@ -20,7 +20,10 @@ WAIT_WHILE_PAUSED = ("retry", "queue")
 
 
 def fire(execution: Execution) -> None:
-    """Everything that is due. A deadline whose attempt is over has no effect; it was never taken off."""
+    """Everything that is due.
+
+    A deadline whose attempt is over has no effect; it was never taken off.
+    """
     deadlines = execution.deadlines
     while deadlines and deadlines[0][0] <= execution.now:
         deadline = heappop(deadlines)
@@ -41,7 +44,9 @@ def resume(execution: Execution, paused_at: float) -> None:
     """What waited during the pause goes on; a task that nobody could take has lost no time in its queue."""
     for run in execution.runs.values():
         if run.state is NodeState.QUEUED and execution.node_of(run).queue_timeout_seconds:
-            run.queued_at = (run.queued_at or 0.0) + execution.now - max(paused_at, run.queued_at or 0.0)
+            run.queued_at = (
+                (run.queued_at or 0.0) + execution.now - max(paused_at, run.queued_at or 0.0)
+            )
             execution.commands.nodes[run.address] = run
             execution.arm_queue(run)
     for deadline in execution.held_back:
@@ -73,4 +78,8 @@ def _queue(execution: Execution, number: int, run: NodeRun) -> None:
         execution.fail(number, run, TaskError("queue_timeout", message))
 
 
-_FIRE: dict[str, Callable[[Execution, int, NodeRun], None]] = {"retry": _retry, "attempt": _attempt, "queue": _queue}
+_FIRE: dict[str, Callable[[Execution, int, NodeRun], None]] = {
+    "retry": _retry,
+    "attempt": _attempt,
+    "queue": _queue,
+}

@@ -48,7 +48,9 @@ def append_nodes(execution: Execution, added: Iterable[AddedNode]) -> list[int]:
         number = execution.numbers[node.address] = len(execution.nodes)
         parents = tuple(execution.numbers[name] for name in node.dependencies)
         like = plan.nodes[plan.numbers[node.like]]
-        execution.nodes.append(structs.replace(like, address=node.address, dependencies=parents, children=()))
+        execution.nodes.append(
+            structs.replace(like, address=node.address, dependencies=parents, children=())
+        )
         execution.open += 1
         execution.tally.append(number, parents)
         _count_settled(execution, number, parents)

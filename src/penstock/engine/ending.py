@@ -1,4 +1,7 @@
-"""How an execution ends: failing fast, timing out, being cancelled. Each looks at every node once."""
+"""How an execution ends: failing fast, timing out, being cancelled.
+
+Each looks at every node once.
+"""
 
 from __future__ import annotations
 
@@ -51,16 +54,24 @@ def _sweep(execution: Execution) -> None:
         if execution.nodes[number].address not in execution.runs:
             execution.skip(number, "execution_failed")
     execution.considered.clear()  # all that wait are looked at again, parents before children
-    execution.considered.extend(i for i in execution.in_order() if execution.nodes[i].address not in execution.runs)
+    execution.considered.extend(
+        i for i in execution.in_order() if execution.nodes[i].address not in execution.runs
+    )
 
 
 def _is_cleanup(execution: Execution, number: int) -> bool:
-    return execution.nodes[number].rule in CLEANUP_RULES and bool(execution.nodes[number].dependencies)
+    return execution.nodes[number].rule in CLEANUP_RULES and bool(
+        execution.nodes[number].dependencies
+    )
 
 
-def stop_everything(execution: Execution, reason: str, pending: NodeState = NodeState.SKIPPED) -> None:
+def stop_everything(
+    execution: Execution, reason: str, pending: NodeState = NodeState.SKIPPED
+) -> None:
     """End every node that hasn't ended, without a look at rules: nothing starts any more."""
-    if execution.kept:  # they have completed, whatever becomes of this execution: the next retry keeps them too
+    if (
+        execution.kept
+    ):  # they have completed, whatever becomes of this execution: the next retry keeps them too
         keeping.record(execution)
     for waiting in (execution.ready, execution.blocked, execution.considered, execution.wanted):
         waiting.clear()
@@ -78,7 +89,9 @@ def stop_everything(execution: Execution, reason: str, pending: NodeState = Node
 def stop_task(execution: Execution, run: NodeRun) -> None:
     if run.state in (NodeState.QUEUED, NodeState.RUNNING):
         record = execution.record
-        execution.commands.stops.append(Stop(record.execution_id, run.address, record.generation, run.attempt))
+        execution.commands.stops.append(
+            Stop(record.execution_id, run.address, record.generation, run.attempt)
+        )
 
 
 def blame(execution: Execution, error: TaskError) -> None:
@@ -105,21 +118,35 @@ def finish(execution: Execution, state: ExecutionState, reason: str | None = Non
     execution.commands.final_runs = execution.runs
 
 
-def wreck(record: ExecutionRecord, runs: Mapping[str, NodeRun], last_seq: int, message: str, now: float) -> Commands:
+def wreck(
+    record: ExecutionRecord, runs: Mapping[str, NodeRun], last_seq: int, message: str, now: float
+) -> Commands:
     """Fail an execution that can't be handled any more, from its records alone: no plan, no rules."""
     commands = Commands(record.execution_id, record=record, finished=True, final_runs=runs)
     for run in runs.values():
         if run.state in NODE_ENDS:
             continue
         if run.state in (NodeState.QUEUED, NodeState.RUNNING):
-            commands.stops.append(Stop(record.execution_id, run.address, record.generation, run.attempt))
+            commands.stops.append(
+                Stop(record.execution_id, run.address, record.generation, run.attempt)
+            )
         last_seq += 1
-        line = Transition(last_seq, now, run.address, run.state, NodeState.CANCELLED, run.attempt, "internal_error")
+        line = Transition(
+            last_seq,
+            now,
+            run.address,
+            run.state,
+            NodeState.CANCELLED,
+            run.attempt,
+            "internal_error",
+        )
         commands.history.append(line)
         run.state, run.reason, run.finished_at = NodeState.CANCELLED, "internal_error", now
         commands.nodes[run.address] = run
     check_execution(record.execution_id, record.state, ExecutionState.FAILED)
-    line = Transition(last_seq + 1, now, "", record.state, ExecutionState.FAILED, 0, "internal_error")
+    line = Transition(
+        last_seq + 1, now, "", record.state, ExecutionState.FAILED, 0, "internal_error"
+    )
     commands.history.append(line)
     record.state, record.finished_at = ExecutionState.FAILED, now
     record.error, record.error_node = failures.cut(TaskError("internal_error", message)), None

@@ -1,7 +1,8 @@
 """What has happened, in past tense: the only things that make an execution change.
 
-They travel through inboxes, so they are small and have a tag; the store's codec writes the schema version around them.
-`generation` and `attempt` say which dispatch a worker speaks of: one that isn't current changes nothing.
+They travel through inboxes, so they are small and have a tag; the store's codec writes the schema
+version around them. `generation` and `attempt` say which dispatch a worker speaks of: one that
+isn't current changes nothing.
 """
 
 from __future__ import annotations
@@ -117,6 +118,17 @@ class NodesAdded(Event):
 
 
 AnyEvent = (
-    ExecutionStarted | TaskStarted | TaskSucceeded | TaskFailed | TaskLost | TaskReturned | TimerFired
-    | CancelRequested | PauseRequested | ResumeRequested | Continued | ExecutionBroke | NodesAdded
-)  # fmt: skip
+    ExecutionStarted
+    | TaskStarted
+    | TaskSucceeded
+    | TaskFailed
+    | TaskLost
+    | TaskReturned
+    | TimerFired
+    | CancelRequested
+    | PauseRequested
+    | ResumeRequested
+    | Continued
+    | ExecutionBroke
+    | NodesAdded
+)

@@ -1,8 +1,9 @@
 """One run of one version: its state in memory, and what each event does to it.
 
-The fields that are stored are `record`, `runs` (a record per node that has left PENDING) and `outputs`. Everything else
-(how many parents of each node are unsettled, which nodes are ready, which deadlines lie ahead) is derived from these
-when an execution is loaded, so it can't disagree with them.
+The fields that are stored are `record`, `runs` (a record per node that has left PENDING) and
+`outputs`. Everything else (how many parents of each node are unsettled, which nodes are ready,
+which deadlines lie ahead) is derived from these when an execution is loaded, so it can't disagree
+with them.
 """
 
 from __future__ import annotations
@@ -39,31 +40,70 @@ from penstock.engine.states import (
     check_node,
 )
 
-PENDING, QUEUED, RUNNING, RETRYING = NodeState.PENDING, NodeState.QUEUED, NodeState.RUNNING, NodeState.RETRYING
-COMPLETED, FAILED, SKIPPED, CANCELLED = NodeState.COMPLETED, NodeState.FAILED, NodeState.SKIPPED, NodeState.CANCELLED
+PENDING, QUEUED, RUNNING, RETRYING = (
+    NodeState.PENDING,
+    NodeState.QUEUED,
+    NodeState.RUNNING,
+    NodeState.RETRYING,
+)
+COMPLETED, FAILED, SKIPPED, CANCELLED = (
+    NodeState.COMPLETED,
+    NodeState.FAILED,
+    NodeState.SKIPPED,
+    NodeState.CANCELLED,
+)
 
 _NOTHING = Commands("")
 """Stands where no event has been handled since the last commit."""
 COMMIT_WEIGHT = 1000
 """History lines, tasks or KiB after which the rest of the ready nodes waits for the next commit."""
 BACKSTOP_SECONDS = 10.0
-"""The worker stops an attempt at its timeout; this much later the owner does, in case the worker didn't."""
+"""The worker stops an attempt at its timeout; this much later the owner does, in case the worker
+didn't.
+"""
 
 INLINE_BYTES_MAX = 256 * 1024
-"""How much one event may have decoded and converted in the decision itself; what is left over is prepared elsewhere.
+"""How much one event may have decoded and converted in the decision itself; what is left over is
+prepared elsewhere.
 
 That is 20 ms of the loop for the dearest of JSON.
 """
 PREPARE_AGAIN_SECONDS = 5.0
-"""While a node's preparation is under way a timer is set: if its owner dies, the next one has it prepared again."""
+"""While a node's preparation is under way a timer is set: if its owner dies, the next one has it
+prepared again.
+"""
 
 
 class Execution:
     __slots__ = (
-        "_readied", "_returned", "blocked", "commands", "considered", "deadlines", "held_back", "inline_bytes", "kept",
-        "last_seq", "loaded", "nodes", "now", "numbers", "open", "outputs", "plan", "prepared", "ready", "record",
-        "runs", "tally", "unprepared", "values", "waiting", "wake_at", "wanted",
-    )  # fmt: skip
+        "_readied",
+        "_returned",
+        "blocked",
+        "commands",
+        "considered",
+        "deadlines",
+        "held_back",
+        "inline_bytes",
+        "kept",
+        "last_seq",
+        "loaded",
+        "nodes",
+        "now",
+        "numbers",
+        "open",
+        "outputs",
+        "plan",
+        "prepared",
+        "ready",
+        "record",
+        "runs",
+        "tally",
+        "unprepared",
+        "values",
+        "waiting",
+        "wake_at",
+        "wanted",
+    )
 
     def __init__(
         self,
@@ -89,7 +129,9 @@ class Execution:
         self.wanted: dict[str, Blob] = {}
         self.blocked: list[int] = []
         self.unprepared: dict[str, Preparation] = {}
-        """By node, what has to be worked out elsewhere before it can start; `take_unprepared` has it done."""
+        """By node, what has to be worked out elsewhere before it can start; `take_unprepared` has
+        it done.
+        """
         self.waiting: set[int] = set()
         """Nodes whose preparation is under way."""
         self.prepared: dict[str, Prepared] = {}
@@ -138,7 +180,10 @@ class Execution:
         return taken
 
     def provide_prepared(self, prepared: Mapping[str, Prepared]) -> None:
-        """What was worked out, by node; handle `Continued` next. It is dropped if the node has ended meanwhile."""
+        """What was worked out, by node; handle `Continued` next.
+
+        It is dropped if the node has ended meanwhile.
+        """
         for address, result in prepared.items():
             number = self.numbers[address]
             self.prepared[address] = result
@@ -193,7 +238,9 @@ class Execution:
         key = (event.node, event.attempt, event.worker_id)
         if run is None or run.state is not QUEUED or key in self._returned:
             return
-        self._returned.add(key)  # in memory only: the same message again has no effect, a new loss of the queue has
+        self._returned.add(
+            key
+        )  # in memory only: the same message again has no effect, a new loss of the queue has
         run.reason = RETURNED
         self.commands.nodes[run.address] = run
         self.ready.append(self.numbers[event.node])
@@ -248,7 +295,9 @@ class Execution:
             return None
         return run
 
-    def move(self, run: NodeRun, state: NodeState, reason: str | None = None, at: float | None = None) -> None:
+    def move(
+        self, run: NodeRun, state: NodeState, reason: str | None = None, at: float | None = None
+    ) -> None:
         """The only way a node's state changes: by the table, with a history line."""
         address, before = run.address, run.state
         if state not in NODE_TRANSITIONS[before]:
@@ -279,7 +328,9 @@ class Execution:
         self.move(self.open_run(number), SKIPPED, reason)
         self.settle(number, Outcome.FAILURE if reason == UPSTREAM_FAILED else Outcome.SKIP)
 
-    def fail(self, number: int, run: NodeRun, error: TaskError, *, dead_letter: bool = True) -> None:
+    def fail(
+        self, number: int, run: NodeRun, error: TaskError, *, dead_letter: bool = True
+    ) -> None:
         """The node has no more attempts."""
         node = self.nodes[number]
         error = failures.cut(error)
@@ -287,15 +338,23 @@ class Execution:
         self.move(run, FAILED, error.category)
         if dead_letter:
             letter = DeadLetter(
-                self.record.execution_id, node.address, node.handler, self.now, run.failures, run.failures_dropped
+                self.record.execution_id,
+                node.address,
+                node.handler,
+                self.now,
+                run.failures,
+                run.failures_dropped,
             )
             self.commands.dead_letters.append(letter)
         self.settle(number, Outcome.SUCCESS if node.optional else Outcome.FAILURE)
         if not node.optional:
             ending.fail(self, error, node.address)
 
-    def _mark_running(self, run: NodeRun, started_at: float, worker_id: str, *, arm: bool = True) -> None:
-        # the worker's clock may differ from ours: a start is never before the dispatch or after the outcome
+    def _mark_running(
+        self, run: NodeRun, started_at: float, worker_id: str, *, arm: bool = True
+    ) -> None:
+        # the worker's clock may differ from ours: a start is never before the dispatch or after the
+        # outcome
         run.started_at = min(max(started_at, run.queued_at or 0.0), self.now)
         run.worker_id = worker_id
         self.move(run, RUNNING, at=run.started_at)
@@ -306,7 +365,9 @@ class Execution:
         """Whether a node whose current attempt fails has no more of them."""
         return not retryable or losses.attempts_used(run) >= self.node_of(run).retry.max_attempts
 
-    def attempt_failed(self, run: NodeRun, error: TaskError, *, retryable: bool, asked: float | None) -> None:
+    def attempt_failed(
+        self, run: NodeRun, error: TaskError, *, retryable: bool, asked: float | None
+    ) -> None:
         number = self.numbers[run.address]
         retry = self.nodes[number].retry
         if self._is_last(run, retryable=retryable):
@@ -334,7 +395,9 @@ class Execution:
         if number in self._readied or node.address in self.runs:
             return
         decision = self.tally.verdict(node, number)
-        if decision is Verdict.SKIP_FAILED:  # first: what the node asks for then also counts while failing fast
+        if (
+            decision is Verdict.SKIP_FAILED
+        ):  # first: what the node asks for then also counts while failing fast
             self._upstream_failed(number, node)
         elif self.record.failing and node.rule not in CLEANUP_RULES:
             self.skip(number, "execution_failed")
@@ -348,15 +411,25 @@ class Execution:
             self.skip(number, UPSTREAM_FAILED)
             return
         message = "a dependency failed, and on_dependency_failure is fail"
-        self.fail(number, self.open_run(number), TaskError("dependency", message), dead_letter=False)
+        self.fail(
+            number, self.open_run(number), TaskError("dependency", message), dead_letter=False
+        )
 
     def _make_ready(self, number: int) -> None:
         self._readied.add(number)
         self.ready.append(number)
 
     def _drain(self) -> None:
-        """Follow every consequence, as far as one commit goes. Worklists, not recursion: a DAG may be 10,000 deep."""
-        commands, considered, ready, record = self.commands, self.considered, self.ready, self.record
+        """Follow every consequence, as far as one commit goes.
+
+        Worklists, not recursion: a DAG may be 10,000 deep.
+        """
+        commands, considered, ready, record = (
+            self.commands,
+            self.considered,
+            self.ready,
+            self.record,
+        )
         if self.kept and record.state is not ExecutionState.PENDING:
             keeping.record(self, COMMIT_WEIGHT)
         while considered or (ready and record.state is ExecutionState.RUNNING):
@@ -387,7 +460,11 @@ class Execution:
         heappush(self.deadlines, (due_at, self.numbers[run.address], run.attempt, kind))
 
     def arm_backstop(self, run: NodeRun) -> None:
-        self.arm((run.started_at or 0.0) + self.node_of(run).timeout_seconds + BACKSTOP_SECONDS, run, "attempt")
+        self.arm(
+            (run.started_at or 0.0) + self.node_of(run).timeout_seconds + BACKSTOP_SECONDS,
+            run,
+            "attempt",
+        )
 
     def arm_queue(self, run: NodeRun) -> None:
         seconds = self.node_of(run).queue_timeout_seconds
@@ -400,7 +477,10 @@ class Execution:
             heappush(self.deadlines, (started_at + self.plan.timeout_seconds, -1, 0, "execution"))
 
     def wake(self, at: float) -> None:
-        """The store keeps one timer per execution, the earliest. A later one is set when that fires."""
+        """The store keeps one timer per execution, the earliest.
+
+        A later one is set when that fires.
+        """
         if self.wake_at is None or at < self.wake_at:
             self.wake_at = at
             self.commands.timer_changed, self.commands.wake_at = True, at
@@ -411,7 +491,9 @@ class Execution:
         self.record.state = state
         self.commands.record = self.record
         self.last_seq += 1
-        self.commands.history.append(Transition(self.last_seq, self.now, "", before, state, 0, reason))
+        self.commands.history.append(
+            Transition(self.last_seq, self.now, "", before, state, 0, reason)
+        )
 
     def in_order(self) -> Iterable[int]:
         """Every node after its parents."""

@@ -1,8 +1,9 @@
 """What is kept of a node's failed attempts and of their logs: bounded, however often it is tried.
 
-A failure is written once, when it happens, beside the node's record and not inside it: a record is written with every
-change of its node, and 1,000 attempts would write each failure thousands of times. The first failures of a node and
-the one that ends it are kept as they are; those between are cut short, and of them only the newest stay.
+A failure is written once, when it happens, beside the node's record and not inside it: a record is
+written with every change of its node, and 1,000 attempts would write each failure thousands of
+times. The first failures of a node and the one that ends it are kept as they are; those between are
+cut short, and of them only the newest stay.
 """
 
 from __future__ import annotations
@@ -20,11 +21,19 @@ if TYPE_CHECKING:
 FIRST_KEPT = 5
 LAST_KEPT = 15
 MESSAGE_MAX = 4000
-"""Characters of any error's message. A worker cuts its own; this is for texts that are made of a document's."""
+"""Characters of any error's message.
+
+A worker cuts its own; this is for texts that are made of a document's.
+"""
 SHORT_MESSAGE_MAX = 200
-"""Characters of a message between the first failures and the last; these have no detail and no traceback either."""
+"""Characters of a message between the first failures and the last; these have no detail and no
+traceback either.
+"""
 LOGS_MAX = 256 * 1024
-"""Characters of a node's logs. Attempts that begin beyond it keep none, but for the last attempt."""
+"""Characters of a node's logs.
+
+Attempts that begin beyond it keep none, but for the last attempt.
+"""
 
 
 def note(execution: Execution, run: NodeRun, error: TaskError, *, is_last: bool) -> None:

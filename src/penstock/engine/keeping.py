@@ -1,8 +1,9 @@
 """Nodes that an earlier execution of the chain has completed: they are recorded, never run.
 
-They come first, before anything else is decided, so that no node is asked whether it may start while the outcome of
-one before it is still to be written down. What one commit doesn't take waits for the next; `record.kept` isn't 0 until
-all are recorded, so that a new owner knows to read them again.
+They come first, before anything else is decided, so that no node is asked whether it may start
+while the outcome of one before it is still to be written down. What one commit doesn't take waits
+for the next; `record.kept` isn't 0 until all are recorded, so that a new owner knows to read them
+again.
 """
 
 from __future__ import annotations
@@ -19,10 +20,15 @@ KEPT = "kept"
 
 
 def keep(execution: Execution, outputs: dict[str, Value]) -> None:
-    """Hand in what an earlier execution has, right after a load. What the plan lacks or the records have is dropped."""
+    """Hand in what an earlier execution has, right after a load.
+
+    What the plan lacks or the records have is dropped.
+    """
     numbers, runs = execution.numbers, execution.runs
     found = reversed(outputs.items())  # they are taken off the end
-    execution.kept = [(numbers[name], output) for name, output in found if name in numbers and name not in runs]
+    execution.kept = [
+        (numbers[name], output) for name, output in found if name in numbers and name not in runs
+    ]
 
 
 def record(execution: Execution, most: int | None = None) -> None:
@@ -33,6 +39,8 @@ def record(execution: Execution, most: int | None = None) -> None:
         execution.complete(number, execution.open_run(number), output, KEPT)
     if kept:
         execution.go_on_later()
-    if bool(execution.record.kept) != bool(kept):  # not with every commit: an execution's input may be large
+    if bool(execution.record.kept) != bool(
+        kept
+    ):  # not with every commit: an execution's input may be large
         execution.record.kept = len(kept)
         commands.record = execution.record

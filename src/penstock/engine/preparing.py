@@ -63,8 +63,14 @@ class _Batch(msgspec.Struct):
 
 
 def failed(preparation: Preparation, message: str) -> Prepared:
-    what = "config" if preparation.condition is None else f"condition {preparation.condition.source[:80]!r}"
-    return Prepared("fail", error=TaskError(preparation.category, f"the {what} can't be evaluated: {message}"))
+    what = (
+        "config"
+        if preparation.condition is None
+        else f"condition {preparation.condition.source[:80]!r}"
+    )
+    return Prepared(
+        "fail", error=TaskError(preparation.category, f"the {what} can't be evaluated: {message}")
+    )
 
 
 def parts_of(preparations: Sequence[Preparation]) -> list[bytes]:
@@ -92,9 +98,15 @@ def _converted(
     preparations: Sequence[Preparation], values: Mapping[str, msgspec.Raw], decoded: dict[str, Any]
 ) -> Converted:
     """What all their conditions look at, except those that look at what isn't there."""
-    aliases = {name: found for preparation in preparations for name, found in preparation.aliases.items()}
+    aliases = {
+        name: found for preparation in preparations for name, found in preparation.aliases.items()
+    }
     every = msgspec.structs.replace(preparations[0], aliases=aliases, missing={})
-    usable = [it.condition for it in preparations if it.condition is not None and _can_share(it, it.condition)]
+    usable = [
+        it.condition
+        for it in preparations
+        if it.condition is not None and _can_share(it, it.condition)
+    ]
     return Converted(usable, _Values(every, values, decoded))
 
 
@@ -117,7 +129,11 @@ def prepare(preparation: Preparation, scope: _Values, converted: Converted) -> P
 
 
 def _failed(category: str, error: Exception) -> Prepared:
-    message = str(error) if isinstance(error, Missing) else "a value that it refers to is nested too deeply"
+    message = (
+        str(error)
+        if isinstance(error, Missing)
+        else "a value that it refers to is nested too deeply"
+    )
     return Prepared("fail", error=TaskError(category, message))
 
 
@@ -125,7 +141,9 @@ def _is_true(preparation: Preparation, scope: _Values, converted: Converted) -> 
     condition = preparation.condition
     if condition is None:
         return True
-    return condition.decide(converted if _can_share(preparation, condition) else condition.bind(scope), scope)
+    return condition.decide(
+        converted if _can_share(preparation, condition) else condition.bind(scope), scope
+    )
 
 
 def _resolved(preparation: Preparation, config: Config, scope: _Values) -> Prepared:
@@ -133,14 +151,18 @@ def _resolved(preparation: Preparation, config: Config, scope: _Values) -> Prepa
     if not preparation.is_data:
         return Prepared("start", config=msgspec.json.encode(resolved), secrets=secrets)
     if preparation.handler == "decision":
-        resolved = msgspec.json.decode(msgspec.json.encode(resolved))  # it compares what others only carry
+        resolved = msgspec.json.decode(
+            msgspec.json.encode(resolved)
+        )  # it compares what others only carry
     return Prepared("start", output=evaluate(preparation.handler, resolved, scope, []))
 
 
 class _Values:
     """Where references look, in the sandbox: recorded values, decoded only as far as somebody looks into them."""
 
-    def __init__(self, preparation: Preparation, values: Mapping[str, msgspec.Raw], decoded: dict[str, Any]) -> None:
+    def __init__(
+        self, preparation: Preparation, values: Mapping[str, msgspec.Raw], decoded: dict[str, Any]
+    ) -> None:
         self._preparation, self._values, self._decoded = preparation, values, decoded
 
     def output(self, node_id: str) -> Any:

@@ -1,7 +1,7 @@
 """When a node may start: its trigger rule against how its dependencies settled. Integers only.
 
-A dependency settles as a success (COMPLETED, or FAILED but optional), a skip (a branch that wasn't taken) or a failure
-(FAILED, or skipped because something before it failed).
+A dependency settles as a success (COMPLETED, or FAILED but optional), a skip (a branch that wasn't
+taken) or a failure (FAILED, or skipped because something before it failed).
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ CLEANUP_RULES: frozenset[TriggerRule] = frozenset({"all_done", "one_failed"})
 _WAIT, _START, _SKIP, _SKIP_FAILED = Verdict.WAIT, Verdict.START, Verdict.SKIP, Verdict.SKIP_FAILED
 
 
-def verdict(rule: TriggerRule, total: int, unsettled: int, successes: int, failures: int) -> Verdict:
+def verdict(
+    rule: TriggerRule, total: int, unsettled: int, successes: int, failures: int
+) -> Verdict:
     """A node without dependencies starts at once, whatever its rule."""
     if not total:
         return _START
@@ -122,7 +124,11 @@ class Tally:
             counted[child] += more
         if nodes is None or outcome is Outcome.FAILURE:
             return children
-        return [child for child in children if not unsettled[child] or nodes[child].rule == "one_success"]
+        return [
+            child
+            for child in children
+            if not unsettled[child] or nodes[child].rule == "one_success"
+        ]
 
     def count(self, child: int, outcome: Outcome) -> None:
         self.unsettled[child] -= 1
@@ -140,7 +146,11 @@ class Tally:
             self._added_children.setdefault(parent, []).append(number)
 
     def verdict(self, node: PlanNode, number: int) -> Verdict:
-        unsettled, successes, failures = self.unsettled[number], self.successes[number], self.failures[number]
+        unsettled, successes, failures = (
+            self.unsettled[number],
+            self.successes[number],
+            self.failures[number],
+        )
         if not (unsettled or failures) and successes and node.rule == "all_success":
             return _START  # what nearly every node comes to
         return verdict(node.rule, len(node.dependencies), unsettled, successes, failures)

@@ -27,7 +27,9 @@ def begin_generation(
             for after in (NodeState.RETRYING, NodeState.QUEUED):
                 check_node(run.address, run.state, after)
                 seq = last_seq + len(lines) + 1
-                lines.append(Transition(seq, now, run.address, run.state, after, run.attempt, REBUILT))
+                lines.append(
+                    Transition(seq, now, run.address, run.state, after, run.attempt, REBUILT)
+                )
                 run.state = after
         elif run.state is not NodeState.QUEUED:
             continue

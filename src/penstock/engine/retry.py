@@ -1,4 +1,7 @@
-"""How long to wait before the next attempt. The jitter is seeded, so that a decision made again is the same one."""
+"""How long to wait before the next attempt.
+
+The jitter is seeded, so that a decision made again is the same one.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,22 @@ from zlib import crc32
 from penstock.definition.model import Retry
 
 
-def delay_seconds(retry: Retry, failed_attempt: int, seed: str, *, asked: float | None = None) -> float:
-    """The wait after `failed_attempt` (1 is the first). What the service asked for (`Retry-After`) is obeyed."""
+def delay_seconds(
+    retry: Retry, failed_attempt: int, seed: str, *, asked: float | None = None
+) -> float:
+    """The wait after `failed_attempt` (1 is the first).
+
+    What the service asked for (`Retry-After`) is obeyed.
+    """
     if asked is not None:
         return max(0.0, asked)
     try:
         grown = retry.initial_delay_seconds * retry.multiplier ** (failed_attempt - 1)
     except OverflowError:  # long past any largest delay
         grown = retry.max_delay_seconds if retry.initial_delay_seconds else 0.0
-    return min(grown, retry.max_delay_seconds) + retry.jitter_seconds * _fraction(f"{seed}:{failed_attempt}")
+    return min(grown, retry.max_delay_seconds) + retry.jitter_seconds * _fraction(
+        f"{seed}:{failed_attempt}"
+    )
 
 
 def _fraction(seed: str) -> float:

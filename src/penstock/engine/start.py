@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 COMPILED_BYTES, LOOP_BYTES = 10, 32
-"""What a character of a program that isn't compiled yet counts as, and a byte that a comprehension looks at."""
+"""What a character of a program that isn't compiled yet counts as, and a byte that a comprehension
+looks at.
+"""
 PREPARATION_BYTES_MAX = 128 * 1024 * 1024
 """Of all values that one node refers to."""
 
@@ -47,7 +49,9 @@ class Outputs:
         if value is None:
             run = execution.runs.get(node_id)
             state = run.state if run else NodeState.PENDING
-            raise Missing(f"{node_id!r} has no output: it is {state}; a ?? fallback would stand in for it")
+            raise Missing(
+                f"{node_id!r} has no output: it is {state}; a ?? fallback would stand in for it"
+            )
         return value
 
     def aliases(self, node_id: str) -> Mapping[str, str]:
@@ -77,7 +81,9 @@ def start(execution: Execution, number: int) -> None:
         return
     if execution.prepared and (prepared := _prepared(execution, node)) is not None:
         _use(execution, number, run, prepared)
-    elif (node.condition is None and node.fixed_config is not None and not node.is_data) or _is_cheap(execution, node):
+    elif (
+        node.condition is None and node.fixed_config is not None and not node.is_data
+    ) or _is_cheap(execution, node):
         _start_now(execution, number, run)
     else:
         _have_prepared(execution, number, run)
@@ -177,7 +183,9 @@ def _have_prepared(execution: Execution, number: int, run: NodeRun | None) -> No
     size = sum(map(len, values.values()))
     if size > PREPARATION_BYTES_MAX:
         message = f"it refers to {size:,} bytes of outputs and input; the limit is {PREPARATION_BYTES_MAX:,}"
-        execution.fail(number, run or execution.open_run(number), TaskError(preparation.category, message))
+        execution.fail(
+            number, run or execution.open_run(number), TaskError(preparation.category, message)
+        )
         return
     execution.unprepared[node.address] = preparation
     execution.waiting.add(number)
@@ -212,7 +220,8 @@ def _lacks_blobs(execution: Execution, node: PlanNode) -> bool:
     missing = {
         address: value
         for address in needed
-        if isinstance(value := execution.outputs.get(address), Blob) and address not in execution.loaded
+        if isinstance(value := execution.outputs.get(address), Blob)
+        and address not in execution.loaded
     }
     execution.wanted.update(missing)
     return bool(missing)
@@ -223,20 +232,26 @@ def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
     try:
         config, _ = resolve(execution, node, scope)
         parents = [execution.nodes[parent].address for parent in node.dependencies]
-        output = evaluate(node.handler, config, scope, [name for name in parents if name in execution.outputs])
+        output = evaluate(
+            node.handler, config, scope, [name for name in parents if name in execution.outputs]
+        )
     except Missing as error:
         execution.fail(number, run, TaskError("config", str(error)))
         return
     execution.complete(number, run, output)
 
 
-def resolve(execution: Execution, node: PlanNode, scope: Outputs) -> tuple[dict[str, Any], tuple[SecretText, ...]]:
+def resolve(
+    execution: Execution, node: PlanNode, scope: Outputs
+) -> tuple[dict[str, Any], tuple[SecretText, ...]]:
     """The node's config, with what the execution puts over it."""
     config, secrets = node.config.resolve(scope)
     return put_over(config, secrets, execution.record.overrides.get(node.address) or {})
 
 
-def _dispatch(execution: Execution, node: PlanNode, run: NodeRun, prepared: Prepared | None = None) -> None:
+def _dispatch(
+    execution: Execution, node: PlanNode, run: NodeRun, prepared: Prepared | None = None
+) -> None:
     record = execution.record
     secrets: tuple[SecretText, ...] = ()
     config: Value
@@ -256,18 +271,35 @@ def _dispatch(execution: Execution, node: PlanNode, run: NodeRun, prepared: Prep
         run.attempt += 1
         run.queued_at, run.started_at, run.due_at, run.worker_id = execution.now, None, None, None
     outputs, nodes = execution.outputs, execution.nodes
-    inputs = [(name, outputs[name]) for parent in node.dependencies if (name := nodes[parent].address) in outputs]
+    inputs = [
+        (name, outputs[name])
+        for parent in node.dependencies
+        if (name := nodes[parent].address) in outputs
+    ]
     commands = execution.commands
     commands.size += sum([len(value) for _, value in inputs if type(value) is bytes])
     if type(config) is bytes:
         commands.size += len(config)
     commands.tasks.append(
         Task(
-            record.execution_id, node.address, record.generation, run.attempt, node.handler, node.queue, config, inputs,
-            secrets, node.timeout_seconds, f"{record.first_execution_id or record.execution_id}:{node.address}",
-            record.workflow, record.priority, record.trace, node.names_queue, record.lenient_config,
+            record.execution_id,
+            node.address,
+            record.generation,
+            run.attempt,
+            node.handler,
+            node.queue,
+            config,
+            inputs,
+            secrets,
+            node.timeout_seconds,
+            f"{record.first_execution_id or record.execution_id}:{node.address}",
+            record.workflow,
+            record.priority,
+            record.trace,
+            node.names_queue,
+            record.lenient_config,
         )
-    )  # fmt: skip
+    )
     if again:
         run.reason = None
         commands.nodes[run.address] = run

@@ -1,7 +1,7 @@
 """The states of a node and of an execution, and the table of what may follow what.
 
-Anything that isn't in the table raises `InvalidTransition`: a late result, a late timer or a bug can't revive what
-has ended. Terminal states have no row to go to.
+Anything that isn't in the table raises `InvalidTransition`: a late result, a late timer or a bug
+can't revive what has ended. Terminal states have no row to go to.
 
     PENDING --> QUEUED --> RUNNING --> COMPLETED | FAILED
        |          |  ^        |
@@ -16,8 +16,9 @@ How an execution ends, and what its `error` is then:
     FAILED      out of time, or broken                   the time-out or what broke, without a node
     CANCELLED   cancelled before one of the above        the first failure until then, if there was one
 
-A cancel wins over a failure that has not ended the execution yet (`continue`, or clean-up that still runs): the
-execution did not get to its own end. The failure stays visible in `error` and on its node.
+A cancel wins over a failure that has not ended the execution yet (`continue`, or clean-up that
+still runs): the execution did not get to its own end. The failure stays visible in `error` and on
+its node.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class ExecutionState(StrEnum):
 _N, _E = NodeState, ExecutionState
 
 NODE_TRANSITIONS: dict[NodeState, frozenset[NodeState]] = {
-    _N.PENDING: frozenset({_N.QUEUED, _N.WAITING, _N.COMPLETED, _N.FAILED, _N.SKIPPED, _N.CANCELLED}),
+    _N.PENDING: frozenset(
+        {_N.QUEUED, _N.WAITING, _N.COMPLETED, _N.FAILED, _N.SKIPPED, _N.CANCELLED}
+    ),
     _N.QUEUED: frozenset({_N.RUNNING, _N.RETRYING, _N.FAILED, _N.CANCELLED}),
     _N.RUNNING: frozenset({_N.COMPLETED, _N.FAILED, _N.RETRYING, _N.CANCELLED}),
     _N.RETRYING: frozenset({_N.QUEUED, _N.CANCELLED}),

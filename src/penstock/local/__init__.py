@@ -13,4 +13,11 @@ from penstock.local.postgres import PostgresServer
 from penstock.local.process import Process
 from penstock.local.redis import RedisServer
 
-__all__ = ["Installation", "PostgresServer", "Process", "RedisServer", "find_postgres", "find_redis"]
+__all__ = [
+    "Installation",
+    "PostgresServer",
+    "Process",
+    "RedisServer",
+    "find_postgres",
+    "find_redis",
+]

@@ -1,4 +1,7 @@
-"""PostgreSQL refuses to run as root. Where we are root, it runs as an account without rights, which must reach it."""
+"""PostgreSQL refuses to run as root.
+
+Where we are root, it runs as an account without rights, which must reach it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,9 @@ def reachable_folder(folder: Path, account: Account | None) -> Path:
     elsewhere = Path("/var/tmp") / f"penstock-{name}"  # noqa: S108 -- made below, or refused if somebody else has it
     elsewhere.mkdir(mode=0o755, exist_ok=True)
     if elsewhere.lstat().st_uid != os.geteuid() or elsewhere.is_symlink():
-        raise PenstockError(f"{elsewhere} belongs to somebody else; choose a folder that {account.name} may enter")
+        raise PenstockError(
+            f"{elsewhere} belongs to somebody else; choose a folder that {account.name} may enter"
+        )
     return elsewhere
 
 
@@ -79,9 +84,13 @@ def usable(installation: Installation, account: Account | None, folder: Path) ->
             shutil.copytree(installation.folder.parent, made, symlinks=True)
             made.chmod(0o755)
             made.rename(copy)
-    copied = Installation(installation.name, installation.version, copy / "bin", installation.program)
+    copied = Installation(
+        installation.name, installation.version, copy / "bin", installation.program
+    )
     if not _runs(copied, account):
-        raise PenstockError(f"{account.name} can't run {installation}; install PostgreSQL for all users, or use a URL")
+        raise PenstockError(
+            f"{account.name} can't run {installation}; install PostgreSQL for all users, or use a URL"
+        )
     return copied
 
 
@@ -89,9 +98,14 @@ def _runs(installation: Installation, account: Account) -> bool:
     try:
         done = subprocess.run(  # noqa: S603 -- a server's binary
             [installation.path, "--version"],
-            user=account.user, group=account.group, extra_groups=[], capture_output=True, timeout=VERSION_SECONDS,
-            check=False, cwd="/",
-        )  # fmt: skip
+            user=account.user,
+            group=account.group,
+            extra_groups=[],
+            capture_output=True,
+            timeout=VERSION_SECONDS,
+            check=False,
+            cwd="/",
+        )
     except OSError:
         return False
     return done.returncode == 0

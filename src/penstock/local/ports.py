@@ -9,7 +9,9 @@ from penstock.errors import PenstockError
 
 HOST = "127.0.0.1"
 LOWEST, HIGHEST = 15_000, 30_000
-"""Below those that systems give to outgoing connections, so that none of these takes it while a server restarts."""
+"""Below those that systems give to outgoing connections, so that none of these takes it while a
+server restarts.
+"""
 TRIES = 200
 
 

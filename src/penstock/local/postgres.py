@@ -21,9 +21,13 @@ USER = "penstock"
 INIT_SECONDS = 60.0
 CONNECTIONS = 200
 FAST = {
-    "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "wal_level": "minimal",
-    "max_wal_senders": "0", "autovacuum": "off",
-}  # fmt: skip
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+}
 
 
 class PostgresServer(Server):
@@ -71,8 +75,20 @@ class PostgresServer(Server):
             file.flush()
             if self._account is not None:
                 os.chown(file.name, self._account.user, self._account.group)
-            self._run("initdb", "-D", half, "-U", USER, "-E", "UTF8", "--no-locale", "-A", "scram-sha-256",
-                      f"--pwfile={file.name}", *([] if self._fsync else ["--no-sync"]))  # fmt: skip
+            self._run(
+                "initdb",
+                "-D",
+                half,
+                "-U",
+                USER,
+                "-E",
+                "UTF8",
+                "--no-locale",
+                "-A",
+                "scram-sha-256",
+                f"--pwfile={file.name}",
+                *([] if self._fsync else ["--no-sync"]),
+            )
         half.rename(self.data)
 
     def _run(self, program: str, *arguments: str | Path) -> None:
@@ -81,8 +97,13 @@ class PostgresServer(Server):
             account = {"user": self._account.user, "group": self._account.group, "extra_groups": []}
         done = subprocess.run(  # noqa: S603 -- PostgreSQL's own
             [self.installation.folder / program, *arguments],
-            capture_output=True, text=True, timeout=INIT_SECONDS, check=False, cwd="/", **account,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=INIT_SECONDS,
+            check=False,
+            cwd="/",
+            **account,
+        )
         if done.returncode:
             raise PenstockError(f"{program} failed: {' | '.join(done.stderr.split(chr(10))[-4:])}")
 
@@ -98,8 +119,11 @@ class PostgresServer(Server):
         # SIGINT is its "fast shutdown": SIGTERM would wait until everybody has hung up
         return Process(
             [self.installation.path, "-D", self.data, *options],
-            self.log, folder=Path("/"), account=self._account, stop_signal=signal.SIGINT,
-        )  # fmt: skip
+            self.log,
+            folder=Path("/"),
+            account=self._account,
+            stop_signal=signal.SIGINT,
+        )
 
     def _answers(self) -> bool:
         psycopg = _psycopg()
@@ -112,7 +136,9 @@ class PostgresServer(Server):
     def _make_database(self) -> None:
         psycopg = _psycopg()
         with psycopg.connect(self.url_of("postgres"), autocommit=True) as connection:
-            known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (USER,)).fetchone()
+            known = connection.execute(
+                "SELECT 1 FROM pg_database WHERE datname = %s", (USER,)
+            ).fetchone()
             if known is None:
                 connection.execute(f"CREATE DATABASE {USER}")
 

@@ -30,7 +30,10 @@ class Account:
 
 
 class Process:
-    """Started when made. Ends by `stop`, `kill`, by itself, or with this process, whatever happens to it."""
+    """Started when made.
+
+    Ends by `stop`, `kill`, by itself, or with this process, whatever happens to it.
+    """
 
     def __init__(  # noqa: PLR0913 -- what there is to say about a process
         self,
@@ -57,8 +60,12 @@ class Process:
         try:
             self._leash = subprocess.Popen(  # noqa: S603 -- what it is for
                 [sys.executable, "-I", "-S", str(LEASH), json.dumps(order)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=output, env=environ, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                env=environ,
+                start_new_session=True,
+            )
         finally:
             if isinstance(log, Path):
                 output.close()
@@ -67,7 +74,9 @@ class Process:
         self.pid = int(said) if said.strip() else 0
         if not self.pid:
             self._ended()
-            raise PenstockError(f"{command[0]} didn't start: {self.last_lines() or 'it said nothing'}")
+            raise PenstockError(
+                f"{command[0]} didn't start: {self.last_lines() or 'it said nothing'}"
+            )
 
     @property
     def code(self) -> int | None:

@@ -14,8 +14,9 @@ from penstock.local.process import Process
 from penstock.local.server import Server
 
 ANSWER_SECONDS = 1.0
-# A server that was built without jemalloc, as the one in the wheel is, takes twice the time for a task beside 100,000
-# executions that wait: glibc looks for room in what is left between them, unless it keeps enough of each size at hand.
+# A server that was built without jemalloc, as the one in the wheel is, takes twice the time for a
+# task beside 100,000 executions that wait: glibc looks for room in what is left between them,
+# unless it keeps enough of each size at hand.
 ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535"}
 
 
@@ -31,7 +32,10 @@ class RedisServer(Server):
         cluster: bool = False,
         extra: Sequence[str] = (),
     ) -> None:
-        """`append_only`: how often what was written reaches the disk; None: never. `extra`: more of its options."""
+        """`append_only`: how often what was written reaches the disk; None: never.
+
+        `extra`: more of its options.
+        """
         super().__init__(folder, port)
         self._append_only, self._cluster, self._extra = append_only, cluster, extra
 
@@ -48,7 +52,12 @@ class RedisServer(Server):
         config.touch(mode=0o600)
         config.write_text("".join(f"{line}\n" for line in self._settings()), encoding="utf-8")
         environ = {**ALLOCATOR, **os.environ}
-        return Process([self.installation.path, config, *self._extra], self.log, folder=self.folder, environ=environ)
+        return Process(
+            [self.installation.path, config, *self._extra],
+            self.log,
+            folder=self.folder,
+            environ=environ,
+        )
 
     def _settings(self) -> list[str]:
         lines = [
@@ -62,7 +71,11 @@ class RedisServer(Server):
             f"appendfsync {self._append_only or 'no'}",
         ]
         if self._cluster:
-            lines += ["cluster-enabled yes", "cluster-config-file nodes.conf", f"masterauth {self.password()}"]
+            lines += [
+                "cluster-enabled yes",
+                "cluster-config-file nodes.conf",
+                f"masterauth {self.password()}",
+            ]
         return lines
 
     def _answers(self) -> bool:

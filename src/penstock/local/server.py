@@ -69,7 +69,9 @@ class Server(ABC):
                 (self.folder / "port").write_text(str(self.port), encoding="ascii")
                 return self
             last = self._process.last_lines()
-        raise PenstockError(f"{self.name} didn't start on port {self.port}: {last}; all of it is in {self.log}")
+        raise PenstockError(
+            f"{self.name} didn't start on port {self.port}: {last}; all of it is in {self.log}"
+        )
 
     def stop(self) -> None:
         """Cleanly: what it was told is on the disk then."""
@@ -120,7 +122,9 @@ class Server(ABC):
                 return True
             if time.monotonic() > deadline:
                 process.kill()
-                raise PenstockError(f"{self.name} doesn't answer after {START_SECONDS:g} s; see {self.log}")
+                raise PenstockError(
+                    f"{self.name} doesn't answer after {START_SECONDS:g} s; see {self.log}"
+                )
             time.sleep(STEP_SECONDS)
         return False
 

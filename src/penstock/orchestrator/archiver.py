@@ -20,7 +20,9 @@ from penstock.telemetry.metrics import Metrics
 MOST_ENTRIES = 500
 LOOK_SECONDS = Timing().archive_seconds
 COLLECT_SECONDS = 0.1
-"""What finishes together is archived together: a transaction costs more than a wait that nobody sees."""
+"""What finishes together is archived together: a transaction costs more than a wait that nobody
+sees.
+"""
 
 
 class Archiver:
@@ -37,7 +39,13 @@ class Archiver:
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._look_seconds = look_seconds
-        self._hot, self._carrier, self._lease, self._metrics, self._now = hot, carrier, lease, metrics, now
+        self._hot, self._carrier, self._lease, self._metrics, self._now = (
+            hot,
+            carrier,
+            lease,
+            metrics,
+            now,
+        )
         self._reader = Reader(hot)
         self._told = asyncio.Event()
 
@@ -65,7 +73,11 @@ class Archiver:
         letters, summaries = _told(entries)
         reports = {entry.execution_id: entry.report for entry in entries if entry.report}
         refused = await self._put(
-            [Copy(name, None, [], those) for name, those in letters.items() if name not in summaries]
+            [
+                Copy(name, None, [], those)
+                for name, those in letters.items()
+                if name not in summaries
+            ]
         )
         names = list(summaries)
         while names:
@@ -78,7 +90,9 @@ class Archiver:
         ended = {
             entry.execution_id: entry.summary
             for entry in entries
-            if entry.summary is not None and entry.summary.has_ended and entry.execution_id not in refused
+            if entry.summary is not None
+            and entry.summary.has_ended
+            and entry.execution_id not in refused
         }
         await self._hot.taken(self._lease, len(entries), list(ended))
         self._count(list(ended.values()))
@@ -86,15 +100,17 @@ class Archiver:
     async def _put(self, copies: Sequence[Copy]) -> set[str]:
         if not copies:
             return set()
-        # takes nothing, but is refused to a former owner: a store that lost its data between the two readings would
-        # have had an end to tell, and nothing of how it came to that
+        # takes nothing, but is refused to a former owner: a store that lost its data between the
+        # two readings would have had an end to tell, and nothing of how it came to that
         await self._hot.taken(self._lease, 0, ())
         return await self._carrier.put(copies)
 
     def _count(self, ended: Sequence[Summary]) -> None:
         now = self._now()
         self._metrics.archived += len(ended)
-        self._metrics.archive_seconds.observe(*[now - each.finished_at for each in ended if each.finished_at])
+        self._metrics.archive_seconds.observe(
+            *[now - each.finished_at for each in ended if each.finished_at]
+        )
 
 
 def _told(entries: Sequence[Outgoing]) -> tuple[dict[str, list[DeadLetter]], dict[str, Summary]]:
@@ -109,12 +125,16 @@ def _told(entries: Sequence[Outgoing]) -> tuple[dict[str, list[DeadLetter]], dic
 
 
 def _copies(
-    changes: Mapping[str, list[bytes]], summaries: Mapping[str, Summary], letters: Mapping[str, list[DeadLetter]]
+    changes: Mapping[str, list[bytes]],
+    summaries: Mapping[str, Summary],
+    letters: Mapping[str, list[DeadLetter]],
 ) -> list[Copy]:
     copies: list[Copy] = []
     for name, data in changes.items():
         summary = summaries[name]
         if not summary.has_ended and data:
-            summary = summary_from(data) or summary  # it may have gone on since: the copy says what is in it
+            summary = (
+                summary_from(data) or summary
+            )  # it may have gone on since: the copy says what is in it
         copies.append(Copy(name, summary, data, letters[name]))
     return copies

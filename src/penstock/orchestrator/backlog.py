@@ -2,12 +2,15 @@
 
 Three things can be so:
 
-- A live worker has the handler and serves it on another queue (it was moved there, or the worker that served this queue
-  is gone). The task is handed out again, to that queue, unless its document names the queue.
-- Workers serve the queue, and none of them has the handler. Another may come, in the middle of a deployment say; after
-  `no_handler_seconds` without one the task fails, with the category `no_handler`, into the dead letters.
-- Nobody serves the queue. The tasks wait for a worker, however long it takes: a pool that is down, or scaled to zero,
-  is no reason to fail what it will run. `queue_timeout_seconds` is for those who want an end to that.
+- A live worker has the handler and serves it on another queue (it was moved there, or the worker
+  that served this queue is gone). The task is handed out again, to that queue, unless its document
+  names the queue.
+- Workers serve the queue, and none of them has the handler. Another may come, in the middle of a
+  deployment say; after `no_handler_seconds` without one the task fails, with the category
+  `no_handler`, into the dead letters.
+- Nobody serves the queue. The tasks wait for a worker, however long it takes: a pool that is down,
+  or scaled to zero, is no reason to fail what it will run. `queue_timeout_seconds` is for those who
+  want an end to that.
 
 Nothing of this costs an attempt, and all of it is said in the log, in `/health` and on the node.
 """
@@ -26,17 +29,23 @@ log = logging.getLogger("penstock.orchestrator")
 
 LOOK_SECONDS = 2.0
 SURE_SECONDS = 1.5
-"""A queue must have been without a worker for this long: one that has just been left may be about to get another."""
+"""A queue must have been without a worker for this long: one that has just been left may be about
+to get another.
+"""
 
 
 class BacklogWatch:
     """Of one partition, for its owner."""
 
-    def __init__(self, queue: TaskQueue, lease: Lease, routing: Routing, no_handler_seconds: float) -> None:
+    def __init__(
+        self, queue: TaskQueue, lease: Lease, routing: Routing, no_handler_seconds: float
+    ) -> None:
         self._queue, self._lease, self._routing = queue, lease, routing
         self._no_handler_seconds = no_handler_seconds
         self._untaken_seconds: dict[tuple[str, str | None], float] = {}
-        """By queue and handler: for how long of this watch's own time nobody could take what waits there."""
+        """By queue and handler: for how long of this watch's own time nobody could take what waits
+        there.
+        """
         self.recalled = 0
 
     async def run(self) -> None:
@@ -45,7 +54,8 @@ class BacklogWatch:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = loop.time()
-            # time in which it couldn't look, because of a pause or an outage, says nothing about workers
+            # time in which it couldn't look, because of a pause or an outage, says nothing about
+            # workers
             await self.look(min(now - last, 2 * LOOK_SECONDS))
             last = loop.time()
 
@@ -67,7 +77,9 @@ class BacklogWatch:
         gives_up = why == NO_HANDLER and untaken_seconds >= limit
         routes = self._routing.queues
         failed = 0
-        may_move = backlog.handler is None or routes.get(backlog.handler, backlog.queue) != backlog.queue
+        may_move = (
+            backlog.handler is None or routes.get(backlog.handler, backlog.queue) != backlog.queue
+        )
 
         def decide(waiting: WaitingTask) -> TaskEvent | None:
             nonlocal failed
@@ -77,15 +89,21 @@ class BacklogWatch:
             if gives_up and waiting.waiting_seconds >= limit:
                 failed += 1
                 text = f"{explain(why, backlog.queue, task.handler)} (waited {limit:g} s)"
-                return TaskFailed(*key_of(task), "", 0.0, TaskError(NO_HANDLER, text), retryable=False)
+                return TaskFailed(
+                    *key_of(task), "", 0.0, TaskError(NO_HANDLER, text), retryable=False
+                )
             return None
 
         recalled = 0
         if may_move or gives_up:
-            recalled = await self._queue.recall(self._lease.partition, self._lease.token, backlog, decide)
+            recalled = await self._queue.recall(
+                self._lease.partition, self._lease.token, backlog, decide
+            )
             self.recalled += recalled
             if failed:
-                log.warning("%d tasks fail: %s", failed, explain(why, backlog.queue, backlog.handler or ""))
+                log.warning(
+                    "%d tasks fail: %s", failed, explain(why, backlog.queue, backlog.handler or "")
+                )
             if recalled > failed:
                 log.warning(
                     "%d tasks that nobody took from the queue %r go where live workers serve their handlers now",

@@ -1,7 +1,8 @@
 """Who has how many partitions: as even as it gets, by nothing but the names of those that live.
 
-Each orchestrator works out its own share from the same list, so nobody has to agree with anybody. Only numbers are
-shared out, not partitions: one that joins or leaves moves as few of them as possible.
+Each orchestrator works out its own share from the same list, so nobody has to agree with anybody.
+Only numbers are shared out, not partitions: one that joins or leaves moves as few of them as
+possible.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ def share(partitions: int, names: Sequence[str], name: str) -> int:
 
 
 def by_preference(partitions: Iterable[int], names: Sequence[str], name: str) -> list[int]:
-    """The ones to have first: two that begin at once then ask for different ones. The last are given up first."""
+    """The ones to have first: two that begin at once then ask for different ones.
+
+    The last are given up first.
+    """
     rank = names.index(name)
     return sorted(partitions, key=lambda partition: (partition % len(names) != rank, partition))

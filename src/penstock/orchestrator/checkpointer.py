@@ -15,12 +15,17 @@ PORTION = 200
 
 
 class Checkpointer:
-    def __init__(self, hot: HotSide, carrier: Carrier, metrics: Metrics, seconds: float | None = None) -> None:
+    def __init__(
+        self, hot: HotSide, carrier: Carrier, metrics: Metrics, seconds: float | None = None
+    ) -> None:
         """`seconds`: between two copies."""
         self._seconds = seconds
         self._reader, self._carrier, self._metrics = Reader(hot), carrier, metrics
         self.dirty: set[str] = set()
-        """Executions that run and that have changed since their last copy. A new owner begins with all."""
+        """Executions that run and that have changed since their last copy.
+
+        A new owner begins with all.
+        """
 
     async def run(self) -> None:
         while True:
@@ -30,7 +35,9 @@ class Checkpointer:
     async def copy(self) -> None:
         names = sorted(self.dirty)
         self.dirty.clear()
-        if not names:  # then nothing else would notice that the cold store was put back to an older copy
+        if (
+            not names
+        ):  # then nothing else would notice that the cold store was put back to an older copy
             await self._carrier.check()
         while names:
             changes = await self._reader.read(names[:PORTION])

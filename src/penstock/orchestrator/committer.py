@@ -1,7 +1,9 @@
-"""Commits of one partition, one after another. While one is being written, the owner decides the next batch.
+"""Commits of one partition, one after another.
 
-At most one is under way, and the next begins when it has landed: the store needs to know of one at a time, and its
-fence stays as simple as that. Nobody outside sees a decision before it has landed.
+While one is being written, the owner decides the next batch.
+
+At most one is under way, and the next begins when it has landed: the store needs to know of one at
+a time, and its fence stays as simple as that. Nobody outside sees a decision before it has landed.
 """
 
 from __future__ import annotations
@@ -55,7 +57,11 @@ class Committer:
         await asyncio.sleep(0)  # or it would begin only when the next batch has been decided
 
     async def write(self, changes: list[Commands], after: int) -> None:
-        """All the way. A commit that is refused for its content is split until the culprit is found; that one fails."""
+        """All the way.
+
+        A commit that is refused for its content is split until the culprit is found; that one
+        fails.
+        """
         try:
             await self._hot.commit(codec.new_commit(self._lease, after, changes))
         except TRANSIENT:

@@ -37,7 +37,9 @@ class Ferry:
         self._stores, self._split, self._lease, self._metrics = stores, split, owner.lease, metrics
         carrier = Carrier(split, owner, plans, metrics)
         look_seconds = timing.archive_seconds if timing is not None else LOOK_SECONDS
-        self._archiver = Archiver(split.hot, carrier, owner.lease, metrics, stores.hot.now, look_seconds=look_seconds)
+        self._archiver = Archiver(
+            split.hot, carrier, owner.lease, metrics, stores.hot.now, look_seconds=look_seconds
+        )
         checkpoint_seconds = timing.checkpoint_seconds if timing is not None else None
         self._checkpointer = Checkpointer(split.hot, carrier, metrics, checkpoint_seconds)
         self._is_claimed, self._is_built = asyncio.Event(), asyncio.Event()
@@ -47,7 +49,12 @@ class Ferry:
         claimed = await rebuild.claim(self._split, self._lease)
         self._is_claimed.set()
         restored = await rebuild.build(
-            self._stores, self._split, self._lease, claimed, known_number=known_number, metrics=self._metrics
+            self._stores,
+            self._split,
+            self._lease,
+            claimed,
+            known_number=known_number,
+            metrics=self._metrics,
         )
         self._metrics.rebuilt += restored or 0  # not in one line: others count while this one waits
         self._is_built.set()
@@ -62,12 +69,17 @@ class Ferry:
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             with contextlib.suppress(StoreUnavailable):
-                server_id = await self._split.hot.server_id(partition)  # it may be another since: a replica took over
+                server_id = await self._split.hot.server_id(
+                    partition
+                )  # it may be another since: a replica took over
                 if not await self._split.cold.renew_claim(partition, term, server_id):
                     raise Fenced(f"partition {partition} was claimed on another Redis server")
 
     async def release_claim(self) -> None:
-        """So that nobody waits for one that is gone. If it isn't heard, they wait for a few seconds."""
+        """So that nobody waits for one that is gone.
+
+        If it isn't heard, they wait for a few seconds.
+        """
         if self._is_claimed.is_set():
             with contextlib.suppress(StoreError, TimeoutError):
                 async with asyncio.timeout(RELEASE_SECONDS):

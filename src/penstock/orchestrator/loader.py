@@ -19,14 +19,19 @@ log = logging.getLogger("penstock.orchestrator")
 
 LARGE_NODES = 500
 INTENT_SECONDS = 2.0
-"""Executions that run wait behind those that begin: for a cold store that says nothing, no longer than this."""
+"""Executions that run wait behind those that begin: for a cold store that says nothing, no longer
+than this.
+"""
 SILENT_SECONDS = 8.0
 """Then, for so long, not at all. By that time the store itself knows whether it is there."""
 SILENT = "the cold store hasn't answered in time"
 
 
 class PlanMissing(StoreError):
-    """The cold store has lost the version that an execution in the hot store runs. It isn't the execution's fault."""
+    """The cold store has lost the version that an execution in the hot store runs.
+
+    It isn't the execution's fault.
+    """
 
 
 Loaded = tuple[dict[str, Execution], dict[str, Exception]]
@@ -39,7 +44,9 @@ class Loader:
         self._silent_until = 0.0
 
     async def load(self, names: Collection[str], starts: Collection[str]) -> Loaded:
-        """The executions that haven't ended, and what went wrong with others. `starts` may be new to the hot store.
+        """The executions that haven't ended, and what went wrong with others.
+
+        `starts` may be new to the hot store.
 
         One that is to begin and whose plan takes long has `Compiling` for its error.
         """
@@ -89,7 +96,9 @@ class Loader:
         self, names: Collection[str], known: Mapping[str, Stored], starts: Collection[str]
     ) -> Mapping[str, NewExecution]:
         """Of those that need one: a start or a cancel that the hot store doesn't know, the cold store must."""
-        needed = [name for name in names if (_keeps(known[name]) if name in known else name in starts)]
+        needed = [
+            name for name in names if (_keeps(known[name]) if name in known else name in starts)
+        ]
         if not needed:
             return {}
         try:
@@ -97,15 +106,18 @@ class Loader:
         except StoreUnavailable as error:
             if not self._is_split or not known.keys().isdisjoint(needed):
                 raise
-            # what runs goes on without the cold store; what was to begin is found there again by the reconciler
+            # what runs goes on without the cold store; what was to begin is found there again by
+            # the reconciler
             log.warning("%d executions can't begin now: %s", len(needed), error)
             return {}
         lost = [name for name in needed if name not in found and name not in known]
         if lost and self._is_split:
             log.error(
                 "%d executions were to begin, such as %s, and no store knows them: was PostgreSQL put back to an older "
-                "copy?", len(lost), lost[0],
-            )  # fmt: skip
+                "copy?",
+                len(lost),
+                lost[0],
+            )
         return found
 
     async def _ask_for_intents(self, names: Collection[str]) -> Mapping[str, NewExecution]:
@@ -120,12 +132,16 @@ class Loader:
             self._silent_until = now + SILENT_SECONDS
             raise StoreUnavailable(SILENT) from error
 
-    async def _execution(self, stored: Stored | None, intent: NewExecution | None) -> Execution | None:
+    async def _execution(
+        self, stored: Stored | None, intent: NewExecution | None
+    ) -> Execution | None:
         if stored is not None:
             if stored.record.state in EXECUTION_ENDS:
                 return None
             plan = await self._plan_of_running(stored.record)
-            execution = Execution(plan, stored.record, stored.runs.values(), stored.outputs, stored.last_seq)
+            execution = Execution(
+                plan, stored.record, stored.runs.values(), stored.outputs, stored.last_seq
+            )
             _keep(execution, intent)
             return execution
         if intent is None or intent.record.state in EXECUTION_ENDS:
@@ -143,7 +159,9 @@ class Loader:
         except NotFound as error:
             if not self._is_split:
                 raise
-            raise PlanMissing(f"{error}; submit the document again, so that {record.execution_id} can go on") from error
+            raise PlanMissing(
+                f"{error}; submit the document again, so that {record.execution_id} can go on"
+            ) from error
 
     async def _plan(self, record: ExecutionRecord) -> Plan:
         return await self._plans.need(record.workflow, record.version)

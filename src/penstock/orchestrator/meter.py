@@ -17,7 +17,10 @@ RUNNING, BEGUN, PENDING = NodeState.RUNNING, ExecutionState.RUNNING, ExecutionSt
 ENDS = tuple(EXECUTION_ENDS)
 
 TIMED_MOST = 64
-"""Of a commit with more executions than this, only so many are timed. Everything else is counted one by one."""
+"""Of a commit with more executions than this, only so many are timed.
+
+Everything else is counted one by one.
+"""
 REMEMBERED = 1000
 LAG_MOST = 10_000
 
@@ -32,16 +35,23 @@ class Meter:
         self._landed_before: dict[float, float] = {}
 
     def committed(self, changes: Sequence[Commands]) -> None:
-        """What an observer is told. Called once per commit: whatever it does is paid for by every task."""
+        """What an observer is told.
+
+        Called once per commit: whatever it does is paid for by every task.
+        """
         if not changes:
             return
         metrics = self._metrics
         metrics.commit_executions.observe(len(changes))
-        recorded = [commands for commands in changes if commands.record is not None and commands.history]
+        recorded = [
+            commands for commands in changes if commands.record is not None and commands.history
+        ]
         if recorded:
             self._count_executions(recorded)
         for commands in [each for each in changes if each.dead_letters]:
-            metrics.dead_letters.update([metrics.handlers.of(letter.handler) for letter in commands.dead_letters])
+            metrics.dead_letters.update(
+                [metrics.handlers.of(letter.handler) for letter in commands.dead_letters]
+            )
         self._time(changes[:: len(changes) // TIMED_MOST + 1])
 
     def _count_executions(self, changes: Sequence[Commands]) -> None:
@@ -65,9 +75,13 @@ class Meter:
                 if after is RUNNING:
                     run = nodes[line.node]
                     queued_at = run.queued_at
-                    if run.attempt == line.attempt and queued_at is not None:  # else it waits for the next one already
+                    if (
+                        run.attempt == line.attempt and queued_at is not None
+                    ):  # else it waits for the next one already
                         hops.append(line.at - queued_at)
-                        waits.append(line.at - (landed(queued_at) or before(queued_at) or queued_at))
+                        waits.append(
+                            line.at - (landed(queued_at) or before(queued_at) or queued_at)
+                        )
                 elif line.at != last:  # all others have the time of the decision
                     last = line.at
                     first = first or last
@@ -81,7 +95,9 @@ class Meter:
 
 
 async def levels(stores: Stores, owned: Mapping[int, PartitionOwner]) -> Levels:
-    return Levels(await inboxes(stores, owned), await stores.queue.depths(), len(await stores.queue.workers()))
+    return Levels(
+        await inboxes(stores, owned), await stores.queue.depths(), len(await stores.queue.workers())
+    )
 
 
 async def inboxes(stores: Stores, owned: Mapping[int, PartitionOwner]) -> dict[int, int]:

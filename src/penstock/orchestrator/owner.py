@@ -41,23 +41,34 @@ log = logging.getLogger("penstock.orchestrator")
 BATCH_EVENTS = 512
 IDLE_SECONDS = 1.0
 PROOF_SECONDS = 10.0
-"""How long an owner with nothing to write goes on before it writes just that, to hear whether it still may.
+"""How long an owner with nothing to write goes on before it writes just that, to hear whether it
+still may.
 
-A store of its own (Redis) may have gone back in time without a broken connection; then the position is wrong as well.
+A store of its own (Redis) may have gone back in time without a broken connection; then the position
+is wrong as well.
 """
 REST_SECONDS, REST_NODES = 15.0, 100
-"""What nothing has happened to for this long, or up to twice as long, leaves memory: its next event loads it again.
+"""What nothing has happened to for this long, or up to twice as long, leaves memory: its next event
+loads it again.
 
 Not what has more nodes than this: loading them would cost more than it saves.
 """
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
-"""Events that an execution may get before anything of it was committed; one that is cancelled then ends unbegun."""
+"""Events that an execution may get before anything of it was committed; one that is cancelled then
+ends unbegun.
+"""
 UNREADABLE_SECONDS = 60.0
-"""How long an execution that can't be read is left alone, before it is tried and complained about again."""
+"""How long an execution that can't be read is left alone, before it is tried and complained about
+again.
+"""
 AWAY_SECONDS, AWAY_MOST_SECONDS = 1.0, 30.0
-"""How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody waited."""
+"""How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody
+waited.
+"""
 BREATH_SECONDS = 0.02
-"""After deciding for so long, an owner lets the loop look at other things: leases, heartbeats, other partitions."""
+"""After deciding for so long, an owner lets the loop look at other things: leases, heartbeats,
+other partitions.
+"""
 LARGE_NODES = 5000
 MAY_END_ALL = (CancelRequested, TaskFailed, TaskLost, TimerFired)
 """Events that may end every node of an execution at once."""
@@ -108,12 +119,17 @@ class PartitionOwner:
         self._unreadable: dict[str, float] = {}
         """Executions that can't even be failed, and until when they are left alone."""
         self._without_plan: set[str] = set()
-        """Of these, executions that wait until their version is in the cold store again. Their events were dropped."""
+        """Of these, executions that wait until their version is in the cold store again.
+
+        Their events were dropped.
+        """
         self._postponed: list[Commands] = []
         self._beginning: dict[str, list[AnyEvent]] = {}
-        """Executions that can't begin before their plan is compiled, and their events, which come again then.
+        """Executions that can't begin before their plan is compiled, and their events, which come
+        again then.
 
-        Only in memory: if this owner dies, the next one finds in the cold store that they haven't begun.
+        Only in memory: if this owner dies, the next one finds in the cold store that they haven't
+        begun.
         """
         self._waits: set[asyncio.Task[None]] = set()
         self._blobs_away_until = 0.0
@@ -164,8 +180,14 @@ class PartitionOwner:
             return
         await self._commit_batch()
         await self._committer.settle()  # whatever is loaded again must be what was decided here
-        large = {name: execution for name, execution in self._cache.items() if len(execution.runs) > REST_NODES}
-        self._resting = {name: execution for name, execution in self._cache.items() if name not in large}
+        large = {
+            name: execution
+            for name, execution in self._cache.items()
+            if len(execution.runs) > REST_NODES
+        }
+        self._resting = {
+            name: execution for name, execution in self._cache.items() if name not in large
+        }
         self._cache = large
         self._rest_at = self._hot.now() + REST_SECONDS
 
@@ -180,7 +202,9 @@ class PartitionOwner:
 
     async def is_idle(self) -> bool:
         """Nothing is under way, and nothing waits in the inbox."""
-        return self.is_at_rest and not await self._hot.receive(self.lease.partition, self._position, 1, 0.0)
+        return self.is_at_rest and not await self._hot.receive(
+            self.lease.partition, self._position, 1, 0.0
+        )
 
     async def _next_events(self) -> list[tuple[int, AnyEvent]]:
         """Events with their positions; timers and what was left over have none of their own."""
@@ -189,7 +213,9 @@ class PartitionOwner:
         partition, now = self.lease.partition, self._hot.now()
         next_due = await self._hot.next_due(partition)
         wait = IDLE_SECONDS if next_due is None else min(IDLE_SECONDS, max(0.0, next_due - now))
-        events = await self._hot.receive(partition, self._position, BATCH_EVENTS, 0.0 if self._continue else wait)
+        events = await self._hot.receive(
+            partition, self._position, BATCH_EVENTS, 0.0 if self._continue else wait
+        )
         last = events[-1][0] if events else self._position
         if next_due is not None and next_due <= self._hot.now():
             due = await self._hot.due(partition, self._hot.now(), BATCH_EVENTS)
@@ -209,7 +235,9 @@ class PartitionOwner:
             execution = self._cache.get(event.execution_id)
             if event.execution_id in self._beginning:
                 self._beginning[event.execution_id].append(event)
-            elif execution is not None:  # or it has ended and gone, or is wrecked: too late for this event
+            elif (
+                execution is not None
+            ):  # or it has ended and gone, or is wrecked: too late for this event
                 self._batch[event.execution_id] = execution
                 try:
                     if len(execution.nodes) > LARGE_NODES and isinstance(event, MAY_END_ALL):
@@ -251,7 +279,9 @@ class PartitionOwner:
         """Large outputs that it needs before it can go on."""
         while execution.wanted:
             values = await self._fetch(execution.wanted)
-            if values is None:  # all others go on; the timer is kept by the store, so that a new owner tries too
+            if (
+                values is None
+            ):  # all others go on; the timer is kept by the store, so that a new owner tries too
                 execution.wake(self._blobs_away_until)
                 return
             execution.provide(values)
@@ -286,7 +316,9 @@ class PartitionOwner:
         missing.difference_update(self._wrecks)
         missing.difference_update(self._beginning)
         if self._unreadable:
-            self._unreadable = {name: until for name, until in self._unreadable.items() if until > now}
+            self._unreadable = {
+                name: until for name, until in self._unreadable.items() if until > now
+            }
             missing.difference_update(self._unreadable)
         if not missing:
             return
@@ -296,7 +328,9 @@ class PartitionOwner:
         for name, error in failed.items():
             if isinstance(error, Compiling):
                 self._begin_later(name, error.task)
-            elif isinstance(error, PlanMissing):  # the hot store has the only copy of what it did: it waits
+            elif isinstance(
+                error, PlanMissing
+            ):  # the hot store has the only copy of what it did: it waits
                 log.error("execution %s can't go on: %s", name, error)
                 self._leave_alone(name, now + UNREADABLE_SECONDS)
                 self._without_plan.add(name)
@@ -311,7 +345,9 @@ class PartitionOwner:
 
         async def wait() -> None:
             await asyncio.wait([compiling])
-            with suppress(StoreError):  # then they are found in the cold store again, as after a crash
+            with suppress(
+                StoreError
+            ):  # then they are found in the cold store again, as after a crash
                 await self._hot.append(self._beginning.pop(execution_id), own=True)
 
         self._beginning[execution_id] = []
@@ -338,7 +374,9 @@ class PartitionOwner:
             return
         if stored is not None and stored.record.state not in EXECUTION_ENDS:
             message = f"{type(error).__name__}: {error}"
-            self._wrecks[execution_id] = Wreck(stored, wreck(stored.record, stored.runs, stored.last_seq, message, now))
+            self._wrecks[execution_id] = Wreck(
+                stored, wreck(stored.record, stored.runs, stored.last_seq, message, now)
+            )
 
     def _leave_alone(self, execution_id: str, until: float) -> None:
         """A timer that is due would come again at once, and for ever."""
@@ -384,7 +422,9 @@ class PartitionOwner:
             name = commands.execution_id
             if commands.finished:
                 self._preparer.forget(name)
-                ended.append(self._wrecks.pop(name).stored if name in self._wrecks else self._cache.pop(name))
+                ended.append(
+                    self._wrecks.pop(name).stored if name in self._wrecks else self._cache.pop(name)
+                )
                 self._failing.discard(name)
             elif commands.more:
                 self._continue.add(name)
@@ -408,12 +448,18 @@ class PartitionOwner:
                 config, inputs = task.config, task.inputs
                 if isinstance(config, bytes) and len(config) > most:
                     task.config = await self._put(config) or config
-                if inputs and sum([len(value) for _, value in inputs if isinstance(value, bytes)]) > most:
+                if (
+                    inputs
+                    and sum([len(value) for _, value in inputs if isinstance(value, bytes)]) > most
+                ):
                     blob = await self._put(codec.encode(inputs))
                     task.inputs = inputs if blob is None else [("", blob)]
 
     async def _keep_config(self, config: bytes) -> Value:
-        """Where it is kept, if it is large. Without a blob store it stays as it is until the commit."""
+        """Where it is kept, if it is large.
+
+        Without a blob store it stays as it is until the commit.
+        """
         if len(config) <= self._inline_max_bytes:
             return config
         try:
@@ -436,8 +482,15 @@ class PartitionOwner:
 
 
 def _hand_out_again(execution: Execution) -> list[AnyEvent]:
-    """What a worker may have reported while nobody could hear of it. A task that still waits isn't handed out twice."""
+    """What a worker may have reported while nobody could hear of it.
+
+    A task that still waits isn't handed out twice.
+    """
     name, generation = execution.record.execution_id, execution.record.generation
-    out = [run for run in execution.runs.values() if run.state in (NodeState.QUEUED, NodeState.RUNNING)]
-    events: list[AnyEvent] = [TaskReturned(name, run.address, generation, run.attempt, "") for run in out]
+    out = [
+        run for run in execution.runs.values() if run.state in (NodeState.QUEUED, NodeState.RUNNING)
+    ]
+    events: list[AnyEvent] = [
+        TaskReturned(name, run.address, generation, run.attempt, "") for run in out
+    ]
     return [*events, Continued(name)]

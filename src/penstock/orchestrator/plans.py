@@ -1,9 +1,10 @@
 """Compiled versions, kept by name and number: a version never changes.
 
-What its handlers ask for can: retries, time-outs and queues for which the document has no word are the handler's own,
-which workers tell the store when they start. They are read when a plan is compiled, never per execution. In the role of
-an orchestrator `keep_learning` compiles again what has changed, so that soon all of them agree; elsewhere a plan stays
-as it is until the process ends. An execution that is in memory keeps the plan that it was loaded with.
+What its handlers ask for can: retries, time-outs and queues for which the document has no word are
+the handler's own, which workers tell the store when they start. They are read when a plan is
+compiled, never per execution. In the role of an orchestrator `keep_learning` compiles again what
+has changed, so that soon all of them agree; elsewhere a plan stays as it is until the process ends.
+An execution that is in memory keeps the plan that it was loaded with.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ log = logging.getLogger("penstock.orchestrator")
 
 MOST_PLANS = 2000
 PLANS_BYTES_MAX = 8 * 1024 * 1024
-"""Of the documents whose plans are kept, together. A plan takes up to thirty times as much memory as its document."""
+"""Of the documents whose plans are kept, together.
+
+A plan takes up to thirty times as much memory as its document.
+"""
 LEARN_SECONDS = 5.0
 LARGE_BYTES = 8 * 1024
 """A document of this size is compiled in a thread: the loop has other things to do meanwhile."""
@@ -33,7 +37,10 @@ SLOW_BYTES = 64 * 1024
 
 
 class Compiling(Exception):
-    """The plan is being compiled. Once `task` has ended, `Plans.get` answers at once or raises what went wrong."""
+    """The plan is being compiled.
+
+    Once `task` has ended, `Plans.get` answers at once or raises what went wrong.
+    """
 
     def __init__(self, task: asyncio.Task[Plan]) -> None:
         super().__init__("the plan is being compiled")
@@ -65,7 +72,10 @@ class Plans:
         self._compiling: dict[tuple[str, int], asyncio.Task[Plan]] = {}
         """Large documents."""
         self.live: Callable[[], Mapping[str, HandlerDefaults]] = dict
-        """What live workers ask for. It goes before what is stored, which a worker may have said that is dead."""
+        """What live workers ask for.
+
+        It goes before what is stored, which a worker may have said that is dead.
+        """
 
     def put(self, plan: Plan, size: int = 0) -> None:
         """`size`: of its document, in bytes."""
@@ -78,8 +88,12 @@ class Plans:
         self._drop(key)
         self._plans[key] = kept
         self._bytes += kept.size
-        while len(self._plans) > MOST_PLANS or (self._bytes > PLANS_BYTES_MAX and len(self._plans) > 1):
-            self._drop(next(iter(self._plans)))  # the oldest; an execution that runs has its own hold on it
+        while len(self._plans) > MOST_PLANS or (
+            self._bytes > PLANS_BYTES_MAX and len(self._plans) > 1
+        ):
+            self._drop(
+                next(iter(self._plans))
+            )  # the oldest; an execution that runs has its own hold on it
         if self._on_new is not None:
             self._on_new(plan)
 
@@ -110,7 +124,9 @@ class Plans:
             stored = await self._cold.get_workflow(name, version)
             if stored is None or len(stored.document) < SLOW_BYTES:
                 return await self.need(name, version)
-            compiling = self._compiling.get((name, version)) or asyncio.create_task(self._compile_stored(stored))
+            compiling = self._compiling.get((name, version)) or asyncio.create_task(
+                self._compile_stored(stored)
+            )
         elif compiling.done():
             return await compiling  # which raises what went wrong: the next one tries again
         self._compiling[name, version] = compiling
@@ -138,7 +154,9 @@ class Plans:
         """Compile again every plan with a handler that asks for something else now."""
         handlers = await self._read_handlers()
         for (name, version), kept in list(self._plans.items()):
-            if kept.asked is None or any(handlers.get(each) != asked for each, asked in kept.asked.items()):
+            if kept.asked is None or any(
+                handlers.get(each) != asked for each, asked in kept.asked.items()
+            ):
                 await self._compile(name, version)
 
     async def _compile(self, name: str, version: int) -> Plan | None:
@@ -159,7 +177,9 @@ class Plans:
         if len(stored.document) < LARGE_BYTES:
             plan = work()
         else:
-            async with self._large:  # one after another: the loop shares the interpreter with one thread, not six
+            async with (
+                self._large
+            ):  # one after another: the loop shares the interpreter with one thread, not six
                 plan = await asyncio.to_thread(work)
         plan.name, plan.version = stored.name, stored.version
         names = {node.handler for node in plan.nodes}

@@ -21,11 +21,17 @@ from penstock.sandbox import Job, JobFailed, Overrun, Sandbox
 log = logging.getLogger("penstock.orchestrator")
 
 OVERRUNS_MAX = 3
-"""After so many, an execution's other preparations fail at once: a document can have thousands of them."""
-NOT_TRIED = f"expressions of this execution went over a limit {OVERRUNS_MAX} times, so it wasn't tried"
+"""After so many, an execution's other preparations fail at once: a document can have thousands of
+them.
+"""
+NOT_TRIED = (
+    f"expressions of this execution went over a limit {OVERRUNS_MAX} times, so it wasn't tried"
+)
 RETRY_SECONDS = 0.2
 ANSWERS_BYTES_MAX = 32 * 1024 * 1024
-"""Of an execution's answers, about, that wait for its owner: sixty outputs may have the same 5 MB each."""
+"""Of an execution's answers, about, that wait for its owner: sixty outputs may have the same 5 MB
+each.
+"""
 Keep = Callable[[bytes], Awaitable[Value]]
 """Puts a config into the blob store, if it is large and the blob store is there."""
 
@@ -53,7 +59,9 @@ class Preparer:
     Large configs are kept before that (`keep`): while the owner commits, all other executions wait.
     """
 
-    def __init__(self, sandbox: Sandbox, wake: Callable[[str], Awaitable[None]], keep: Keep) -> None:
+    def __init__(
+        self, sandbox: Sandbox, wake: Callable[[str], Awaitable[None]], keep: Keep
+    ) -> None:
         self._sandbox, self._wake, self._keep = sandbox, wake, keep
         self._answers: dict[str, dict[str, Prepared]] = {}
         self._under_way: dict[str, dict[str, asyncio.Task[None]]] = {}
@@ -62,11 +70,17 @@ class Preparer:
         self._taken: dict[str, asyncio.Event] = {}
         """By execution: set when its owner takes the answers."""
 
-    def ask(self, execution_id: str, workflow: str, preparations: Mapping[str, Preparation]) -> None:
+    def ask(
+        self, execution_id: str, workflow: str, preparations: Mapping[str, Preparation]
+    ) -> None:
         """Nothing is done twice, for an execution that was loaded again meanwhile asks again."""
         under_way = self._under_way.setdefault(execution_id, {})
         answered = self._answers.get(execution_id, {})
-        new = {node: it for node, it in preparations.items() if node not in under_way and node not in answered}
+        new = {
+            node: it
+            for node, it in preparations.items()
+            if node not in under_way and node not in answered
+        }
         if new:
             task = asyncio.create_task(self._prepare(execution_id, workflow, list(new.values())))
             under_way.update(dict.fromkeys(new, task))
@@ -101,7 +115,9 @@ class Preparer:
                 return
             batch = left[: how_many_at_once(left)] if together else left[:1]
             done = await self._round(execution_id, workflow, batch)
-            together = together and done == len(batch)  # not after an overrun: whose it was shows only one by one
+            together = together and done == len(
+                batch
+            )  # not after an overrun: whose it was shows only one by one
             left = left[done:]
             if done:
                 await self._tell(execution_id)
@@ -120,7 +136,8 @@ class Preparer:
     async def _round(self, execution_id: str, workflow: str, left: list[Preparation]) -> int:
         """As far as one job goes, which ends with the first overrun. Answers how many are done.
 
-        In a job of many, one pays for values that others look at too; only one that is alone is to blame.
+        In a job of many, one pays for values that others look at too; only one that is alone is to
+        blame.
         """
         done = 0
         try:
@@ -140,7 +157,12 @@ class Preparer:
             self._note(execution_id, left[done], failed(left[done], str(error)))
             done += 1
         except JobFailed as error:
-            log.error("execution %s, node %s can't be prepared: %s", execution_id, left[done].node_id, error)  # noqa: TRY400
+            log.error(  # noqa: TRY400
+                "execution %s, node %s can't be prepared: %s",
+                execution_id,
+                left[done].node_id,
+                error,
+            )
             self._note(execution_id, left[done], failed(left[done], str(error)))
             done += 1
         return done

@@ -1,11 +1,13 @@
 """Takes tasks back from dead workers.
 
-Dead means: its heartbeat counter hasn't moved for `worker_dead_seconds` of the watch's own uninterrupted time. Time in
-which it couldn't look (a pause, an outage of the store) counts for nobody, so an outage declares nobody dead. A worker
-may have other settings than the orchestrator: one that announces slower heartbeats than that allows gets longer.
+Dead means: its heartbeat counter hasn't moved for `worker_dead_seconds` of the watch's own
+uninterrupted time. Time in which it couldn't look (a pause, an outage of the store) counts for
+nobody, so an outage declares nobody dead. A worker may have other settings than the orchestrator:
+one that announces slower heartbeats than that allows gets longer.
 
-An orchestrator has one watch, for all workers and for as long as it lives; each partition that it owns has a reaper. So
-a partition that moves to another orchestrator doesn't begin to count the silence of its workers from nothing.
+An orchestrator has one watch, for all workers and for as long as it lives; each partition that it
+owns has a reaper. So a partition that moves to another orchestrator doesn't begin to count the
+silence of its workers from nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ LOOK_SECONDS = Timing().reaper_seconds
 DEAD_SECONDS = Timing().worker_dead_seconds
 """For parts that are given no `Timing`."""
 BEATS_MISSED = 3
-"""So many of the heartbeats that it announced must be missing, whatever an orchestrator's settings say."""
+"""So many of the heartbeats that it announced must be missing, whatever an orchestrator's settings
+say.
+"""
 Announced: TypeAlias = Callable[[], Mapping[str, float]]
 """Answers how often each worker says that it beats, in seconds, by its id."""
 
@@ -118,13 +122,16 @@ class Reaper:
         silent, announced = dict(self._watch.silent_seconds), self._announced()
         for worker_id, seconds in silent.items():
             limit = dead_after(self._dead_seconds, announced.get(worker_id, 0.0))
-            # again after as long a time: a call of the dead may have landed late, and claimed a task for it
+            # again after as long a time: a call of the dead may have landed late, and claimed a
+            # task for it
             if seconds - self._reaped_at.get(worker_id, 0.0) >= limit:
                 await self._reap(worker_id)
                 self._reaped_at[worker_id] = seconds
         self._reaped_at = {
-            worker_id: at for worker_id, at in self._reaped_at.items() if silent.get(worker_id, 0.0) >= at
-        }  # fmt: skip
+            worker_id: at
+            for worker_id, at in self._reaped_at.items()
+            if silent.get(worker_id, 0.0) >= at
+        }
 
     async def _reap(self, worker_id: str) -> None:
         lost = await self._queue.reap(self._lease.partition, self._lease.token, worker_id)

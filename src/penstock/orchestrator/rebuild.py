@@ -16,7 +16,13 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from penstock.engine.events import AnyEvent, CancelRequested, Continued, ExecutionStarted, PauseRequested
+from penstock.engine.events import (
+    AnyEvent,
+    CancelRequested,
+    Continued,
+    ExecutionStarted,
+    PauseRequested,
+)
 from penstock.engine.rebuilding import begin_generation
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.orchestrator.transfer import PORTION_BYTES
@@ -30,7 +36,9 @@ log = logging.getLogger("penstock.orchestrator")
 WAIT_SECONDS, WAIT_SECONDS_MAX = 0.5, 4.0
 """Between two tries to claim a partition that somebody runs on another server of the hot store."""
 BACK_OFF_SECONDS = 5.0
-"""Between rebuilds of a partition on two servers: if they took turns, everything would run again each time."""
+"""Between rebuilds of a partition on two servers: if they took turns, everything would run again
+each time.
+"""
 FIRST_PORTION, PORTION = 50, 500
 LARGE_BYTES = 64 * 1024
 
@@ -47,8 +55,10 @@ async def claim(split: Split, lease: Lease) -> Claim:
         if seconds == WAIT_SECONDS:
             log.warning(
                 "partition %d is run by somebody on another Redis server than this one (%s): are there two masters? "
-                "Nothing is run or built again here before that one is gone", partition, server_id,
-            )  # fmt: skip
+                "Nothing is run or built again here before that one is gone",
+                partition,
+                server_id,
+            )
         await asyncio.sleep(seconds)
         seconds = min(2 * seconds, WAIT_SECONDS_MAX)
 
@@ -62,7 +72,9 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     known_number: int = 0,
     metrics: Metrics | None = None,
 ) -> int | None:
-    """Build the partition if it has to be. Answers how many executions came back; None if it was all there.
+    """Build the partition if it has to be.
+
+    Answers how many executions came back; None if it was all there.
 
     `known_number` is a commit number that the store has reached for certain.
     """
@@ -76,11 +88,17 @@ async def build(  # noqa: PLR0913 -- what it is decided by
             await _follow_cold_store_back(stores, split, lease, found, metrics)
         return None
     if built == store_id:
-        log.warning("partition %d has gone back from commit %d to %d", partition, known_number, lease.commit_number)
+        log.warning(
+            "partition %d has gone back from commit %d to %d",
+            partition,
+            known_number,
+            lease.commit_number,
+        )
         if claimed.seconds_since_rebuild is not None:
             await asyncio.sleep(max(0.0, BACK_OFF_SECONDS - claimed.seconds_since_rebuild))
     number = max(known_number, lease.commit_number) + REBUILD_JUMP
-    # told before anything is wiped: whoever comes after a rebuild that was broken off, or undone, notices it then
+    # told before anything is wiped: whoever comes after a rebuild that was broken off, or undone,
+    # notices it then
     generation = await split.cold.begin_rebuild(partition, lease.term, number)
     await split.hot.wipe(lease)
     restored = await _restore(stores, split, lease, generation)
@@ -90,34 +108,45 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     await split.hot.acknowledge(lease, number)
     lease.cold_number = number
     if restored and known_number:  # else it is new, and has been waited for
-        log.warning("partition %d was built again from the cold store: %d executions", partition, restored)
+        log.warning(
+            "partition %d was built again from the cold store: %d executions", partition, restored
+        )
     return restored
 
 
-async def _follow_cold_store_back(stores: Stores, split: Split, lease: Lease, found: int, metrics: Metrics) -> None:
+async def _follow_cold_store_back(
+    stores: Stores, split: Split, lease: Lease, found: int, metrics: Metrics
+) -> None:
     """The cold store was put back to an older copy.
 
-    What runs in the hot store goes on, and its rows are written again with the next copies. What the older copy has as
-    running, and the hot store has seen to its end and let go since, would never end: it runs again from its checkpoint.
+    What runs in the hot store goes on, and its rows are written again with the next copies. What
+    the older copy has as running, and the hot store has seen to its end and let go since, would
+    never end: it runs again from its checkpoint.
     """
     partition = lease.partition
     log.error(
         "PostgreSQL was put back to an older copy: it knows partition %d up to commit %d and had acknowledged %d. What "
-        "runs goes on; what has ended since that copy was made and left Redis runs again", partition, found,
+        "runs goes on; what has ended since that copy was made and left Redis runs again",
+        partition,
+        found,
         lease.cold_number,
-    )  # fmt: skip
+    )
     metrics.cold_store_went_back += 1
     generation = await split.cold.begin_rebuild(partition, lease.term, found)
     restored = await _restore(stores, split, lease, generation, only_unknown=True)
     if restored:
-        log.error("partition %d: %d executions run again from older checkpoints", partition, restored)
+        log.error(
+            "partition %d: %d executions run again from older checkpoints", partition, restored
+        )
     # last: whoever comes after one that broke off here notices it too
     await split.cold.put_copies(partition, lease.commit_number, [], term=lease.term)
     await split.hot.acknowledge(lease, lease.commit_number)
     lease.cold_number = lease.commit_number
 
 
-async def _restore(stores: Stores, split: Split, lease: Lease, generation: int, *, only_unknown: bool = False) -> int:
+async def _restore(
+    stores: Stores, split: Split, lease: Lease, generation: int, *, only_unknown: bool = False
+) -> int:
     """Put unfinished executions into the hot store; with `only_unknown`, those that were copied and aren't there."""
     wishes = await stores.cold.wishes(lease.partition)
     restored, after, count = 0, "", FIRST_PORTION
@@ -134,7 +163,9 @@ async def _restore(stores: Stores, split: Split, lease: Lease, generation: int, 
         events = [event for name in executions for event in _going_on(name, wishes.get(name))]
         events += [event for name in begin for event in _beginning(name, wishes.get(name))]
         await split.hot.restore(lease, {**executions, **begin})
-        await stores.hot.append(events, own=True)  # they wait in the inbox until everything is there
+        await stores.hot.append(
+            events, own=True
+        )  # they wait in the inbox until everything is there
         restored += len(executions) + len(begin)
     return restored
 
@@ -150,14 +181,20 @@ def _beginning(name: str, wish: Wish | None) -> list[AnyEvent]:
     """One that hasn't begun can't be paused: that is handled with its beginning, in one commit."""
     if wish == "cancel":
         return [CancelRequested(name)]
-    return [ExecutionStarted(name), PauseRequested(name)] if wish == "pause" else [ExecutionStarted(name)]
+    return (
+        [ExecutionStarted(name), PauseRequested(name)]
+        if wish == "pause"
+        else [ExecutionStarted(name)]
+    )
 
 
 def _size(kept: Unfinished) -> int:
     return sum(len(change) for change in kept.changes)
 
 
-async def _from_checkpoints(kept: Sequence[Unfinished], generation: int, now: float) -> dict[str, bytes]:
+async def _from_checkpoints(
+    kept: Sequence[Unfinished], generation: int, now: float
+) -> dict[str, bytes]:
     """Each execution as one change in the new generation; those without a checkpoint that can be read are missing."""
     executions: dict[str, bytes] = {}
     for each in kept:
@@ -165,7 +202,10 @@ async def _from_checkpoints(kept: Sequence[Unfinished], generation: int, now: fl
             try:
                 executions[each.execution_id] = _snapshot(each, generation, now)
             except Exception:
-                log.exception("the checkpoint of execution %s can't be read; it begins again", each.execution_id)
+                log.exception(
+                    "the checkpoint of execution %s can't be read; it begins again",
+                    each.execution_id,
+                )
             if _size(each) > LARGE_BYTES:
                 await asyncio.sleep(0)  # the lease has to be renewed meanwhile
     return executions

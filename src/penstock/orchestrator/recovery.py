@@ -30,8 +30,10 @@ from penstock.stores.base import Stored, Stores, TaskQueue, Wish
 CHUNK = 500
 INBOX_CHUNK = 5000
 EVENTS: dict[Wish, Callable[[str], AnyEvent]] = {
-    "cancel": CancelRequested, "pause": PauseRequested, "resume": ResumeRequested,
-}  # fmt: skip
+    "cancel": CancelRequested,
+    "pause": PauseRequested,
+    "resume": ResumeRequested,
+}
 LAST_PROCESS = "of the last process"
 Key = tuple[str, str, int, int]
 
@@ -51,26 +53,35 @@ async def recover(stores: Stores, partition: int, position: int = 0) -> int:
 async def sweep(stores: Stores, partition: int, overdue_seconds: float, position: int = 0) -> int:
     """As `recover`, for an owner that is at work; answers how many starts had got lost.
 
-    One that is younger than `overdue_seconds` may just be on its way, and is no sign that something is wrong.
+    One that is younger than `overdue_seconds` may just be on its way, and is no sign that something
+    is wrong.
     """
     lost = await _make_up_starts(stores, partition, await stores.cold.started(partition), position)
     latest = stores.hot.now() - overdue_seconds
     return sum(created_at <= latest for created_at in lost)
 
 
-async def _make_up_starts(stores: Stores, partition: int, names: Sequence[str], position: int) -> list[float]:
+async def _make_up_starts(
+    stores: Stores, partition: int, names: Sequence[str], position: int
+) -> list[float]:
     """Ask for everything again that nobody will do otherwise; answers when executions that hadn't begun were made."""
     lost = await _lost(stores, partition, names, position)
-    wishes = await stores.cold.wishes(partition)  # last: one that is stored meanwhile isn't followed by an older one
+    wishes = await stores.cold.wishes(
+        partition
+    )  # last: one that is stored meanwhile isn't followed by an older one
     # a cancel finds its execution by itself, and nothing is to run
-    events: list[AnyEvent] = [ExecutionStarted(name) for name in lost if wishes.get(name) != "cancel"]
+    events: list[AnyEvent] = [
+        ExecutionStarted(name) for name in lost if wishes.get(name) != "cancel"
+    ]
     events += [EVENTS[wish](name) for name, wish in wishes.items()]
     for first in range(0, len(events), CHUNK):
         await stores.hot.append(events[first : first + CHUNK], own=True)
     return list(lost.values())
 
 
-async def _lost(stores: Stores, partition: int, names: Sequence[str], position: int) -> dict[str, float]:
+async def _lost(
+    stores: Stores, partition: int, names: Sequence[str], position: int
+) -> dict[str, float]:
     """Executions that should run and that neither the hot store nor its inbox knows, with the time of their making."""
     unknown = await _unknown(stores, names)
     if unknown:
@@ -81,7 +92,11 @@ async def _lost(stores: Stores, partition: int, names: Sequence[str], position: 
     for first in range(0, len(unknown), CHUNK):
         # and once more there: it may have ended and left the hot store since it was listed
         intents = await stores.cold.intents(unknown[first : first + CHUNK])
-        running = {name: each.record for name, each in intents.items() if each.record.state not in EXECUTION_ENDS}
+        running = {
+            name: each.record
+            for name, each in intents.items()
+            if each.record.state not in EXECUTION_ENDS
+        }
         found.update((name, record.created_at) for name, record in running.items())
     return found
 
@@ -100,12 +115,17 @@ async def _awaited(stores: Stores, partition: int, position: int) -> set[str]:
     found: set[str] = set()
     while events := await stores.hot.receive(partition, position, INBOX_CHUNK, 0.0):
         position = events[-1][0]
-        found.update(event.execution_id for _, event in events if isinstance(event, ExecutionStarted))
+        found.update(
+            event.execution_id for _, event in events if isinstance(event, ExecutionStarted)
+        )
     return found
 
 
 async def _make_up(stores: Stores, partition: int) -> int:
-    """Where nothing but the executions themselves has outlived the process. Answers how many there are."""
+    """Where nothing but the executions themselves has outlived the process.
+
+    Answers how many there are.
+    """
     names = await stores.cold.started(partition)
     orphans = set(stores.queue.orphans())
     lost: set[Key] = set()
@@ -127,7 +147,9 @@ async def _make_up(stores: Stores, partition: int) -> int:
     return len(names)
 
 
-def _hand_out_again(stored: Stored, queue: TaskQueue, orphans: set[Key], lost: set[Key]) -> list[AnyEvent]:
+def _hand_out_again(
+    stored: Stored, queue: TaskQueue, orphans: set[Key], lost: set[Key]
+) -> list[AnyEvent]:
     events: list[AnyEvent] = []
     for run in stored.runs.values():
         if run.state not in (NodeState.QUEUED, NodeState.RUNNING):

@@ -1,8 +1,9 @@
 """Which queue a task goes to, by what live workers say of themselves.
 
-A document may name a node's queue; that is where its tasks go. Else the handler's own queue counts, as the live worker
-that started last has registered it. What a worker registered that is dead counts only while no live worker has that
-handler: then the plan's queue is as good as any, and whoever comes takes the tasks from there (`backlog`).
+A document may name a node's queue; that is where its tasks go. Else the handler's own queue counts,
+as the live worker that started last has registered it. What a worker registered that is dead counts
+only while no live worker has that handler: then the plan's queue is as good as any, and whoever
+comes takes the tasks from there (`backlog`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Routing:
         """By worker, dead or alive, how often it says that it beats."""
         self._warned: set[tuple[str, str | None]] = set()
         self._slow: set[str] = set()
-        """Workers whose heartbeats are too slow for this orchestrator's settings; it has been said."""
+        """Workers whose heartbeats are too slow for this orchestrator's settings; it has been said.
+        """
 
     async def run(self) -> None:
         """For ever. While the store is away, what was known last counts."""
@@ -53,20 +55,33 @@ class Routing:
         self._compare_settings()
         self.offers = live(offers, self._dead_seconds)
         self.queues = queues_of(self.offers)
-        for queue, handler in [each for each in self._warned if missing(self.offers, *each) is None]:
+        for queue, handler in [
+            each for each in self._warned if missing(self.offers, *each) is None
+        ]:
             self._warned.discard((queue, handler))
-            log.info("the queue %r has a worker again%s", queue, f" for the handler {handler!r}" if handler else "")
+            log.info(
+                "the queue %r has a worker again%s",
+                queue,
+                f" for the handler {handler!r}" if handler else "",
+            )
 
     def _compare_settings(self) -> None:
         """Once for each worker whose settings don't go with the ones here."""
-        slow = {name for name, seconds in self.announced.items() if dead_after(0.0, seconds) > self._dead_seconds}
+        slow = {
+            name
+            for name, seconds in self.announced.items()
+            if dead_after(0.0, seconds) > self._dead_seconds
+        }
         for worker_id in sorted(slow - self._slow):
             seconds = self.announced[worker_id]
             log.warning(
                 "the worker %s sends a heartbeat every %g s, and PENSTOCK_WORKER_DEAD_SECONDS is %g here: it is given "
                 "%g s; give workers and orchestrators the same settings",
-                worker_id, seconds, self._dead_seconds, dead_after(self._dead_seconds, seconds),
-            )  # fmt: skip
+                worker_id,
+                seconds,
+                self._dead_seconds,
+                dead_after(self._dead_seconds, seconds),
+            )
         self._slow = slow
 
     def defaults(self) -> dict[str, HandlerDefaults]:
@@ -81,17 +96,29 @@ class Routing:
         why = missing(self.offers, queue, handler)
         if why is not None and (queue, handler) not in self._warned:
             self._warned.add((queue, handler))
-            log.warning("%d tasks wait in the queue %r: %s", waiting, queue, explain(why, queue, handler or ""))
+            log.warning(
+                "%d tasks wait in the queue %r: %s",
+                waiting,
+                queue,
+                explain(why, queue, handler or ""),
+            )
 
 
 def live(offers: Iterable[Offer], dead_seconds: float = DEAD_SECONDS) -> list[Offer]:
     """Without those that have been silent for so long that the reaper takes their tasks; the newest worker last."""
-    found = [offer for offer in offers if offer.silent_seconds < dead_after(dead_seconds, offer.heartbeat_seconds)]
+    found = [
+        offer
+        for offer in offers
+        if offer.silent_seconds < dead_after(dead_seconds, offer.heartbeat_seconds)
+    ]
     return sorted(found, key=lambda offer: (offer.started_at, offer.worker_id))
 
 
 def queues_of(offers: Iterable[Offer]) -> dict[str, str]:
-    """By handler, the queue that the newest worker with it asks for and serves. `offers` has the newest last."""
+    """By handler, the queue that the newest worker with it asks for and serves.
+
+    `offers` has the newest last.
+    """
     queues: dict[str, str] = {}
     for offer in offers:
         for name, asked in (offer.handlers or {}).items():
@@ -114,6 +141,4 @@ def missing(offers: Collection[Offer], queue: str, handler: str | None) -> str |
 def explain(why: str, queue: str, handler: str) -> str:
     if why == NO_WORKER:
         return f"no live worker serves the queue {queue!r}; start one that does"
-    return (
-        f"no live worker of the queue {queue!r} has the handler {handler!r}; start one with the module that defines it"
-    )
+    return f"no live worker of the queue {queue!r} has the handler {handler!r}; start one with the module that defines it"

@@ -1,7 +1,7 @@
 """The orchestrator: keeps leases on its share of the partitions and runs an owner for each.
 
-Leases are renewed apart from the owners' loops, so a long decision doesn't lose one. An owner whose lease has moved on
-finds out at its next commit at the latest: the store refuses it.
+Leases are renewed apart from the owners' loops, so a long decision doesn't lose one. An owner whose
+lease has moved on finds out at its next commit at the latest: the store refuses it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ WARN_SECONDS = 30.0
 DRAIN_SECONDS = 3.0
 DRAIN_STEP_SECONDS = 0.002
 ATTEND_LEASES, ATTENDING_LEASES, POLL_LEASES = 0.2, 0.8, 0.05
-"""In leases: how often it says that it lives, for how long that counts, how often one below its share looks.
+"""In leases: how often it says that it lives, for how long that counts, how often one below its
+share looks.
 
-A dead one is noticed before its leases end, so that its partitions are asked for at the moment when they are free.
+A dead one is noticed before its leases end, so that its partitions are asked for at the moment when
+they are free.
 """
 
 
@@ -61,10 +63,17 @@ class Orchestrator:
         timing = None if timing == Timing() else timing
         self._timing = timing
         """None: the defaults, which are the modules' constants; tests shorten those."""
-        self._stores, self._plans, self._observer, self._on_new_owner = stores, plans, observer, on_new_owner
+        self._stores, self._plans, self._observer, self._on_new_owner = (
+            stores,
+            plans,
+            observer,
+            on_new_owner,
+        )
         self._inline_max_bytes, self._no_handler_seconds = inline_max_bytes, no_handler_seconds
         self._sandbox: Sandbox = sandbox or sandbox_of(Settings())
-        self.routing = Routing(stores.queue, timing.worker_dead_seconds if timing is not None else DEAD_SECONDS)
+        self.routing = Routing(
+            stores.queue, timing.worker_dead_seconds if timing is not None else DEAD_SECONDS
+        )
         self._large_turn = asyncio.Lock()
         self._metrics = metrics or Metrics()
         self._meter = Meter(metrics, stores.hot.now) if metrics is not None else None
@@ -76,12 +85,16 @@ class Orchestrator:
         self._tenures: dict[int, Tenure] = {}
         self._leaving: set[int] = set()
         self._numbers: dict[int, int] = {}
-        """By partition, the last commit that was seen to land: a store below it has gone back in time."""
+        """By partition, the last commit that was seen to land: a store below it has gone back in
+        time.
+        """
         self._names: list[str] = [self.name]
         self._attend_at = 0.0
         self._warned: dict[int | None, tuple[str, float]] = {}
         self._stopping = False
-        self._watch = WorkerWatch(stores.queue, timing.reaper_seconds if timing is not None else None)
+        self._watch = WorkerWatch(
+            stores.queue, timing.reaper_seconds if timing is not None else None
+        )
         self.recovered = asyncio.Event()
         """Set when the first partition's owner has looked at everything that was unfinished."""
 
@@ -100,7 +113,10 @@ class Orchestrator:
         return RECONCILE_SECONDS if self._timing is None else self._timing.reconcile_seconds
 
     async def stop(self) -> None:
-        """Hand everything over. What has been reported is recorded first, so that it costs nobody an attempt."""
+        """Hand everything over.
+
+        What has been reported is recorded first, so that it costs nobody an attempt.
+        """
         self._stopping = True
         await self._depart()
         if self._stores.split is None:  # else the inbox is still there for the next owner
@@ -151,7 +167,9 @@ class Orchestrator:
         now = asyncio.get_running_loop().time()
         if now >= self._attend_at:
             about = {"partitions": sorted(self.owned), "pid": os.getpid()}
-            self._names = await self._stores.hot.attend(self.name, ATTENDING_LEASES * self._lease_seconds, about)
+            self._names = await self._stores.hot.attend(
+                self.name, ATTENDING_LEASES * self._lease_seconds, about
+            )
             self._attend_at = now + ATTEND_LEASES * self._lease_seconds
 
     async def _settle(self) -> float:
@@ -166,7 +184,9 @@ class Orchestrator:
         return min(seconds, POLL_LEASES * self._lease_seconds) if is_short else seconds
 
     async def _take(self, wanted: int) -> None:
-        for partition in self._in_order(set(range(self._stores.hot.partitions)) - self._tended.keys()):
+        for partition in self._in_order(
+            set(range(self._stores.hot.partitions)) - self._tended.keys()
+        ):
             lease = await self._stores.hot.acquire(partition, self.name, self._lease_seconds)
             if lease is not None:
                 self._tended[partition] = asyncio.create_task(self._tend(lease))
@@ -221,7 +241,9 @@ class Orchestrator:
             self._warn(partition, error)
             await asyncio.sleep(RETRY_SECONDS)
         except Exception:
-            log.exception("%s: the owner of partition %d broke; starting it again", self.name, partition)
+            log.exception(
+                "%s: the owner of partition %d broke; starting it again", self.name, partition
+            )
             await asyncio.sleep(RETRY_SECONDS)
         finally:
             del self.owned[partition], self._tenures[partition]
@@ -233,7 +255,9 @@ class Orchestrator:
         before, at = self._warned.get(partition, ("", 0.0))
         if text != before or now - at >= WARN_SECONDS:
             self._warned[partition] = (text, now)
-            log.warning("%s, partition %s: %s", self.name, "-" if partition is None else partition, text)
+            log.warning(
+                "%s, partition %s: %s", self.name, "-" if partition is None else partition, text
+            )
 
     def _tenure(self, lease: Lease) -> Tenure:
         return Tenure(

@@ -52,7 +52,11 @@ class Tenure:
     ) -> None:
         self._stores, self.lease, self._metrics, self._observer = stores, lease, metrics, observer
         self._on_begun, self._known_number = on_begun, known_number
-        self._lease_seconds, self._reconcile_seconds, self._watch = lease_seconds, reconcile_seconds, watch
+        self._lease_seconds, self._reconcile_seconds, self._watch = (
+            lease_seconds,
+            reconcile_seconds,
+            watch,
+        )
         self._stale_seconds = timing.stale_seconds if timing is not None else reconcile_seconds
         self._dead_seconds = timing.worker_dead_seconds if timing is not None else DEAD_SECONDS
         self._routing = routing
@@ -75,7 +79,10 @@ class Tenure:
             self._ferry = Ferry(stores, stores.split, self.owner, plans, metrics, timing=timing)
 
     async def run(self) -> None:
-        """Until one of its parts ends or fails; raises what that raised. The lease is released in any case."""
+        """Until one of its parts ends or fails; raises what that raised.
+
+        The lease is released in any case.
+        """
         works = [self._work(), self._renew(), self._reap(), self._backlog.run(), self._retire()]
         if self._stores.hot.keeps_tasks:
             works.append(self._reconcile())
@@ -118,8 +125,13 @@ class Tenure:
         except StoreUnavailable as error:
             if not self._stores.hot.keeps_tasks:
                 raise
-            # what runs goes on; the reconciler looks for the rest again, and a hot store that is gone ends the owner
-            log.warning("partition %d: what may have got lost is looked for later: %s", self.lease.partition, error)
+            # what runs goes on; the reconciler looks for the rest again, and a hot store that is
+            # gone ends the owner
+            log.warning(
+                "partition %d: what may have got lost is looked for later: %s",
+                self.lease.partition,
+                error,
+            )
             return 0
 
     async def _retire(self) -> None:
@@ -159,7 +171,9 @@ class Tenure:
             # a cold store that is away must not end the owner; a hot one does so by itself
             with contextlib.suppress(StoreUnavailable):
                 lease = self.lease
-                found = await sweep(self._stores, lease.partition, self._stale_seconds, lease.position)
+                found = await sweep(
+                    self._stores, lease.partition, self._stale_seconds, lease.position
+                )
                 self._metrics.swept += found
 
 

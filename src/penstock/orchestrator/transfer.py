@@ -13,7 +13,15 @@ from collections.abc import Iterator, Sequence
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.stores.split import ColdStoreWentBack, Copy, HotSide, Split, Written, last_record, summary_from
+from penstock.stores.split import (
+    ColdStoreWentBack,
+    Copy,
+    HotSide,
+    Split,
+    Written,
+    last_record,
+    summary_from,
+)
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
@@ -21,14 +29,21 @@ log = logging.getLogger("penstock.orchestrator")
 AWAY_SECONDS = 1.0
 STEP_SECONDS = 0.002
 PORTION_BYTES = 16 * 1024 * 1024
-"""Of executions that are read and put together: neither memory nor a transaction has to hold all of them."""
+"""Of executions that are read and put together: neither memory nor a transaction has to hold all of
+them.
+"""
 READ_MOST = 64
 TRIES = 5
-"""For one that the cold store doesn't take while it takes others: more than it can be in its way by chance."""
+"""For one that the cold store doesn't take while it takes others: more than it can be in its way by
+chance.
+"""
 
 
 class Reader:
-    """Reads executions from the hot store, a portion at a time. How many that may be, it learns on the way."""
+    """Reads executions from the hot store, a portion at a time.
+
+    How many that may be, it learns on the way.
+    """
 
     def __init__(self, hot: HotSide) -> None:
         self._hot, self._step = hot, READ_MOST
@@ -41,7 +56,9 @@ class Reader:
             some = names[len(portion) : len(portion) + self._step]
             found = await self._hot.changes(some)
             read = sum(len(change) for changes in found.values() for change in changes)
-            self._step = max(1, self._step // 2) if read > PORTION_BYTES else min(READ_MOST, 2 * self._step)
+            self._step = (
+                max(1, self._step // 2) if read > PORTION_BYTES else min(READ_MOST, 2 * self._step)
+            )
             portion.update((name, found.get(name, [])) for name in some)
             size += read
         return portion
@@ -54,11 +71,17 @@ class Carrier:
         self._is_away = False
 
     async def check(self) -> None:
-        """Raises `ColdStoreWentBack` if it was put back to an older copy. One that is away is waited for."""
+        """Raises `ColdStoreWentBack` if it was put back to an older copy.
+
+        One that is away is waited for.
+        """
         await self._put_portion(await self._covering(), [])
 
     async def put(self, copies: Sequence[Copy]) -> set[str]:
-        """Until they are there. Answers the executions that the cold store refuses for what is in them."""
+        """Until they are there.
+
+        Answers the executions that the cold store refuses for what is in them.
+        """
         number = await self._covering()
         refused: set[str] = set()
         for portion in _portions(copies):
@@ -71,7 +94,11 @@ class Carrier:
                 refused = await self._put(number, copies)
             except StoreUnavailable as error:
                 if not self._is_away:
-                    log.warning("partition %d can't be archived, and waits: %s", self._lease.partition, error)
+                    log.warning(
+                        "partition %d can't be archived, and waits: %s",
+                        self._lease.partition,
+                        error,
+                    )
                 self._is_away = True
                 await asyncio.sleep(AWAY_SECONDS)
             else:
@@ -101,7 +128,10 @@ class Carrier:
                 if len(copies) > 1:
                     break
                 if tried == TRIES or not isinstance(error, StoreUnavailable):
-                    log.exception("execution %s can't be archived; it stays in the hot store", copies[0].execution_id)
+                    log.exception(
+                        "execution %s can't be archived; it stays in the hot store",
+                        copies[0].execution_id,
+                    )
                     return {copies[0].execution_id}
                 await asyncio.sleep(AWAY_SECONDS)
         half = len(copies) // 2
@@ -111,16 +141,25 @@ class Carrier:
         """Answers the executions that have no row, and of which the hot store has nothing to write one from."""
         written = await self._store(number, copies)
         rewritten, missing = [*written.rewritten], set(written.missing)
-        if missing:  # only letters came, or a pause: with everything that the hot store has of them, there can be a row
+        # only letters came, or a pause: with everything that the hot store has of them, there can
+        # be a row
+        if missing:
             changes = await self._hot.changes(missing)
-            whole = [_with_changes(copy, changes[copy.execution_id]) for copy in copies if copy.execution_id in changes]
+            whole = [
+                _with_changes(copy, changes[copy.execution_id])
+                for copy in copies
+                if copy.execution_id in changes
+            ]
             written = await self._store(number, whole)
             rewritten += written.rewritten
             missing -= changes.keys() - set(written.missing)
         if rewritten:
             await self._tell_of_rewritten(rewritten)
         for execution_id in missing:
-            log.error("execution %s has no row in the cold store, and can't be archived into one", execution_id)
+            log.error(
+                "execution %s has no row in the cold store, and can't be archived into one",
+                execution_id,
+            )
         return missing
 
     async def _store(self, number: int, copies: Sequence[Copy]) -> Written:
@@ -133,11 +172,17 @@ class Carrier:
         self._metrics.rewritten += len(execution_ids)
         log.error(
             "partition %d: the cold store had lost %d executions, such as %s; they were written again from the hot "
-            "store. Was it put back to an older copy?", self._lease.partition, len(execution_ids), execution_ids[0],
-        )  # fmt: skip
-        # a version that was made since that copy is lost too, and nobody else could go on with these executions
+            "store. Was it put back to an older copy?",
+            self._lease.partition,
+            len(execution_ids),
+            execution_ids[0],
+        )
+        # a version that was made since that copy is lost too, and nobody else could go on with
+        # these executions
         found = await self._hot.changes(execution_ids)
-        records = [record for changes in found.values() if (record := last_record(changes)) is not None]
+        records = [
+            record for changes in found.values() if (record := last_record(changes)) is not None
+        ]
         for name, version in sorted({(record.workflow, record.version) for record in records}):
             kept = self._plans.stored(name, version)
             try:
@@ -148,17 +193,24 @@ class Carrier:
             if not is_there:
                 log.error(
                     "executions run with workflow %s@%d, and the cold store may have lost it, or have another under "
-                    "that number: submit it again before orchestrators are restarted", name, version,
-                )  # fmt: skip
+                    "that number: submit it again before orchestrators are restarted",
+                    name,
+                    version,
+                )
 
     async def _blame_content(self, number: int, error: Exception) -> None:
-        """If not even nothing can be written, it isn't the content. Raises `StoreUnavailable` then."""
+        """If not even nothing can be written, it isn't the content.
+
+        Raises `StoreUnavailable` then.
+        """
         try:
             await self._store(number, [])
         except (Fenced, ColdStoreWentBack, StoreUnavailable):
             raise
         except Exception:  # noqa: BLE001
-            raise StoreUnavailable(f"the cold store fails: {type(error).__name__}: {error}") from error
+            raise StoreUnavailable(
+                f"the cold store fails: {type(error).__name__}: {error}"
+            ) from error
 
 
 def _portions(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
@@ -176,4 +228,6 @@ def _portions(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
 
 
 def _with_changes(copy: Copy, changes: list[bytes]) -> Copy:
-    return Copy(copy.execution_id, copy.summary or summary_from(changes), changes, copy.letters, copy.report)
+    return Copy(
+        copy.execution_id, copy.summary or summary_from(changes), changes, copy.letters, copy.report
+    )

@@ -26,7 +26,10 @@ def time_text(at: float | None) -> str | None:
 
 async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[str, bytes]:
     """Every output as JSON text, wherever it is kept."""
-    return {name: await blobs.get(value) if isinstance(value, Blob) else value for name, value in outputs.items()}
+    return {
+        name: await blobs.get(value) if isinstance(value, Blob) else value
+        for name, value in outputs.items()
+    }
 
 
 def undecoded(data: bytes) -> Any:
@@ -49,7 +52,9 @@ def execution_view(  # noqa: PLR0913 -- what there is to show
     """`waits`: by node, why nobody takes its task, as a word and as a text."""
     values = {name: value_of(data) for name, data in outputs.items()}
     addresses = [node.address for node in plan.nodes] + [node.address for node in record.added]
-    nodes = {name: node_view(runs.get(name), values.get(name), waits.get(name)) for name in addresses}
+    nodes = {
+        name: node_view(runs.get(name), values.get(name), waits.get(name)) for name in addresses
+    }
     return {**bare_view(record, values, plan, value_of), "nodes": nodes}
 
 
@@ -75,7 +80,9 @@ def bare_view(
     }
 
 
-def node_view(run: NodeRun | None, output: Any, wait: tuple[str, str] | None = None) -> dict[str, Any]:
+def node_view(
+    run: NodeRun | None, output: Any, wait: tuple[str, str] | None = None
+) -> dict[str, Any]:
     run = run or NodeRun("", NodeState.PENDING)
     reason, reason_text = wait or (run.reason, None)
     return {
@@ -110,11 +117,16 @@ def error_view(error: TaskError | None, node_id: str | None = None) -> dict[str,
 def history_view(history: Iterable[Transition]) -> list[dict[str, Any]]:
     return [
         {
-            "seq": line.seq, "at": time_text(line.at), "node_id": line.node or None, "from": str(line.before),
-            "to": str(line.after), "attempt": line.attempt, "reason": line.reason,
+            "seq": line.seq,
+            "at": time_text(line.at),
+            "node_id": line.node or None,
+            "from": str(line.before),
+            "to": str(line.after),
+            "attempt": line.attempt,
+            "reason": line.reason,
         }
         for line in history
-    ]  # fmt: skip
+    ]
 
 
 def _output(values: Mapping[str, Any], plan: Plan) -> Any:

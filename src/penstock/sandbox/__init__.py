@@ -1,12 +1,14 @@
 """Work on user-given text, in child processes that have limits on time and memory.
 
-What a document's author can make the service compute (a condition, a `transform`, a reference into an answer of 60 MB)
-has no bound of its own, and Python can't stop it: a regular expression or a JSON decoder holds the interpreter until it
-is done. So whatever isn't small is computed beside the process that asks: here. A child that goes over a limit is
-killed by the kernel; the one who asked gets `Overrun`, whose text is for the user.
+What a document's author can make the service compute (a condition, a `transform`, a reference into
+an answer of 60 MB) has no bound of its own, and Python can't stop it: a regular expression or a
+JSON decoder holds the interpreter until it is done. So whatever isn't small is computed beside the
+process that asks: here. A child that goes over a limit is killed by the kernel; the one who asked
+gets `Overrun`, whose text is for the user.
 
-A job is the name of a function and some bytes, and its answers are bytes: nothing is pickled. The function is chosen by
-our own code, never by a document. The limits are no jail: a function does what it likes with the files of its user.
+A job is the name of a function and some bytes, and its answers are bytes: nothing is pickled. The
+function is chosen by our own code, never by a document. The limits are no jail: a function does
+what it likes with the files of its user.
 
 pool     the processes, and whose turn it is
 child    what runs in each of them

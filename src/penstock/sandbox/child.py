@@ -1,8 +1,9 @@
 """The other side of the sandbox: a process that does one job after another within its limits.
 
-Started as `python -m penstock.sandbox.child MEMORY_BYTES MODULE…`; the modules are imported before it says that it is
-ready, and what they take doesn't count. The time limit is one of processor time, so that a busy machine fails nobody;
-the pool has a much later one by the clock. Both limits are the kernel's: no code here has to get a turn for them.
+Started as `python -m penstock.sandbox.child MEMORY_BYTES MODULE…`; the modules are imported before
+it says that it is ready, and what they take doesn't count. The time limit is one of processor time,
+so that a busy machine fails nobody; the pool has a much later one by the clock. Both limits are the
+kernel's: no code here has to get a turn for them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from typing import BinaryIO
 
 import msgspec
 
-from penstock.sandbox.frames import ANSWER, DONE, EXIT_OUT_OF_MEMORY, FAILED, LENGTH, READY, Header, find
+from penstock.sandbox.frames import (
+    ANSWER,
+    DONE,
+    EXIT_OUT_OF_MEMORY,
+    FAILED,
+    LENGTH,
+    READY,
+    Header,
+    find,
+)
 
 NICENESS = 5
 """Loops that others wait for go first."""
@@ -55,11 +65,16 @@ def _restrict(memory_bytes: int) -> None:
     os.nice(NICENESS)
     score = Path("/proc/self/oom_score_adj")
     if score.exists():
-        score.write_text("1000", encoding="ascii")  # if the machine runs out of memory, this process goes first
+        score.write_text(
+            "1000", encoding="ascii"
+        )  # if the machine runs out of memory, this process goes first
 
 
 def _address_space() -> int:
-    """What the process has now. Where the system doesn't say, a value that is certainly enough to begin with."""
+    """What the process has now.
+
+    Where the system doesn't say, a value that is certainly enough to begin with.
+    """
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     except (OSError, ValueError):
@@ -87,7 +102,11 @@ def _work(header: Header, requests: BinaryIO, answers: BinaryIO) -> None:
         raise
     except Exception as error:  # noqa: BLE001 -- told to whoever asked
         _limit(0.0)
-        _say(answers, FAILED, f"{type(error).__name__}: {error}"[:SHOWN_CHARACTERS].encode("utf-8", "replace"))
+        _say(
+            answers,
+            FAILED,
+            f"{type(error).__name__}: {error}"[:SHOWN_CHARACTERS].encode("utf-8", "replace"),
+        )
     else:
         _limit(0.0)
         _say(answers, DONE, b"")

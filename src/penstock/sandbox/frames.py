@@ -1,7 +1,7 @@
 """What is said between the pool and its child processes: frames of a length and that many bytes.
 
-pool → child    a header (msgpack), then each part of the job
-child → pool    ANSWER and the bytes of one answer, as often as the function yields; then DONE, or FAILED and a text
+pool → child    a header (msgpack), then each part of the job child → pool    ANSWER and the bytes
+of one answer, as often as the function yields; then DONE, or FAILED and a text
 """
 
 from __future__ import annotations
@@ -32,10 +32,15 @@ class Header(msgspec.Struct, array_like=True):
 
 class Job(msgspec.Struct, frozen=True):
     function: str
-    """`module:function`; it takes the parts and yields its answers. Each answer has the whole time limit."""
+    """`module:function`; it takes the parts and yields its answers.
+
+    Each answer has the whole time limit.
+    """
     parts: Sequence[bytes]
     turn: str = ""
-    """Jobs of different turns take turns: one workflow's thousand jobs don't keep another's waiting."""
+    """Jobs of different turns take turns: one workflow's thousand jobs don't keep another's
+    waiting.
+    """
     seconds: float | None = None
     """Processor time for each answer, if not the pool's own limit."""
 

@@ -30,12 +30,18 @@ from penstock.sandbox.frames import (
 log = logging.getLogger("penstock.sandbox")
 
 CHILD_MODULES = ("penstock.engine.preparing", "cel_expr_python.cel")
-"""Imported by every child before its first job: most jobs need them, and their memory shouldn't count."""
+"""Imported by every child before its first job: most jobs need them, and their memory shouldn't
+count.
+"""
 SLOW_MACHINE = 5.0
-"""By the clock, an answer may take so many times its processor time, and `GRACE_SECONDS`: then the child is killed."""
+"""By the clock, an answer may take so many times its processor time, and `GRACE_SECONDS`: then the
+child is killed.
+"""
 GRACE_SECONDS = 5.0
 KILLED_TIMES_MAX = 3
-"""A child that somebody else kills (an operator, the kernel when memory is short) is replaced so often for one job."""
+"""A child that somebody else kills (an operator, the kernel when memory is short) is replaced so
+often for one job.
+"""
 SPAWN_RETRY_SECONDS = 0.5
 READ_BYTES = 1024 * 1024
 LARGE_JOB_BYTES = 8 * 1024 * 1024
@@ -50,8 +56,14 @@ TIME_SIGNALS = frozenset({"SIGPROF", "SIGXCPU"})
 
 
 class SandboxPool:
-    def __init__(self, *, processes: int, seconds: float, memory_bytes: int, answer_bytes_max: int) -> None:
-        self._seconds, self._memory_bytes, self._answer_bytes_max = seconds, memory_bytes, answer_bytes_max
+    def __init__(
+        self, *, processes: int, seconds: float, memory_bytes: int, answer_bytes_max: int
+    ) -> None:
+        self._seconds, self._memory_bytes, self._answer_bytes_max = (
+            seconds,
+            memory_bytes,
+            answer_bytes_max,
+        )
         self._turns, self._large_turns = Turns(processes), Turns(1)
         self._idle: list[asyncio.subprocess.Process] = []
         self._children: set[asyncio.subprocess.Process] = set()
@@ -117,14 +129,18 @@ class SandboxPool:
                 sending.cancel()
                 await asyncio.gather(sending, return_exceptions=True)
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise _reason(await child.wait(), job.seconds or self._seconds, self._memory_bytes) from None
+            raise _reason(
+                await child.wait(), job.seconds or self._seconds, self._memory_bytes
+            ) from None
         finally:
             if is_done:
                 self._idle.append(child)
             else:  # what it would say next is anybody's guess
                 _kill(child)
 
-    async def _answers(self, child: asyncio.subprocess.Process, seconds: float) -> AsyncIterator[bytes]:
+    async def _answers(
+        self, child: asyncio.subprocess.Process, seconds: float
+    ) -> AsyncIterator[bytes]:
         stdout: Any = child.stdout
         patience = SLOW_MACHINE * seconds + GRACE_SECONDS
         while True:
@@ -134,7 +150,9 @@ class SandboxPool:
                     size, kind = LENGTH.unpack(head[: LENGTH.size])[0], head[LENGTH.size :]
                     if size > self._answer_bytes_max:
                         limit = _shown_bytes(self._answer_bytes_max)
-                        raise Overrun(f"the result has {size:,} bytes; the limit is {limit} (output_max_bytes)")
+                        raise Overrun(
+                            f"the result has {size:,} bytes; the limit is {limit} (output_max_bytes)"
+                        )
                     data = await stdout.readexactly(size)
             except TimeoutError:
                 raise Overrun(f"there was no result after {patience:g} s") from None
@@ -157,9 +175,13 @@ class SandboxPool:
             try:
                 return await asyncio.shield(starting)
             except asyncio.CancelledError:
-                starting.add_done_callback(self._keep)  # half a start can't be taken back; somebody else will need it
+                starting.add_done_callback(
+                    self._keep
+                )  # half a start can't be taken back; somebody else will need it
                 raise
-            except OSError as error:  # too many processes, or no memory for one: no fault of the job's
+            except (
+                OSError
+            ) as error:  # too many processes, or no memory for one: no fault of the job's
                 log.warning("can't start a sandbox process, trying again: %s", error)
                 await asyncio.sleep(SPAWN_RETRY_SECONDS)
 
@@ -171,16 +193,26 @@ class SandboxPool:
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "penstock.sandbox.child", str(self._memory_bytes), *CHILD_MODULES,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment, start_new_session=True,
+            sys.executable,
+            "-P",
+            "-m",
+            "penstock.sandbox.child",
+            str(self._memory_bytes),
+            *CHILD_MODULES,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
             limit=READ_BYTES,
-        )  # fmt: skip
+        )
         self._children.add(child)
         stdout: Any = child.stdout
         try:
             await stdout.readexactly(len(READY))
         except asyncio.IncompleteReadError:
-            raise ChildProcessError(f"it ended with {await child.wait()} before it was ready") from None
+            raise ChildProcessError(
+                f"it ended with {await child.wait()} before it was ready"
+            ) from None
         except BaseException:
             _kill(child)
             raise
@@ -221,7 +253,9 @@ def _reason(returncode: int, seconds: float, memory_bytes: int) -> Exception:
     if name in TIME_SIGNALS:
         return Overrun(f"it took more than {seconds:g} s of computing time (expression_seconds)")
     if returncode == EXIT_OUT_OF_MEMORY or name in MEMORY_SIGNALS:
-        return Overrun(f"it needed more than {_shown_bytes(memory_bytes)} of memory (expression_memory_bytes)")
+        return Overrun(
+            f"it needed more than {_shown_bytes(memory_bytes)} of memory (expression_memory_bytes)"
+        )
     return _ChildKilledError(f"ended with {name or returncode}")
 
 

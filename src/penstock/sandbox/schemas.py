@@ -11,8 +11,13 @@ from penstock.definition.schema import FUNCTION, cheap_problems
 from penstock.sandbox.frames import Job, Overrun, Sandbox, call
 
 
-async def schema_problems_in(sandbox: Sandbox, schema: Any, value: Any, turn: str = "") -> list[Problem]:
-    """As `schema_problems`: what doesn't fit. A value that takes too long to be checked doesn't fit either."""
+async def schema_problems_in(
+    sandbox: Sandbox, schema: Any, value: Any, turn: str = ""
+) -> list[Problem]:
+    """As `schema_problems`: what doesn't fit.
+
+    A value that takes too long to be checked doesn't fit either.
+    """
     problems = cheap_problems(schema, value)
     if problems is not None:
         return problems

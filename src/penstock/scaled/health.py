@@ -42,7 +42,9 @@ class Health:
 
     async def __aenter__(self) -> Self:
         try:
-            self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=REQUEST_BYTES)
+            self._server = await asyncio.start_server(
+                self._serve, self._host, self._port, limit=REQUEST_BYTES
+            )
         except OSError as error:
             raise SettingsError(
                 f"can't listen on {self._host}:{self._port}: {error.strerror}; choose another with --health-port"
@@ -63,10 +65,14 @@ class Health:
                 method, path = [*head.decode("latin-1").split(" ", 2), "", ""][:2]
                 status, kind, body = await self._answer(method, path.partition("?")[0])
                 lines = [
-                    f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", f"Content-Type: {kind}",
-                    f"Content-Length: {len(body)}", "Connection: close",
-                ]  # fmt: skip
-                writer.write("\r\n".join([*lines, "", ""]).encode() + (b"" if method == "HEAD" else body))
+                    f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+                    f"Content-Type: {kind}",
+                    f"Content-Length: {len(body)}",
+                    "Connection: close",
+                ]
+                writer.write(
+                    "\r\n".join([*lines, "", ""]).encode() + (b"" if method == "HEAD" else body)
+                )
                 await writer.drain()
         except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError) as error:
             log.debug("a request for health that wasn't one: %s", error)

@@ -30,7 +30,9 @@ async def open_scaled(settings: Settings) -> AsyncIterator[Stores]:
         await stores.open()
         if stores.events is None:
             shown = hide_password(settings.store)
-            raise SettingsError(f"the store {shown} has no `events`: a process wouldn't see what others commit")
+            raise SettingsError(
+                f"the store {shown} has no `events`: a process wouldn't see what others commit"
+            )
         yield stores
     finally:
         await stores.close()
@@ -44,10 +46,14 @@ def check_shared(settings: Settings) -> None:
             " and PENSTOCK_DATABASE=postgresql://…, or let 'penstock up' start them"
         )
     if is_redis(settings.store) and settings.database is None:
-        raise SettingsError("PENSTOCK_DATABASE isn't set: with Redis as its store Penstock also needs PostgreSQL")
+        raise SettingsError(
+            "PENSTOCK_DATABASE isn't set: with Redis as its store Penstock also needs PostgreSQL"
+        )
 
 
-def registry_of(settings: Settings, given: Registry | None = None, sandbox: Sandbox | None = None) -> Registry:
+def registry_of(
+    settings: Settings, given: Registry | None = None, sandbox: Sandbox | None = None
+) -> Registry:
     """The built-in handlers, and those that this process has imported (or `given` ones)."""
     built_in = (Handler(name, function) for name, function in builtin(settings, sandbox).items())
     return Registry([*built_in, *(registered if given is None else given)])

@@ -1,4 +1,7 @@
-"""What ended long ago leaves the store while everything runs. One orchestrator sees to it: partition 0's owner."""
+"""What ended long ago leaves the store while everything runs.
+
+One orchestrator sees to it: partition 0's owner.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ async def keep_purging(
 ) -> None:
     """For ever, every `each_seconds`; `is_mine` says whether to do it this time.
 
-    By the store's clock, which ends were written by: a host whose own is ahead would delete too much.
+    By the store's clock, which ends were written by: a host whose own is ahead would delete too
+    much.
     """
     each_seconds = EVERY_SECONDS if each_seconds is None else each_seconds
     await asyncio.sleep(min(FIRST_SECONDS, each_seconds))
@@ -30,7 +34,11 @@ async def keep_purging(
             try:
                 forgotten = await stores.forget(stores.hot.now() - days * DAY_SECONDS)
             except StoreError as error:
-                log.warning("what is older than %g days couldn't be deleted, trying again later: %s", days, error)
+                log.warning(
+                    "what is older than %g days couldn't be deleted, trying again later: %s",
+                    days,
+                    error,
+                )
             else:
                 log.info("deleted %d executions that ended more than %g days ago", forgotten, days)
         await asyncio.sleep(each_seconds)

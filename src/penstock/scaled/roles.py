@@ -40,8 +40,8 @@ async def run_orchestrator(
 ) -> None:
     """Until `stop` is set. Then its partitions are handed over at once, with everything recorded.
 
-    `registry`: handlers whose own retries, time-outs and queues it should know before a worker has told the store.
-    `health`: where to answer for itself.
+    `registry`: handlers whose own retries, time-outs and queues it should know before a worker has
+    told the store. `health`: where to answer for itself.
     """
     metrics, timing = Metrics(), settings.timing
     async with AsyncExitStack() as stack:
@@ -73,7 +73,9 @@ async def run_orchestrator(
             stack.callback(asyncio.create_task(purging).cancel)
         on_ready(orchestrator.name)
         await stop.wait()
-        log.info("%s stops: it hands over %d partitions", orchestrator.name, len(orchestrator.owned))
+        log.info(
+            "%s stops: it hands over %d partitions", orchestrator.name, len(orchestrator.owned)
+        )
 
 
 async def run_worker(  # noqa: PLR0913 -- what it is made of
@@ -85,7 +87,10 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
     health: tuple[str, int] | None = None,
     on_ready: OnReady = _nothing,
 ) -> None:
-    """Until `stop` is set. Then it takes no more, finishes within the grace period and hands back the rest."""
+    """Until `stop` is set.
+
+    Then it takes no more, finishes within the grace period and hands back the rest.
+    """
     metrics, timing = Metrics(), settings.timing
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
@@ -114,8 +119,11 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
         try:
             await worker.stop()
         except StoreError as error:
-            log.warning("%s couldn't hand back its tasks (%s); its heartbeats end, so they will be taken back",
-                        worker.worker_id, error)  # fmt: skip
+            log.warning(
+                "%s couldn't hand back its tasks (%s); its heartbeats end, so they will be taken back",
+                worker.worker_id,
+                error,
+            )
 
 
 def queues_of(handlers: Registry) -> set[str]:

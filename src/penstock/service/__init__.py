@@ -61,7 +61,9 @@ class Service:
             waiting_tasks_max=settings.waiting_tasks_max,
             workflow_unfinished_max=settings.workflow_unfinished_max,
         )
-        self.submissions = Submissions(stores, self.workflows, self.backlog, self.sandbox, hears_of_ends=news is None)
+        self.submissions = Submissions(
+            stores, self.workflows, self.backlog, self.sandbox, hears_of_ends=news is None
+        )
         self.executions = Executions(stores, plans, listening, settings.worker_dead_seconds)
         self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)

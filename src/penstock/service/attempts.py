@@ -22,7 +22,10 @@ class _Attempt(msgspec.Struct):
 
 
 def attempts_of(run: NodeRun | None, lines: Iterable[Transition]) -> list[dict[str, Any]]:
-    """`lines` are those of this node. What failed before its first attempt, as a config can, is attempt 0."""
+    """`lines` are those of this node.
+
+    What failed before its first attempt, as a config can, is attempt 0.
+    """
     if run is None:
         return []
     found: dict[int, _Attempt] = {}
@@ -45,7 +48,9 @@ def _note(found: dict[int, _Attempt], line: Transition) -> None:
     attempt = found.setdefault(line.attempt, _Attempt(line.attempt, after))
     if after is NodeState.RUNNING:
         attempt.state, attempt.started_at = after, line.at
-    elif line.before != NodeState.RETRYING and line.reason != REBUILT:  # a cancelled wait isn't part of the attempt
+    elif (
+        line.before != NodeState.RETRYING and line.reason != REBUILT
+    ):  # a cancelled wait isn't part of the attempt
         attempt.state = NodeState.FAILED if after is NodeState.RETRYING else after
         attempt.finished_at = line.at
 

@@ -72,7 +72,10 @@ class Backlog:
             await asyncio.shield(self._looking)
 
     def _pause(self) -> float:
-        unfinished = max((self._unfinished.get(name, 0) + more for name, more in self._accepted.items()), default=0)
+        unfinished = max(
+            (self._unfinished.get(name, 0) + more for name, more in self._accepted.items()),
+            default=0,
+        )
         is_close = (
             2 * (self._waiting_tasks + self._accepted.total()) > self._tasks_max > 0
             or 2 * unfinished > self._unfinished_max > 0

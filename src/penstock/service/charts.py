@@ -33,7 +33,9 @@ def window_of(now: float, seconds: float, buckets: int) -> Window:
 
 def times(window: Window) -> list[str | None]:
     """When each bucket begins."""
-    return [time_text(window.since + number * window.bucket_seconds) for number in range(window.buckets)]
+    return [
+        time_text(window.since + number * window.bucket_seconds) for number in range(window.buckets)
+    ]
 
 
 def totals(rows: Iterable[CountRow]) -> dict[str, int]:
@@ -64,9 +66,14 @@ def _workflow(name: str, counts: Mapping[str, int]) -> dict[str, Any]:
     completed, failed, cancelled = (counts[state] for state in ("COMPLETED", "FAILED", "CANCELLED"))
     total = sum(counts.values())
     return {
-        "workflow": name, "total": total, "completed": completed, "failed": failed, "cancelled": cancelled,
-        "active": total - completed - failed - cancelled, "failure_rate": rate(failed, completed + failed),
-    }  # fmt: skip
+        "workflow": name,
+        "total": total,
+        "completed": completed,
+        "failed": failed,
+        "cancelled": cancelled,
+        "active": total - completed - failed - cancelled,
+        "failure_rate": rate(failed, completed + failed),
+    }
 
 
 def examples(rows: Iterable[CountRow], per_bucket: int) -> dict[int, list[str]]:
@@ -85,20 +92,28 @@ def hops_of(runs: Iterable[NodeRun]) -> tuple[float, ...]:
     As `penstock_hop_seconds`, of each node's last attempt. A data node is evaluated in the decision and has none.
     """
     found = tuple(
-        run.started_at - run.queued_at for run in runs if run.started_at is not None and run.queued_at is not None
+        run.started_at - run.queued_at
+        for run in runs
+        if run.started_at is not None and run.queued_at is not None
     )
     return found[:: len(found) // MOST_HOPS + 1]
 
 
 def hops_view(by_bucket: Mapping[int, Sequence[float]], window: Window) -> dict[str, Any]:
     everything = [hop for hops in by_bucket.values() for hop in hops]
-    found = [{"at": at, **_milliseconds(by_bucket.get(number, ()))} for number, at in enumerate(times(window))]
+    found = [
+        {"at": at, **_milliseconds(by_bucket.get(number, ()))}
+        for number, at in enumerate(times(window))
+    ]
     return {**_milliseconds(everything), "samples": len(everything), "series": found}
 
 
 def _milliseconds(hops: Sequence[float]) -> dict[str, float | None]:
     found = {"p50_ms": percentile(hops, 0.50), "p95_ms": percentile(hops, 0.95)}
-    return {name: None if seconds is None else round(1000 * seconds, 3) for name, seconds in found.items()}
+    return {
+        name: None if seconds is None else round(1000 * seconds, 3)
+        for name, seconds in found.items()
+    }
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:

@@ -78,7 +78,9 @@ class Executions:
     async def outputs(self, outputs: Mapping[str, Value]) -> dict[str, bytes]:
         return await fetch_outputs(outputs, self._stores.blobs)
 
-    async def view(self, execution_id: str, ended: Ended | None = None, *, newest: bool = False) -> dict[str, Any]:
+    async def view(
+        self, execution_id: str, ended: Ended | None = None, *, newest: bool = False
+    ) -> dict[str, Any]:
         """`newest`: of its chain, as one that was started by this very call is; then no retry is looked for."""
         stored = ended or await self.stored(execution_id)
         plan = await self.plan(stored.record)
@@ -91,9 +93,14 @@ class Executions:
         """As `view`, without the nodes: of their outputs only those are read that make the execution's."""
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        needed = {name: stored.outputs[name] for name in plan.result_nodes if name in stored.outputs}
+        needed = {
+            name: stored.outputs[name] for name in plan.result_nodes if name in stored.outputs
+        }
         values = {name: undecoded(data) for name, data in (await self.outputs(needed)).items()}
-        return {**bare_view(stored.record, values, plan, undecoded), **await self._chain(stored.record)}
+        return {
+            **bare_view(stored.record, values, plan, undecoded),
+            **await self._chain(stored.record),
+        }
 
     async def _chain(self, record: ExecutionRecord, *, newest: bool = False) -> dict[str, Any]:
         """What it goes on from, and what goes on from it: only one that has ended can have been retried."""
@@ -121,7 +128,11 @@ class Executions:
         plan = await self.plan(stored.record)
         if node_id not in stored.runs and node_id not in plan.numbers:
             raise NotFound(no_node(node_id, plan))
-        kept = {attempt: LogText(attempt, text) for node, attempt, text in stored.logs if node == node_id}
+        kept = {
+            attempt: LogText(attempt, text)
+            for node, attempt, text in stored.logs
+            if node == node_id
+        }
         live = await self._live_log(stored, node_id)
         if live is not None:
             kept.setdefault(live.attempt, live)
@@ -146,7 +157,9 @@ class Executions:
     async def graph(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        return execution_graph(stored, plan, await self.waiting.of_nodes(stored.record, stored.runs, plan))
+        return execution_graph(
+            stored, plan, await self.waiting.of_nodes(stored.record, stored.runs, plan)
+        )
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         return await self._stores.cold.search(search)
@@ -209,8 +222,13 @@ class Executions:
         for future in [future for futures in self._waiters.values() for future in futures]:
             future.cancel()
 
-    async def end(self, execution_id: str, seconds: float | None = None, *, known: bool = False) -> Ended | None:
-        """The execution once it has ended; None if that takes longer. `known` says that it was started here."""
+    async def end(
+        self, execution_id: str, seconds: float | None = None, *, known: bool = False
+    ) -> Ended | None:
+        """The execution once it has ended; None if that takes longer.
+
+        `known` says that it was started here.
+        """
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(execution_id, []).append(future)
         try:
@@ -224,7 +242,12 @@ class Executions:
                 self._waiters.pop(execution_id, None)
 
     async def _end(
-        self, execution_id: str, future: asyncio.Future[Ended], seconds: float | None, *, known: bool
+        self,
+        execution_id: str,
+        future: asyncio.Future[Ended],
+        seconds: float | None,
+        *,
+        known: bool,
     ) -> Ended | None:
         if not known:
             stored = await self.stored(execution_id)
@@ -237,10 +260,21 @@ class Executions:
 
 
 async def _whole_view(
-    stored: Stored | Ended, outputs: Mapping[str, bytes], plan: Plan, waits: Mapping[str, tuple[str, str]] = NOTHING
+    stored: Stored | Ended,
+    outputs: Mapping[str, bytes],
+    plan: Plan,
+    waits: Mapping[str, tuple[str, str]] = NOTHING,
 ) -> dict[str, Any]:
     """For who makes JSON of it; in a thread if there is much to show, for others wait for the loop."""
-    view = partial(execution_view, stored.record, dict(stored.runs), outputs, plan, waits=waits, value_of=undecoded)
+    view = partial(
+        execution_view,
+        stored.record,
+        dict(stored.runs),
+        outputs,
+        plan,
+        waits=waits,
+        value_of=undecoded,
+    )
     return view() if len(plan.nodes) <= SMALL_VIEW_NODES else await asyncio.to_thread(view)
 
 

@@ -1,7 +1,7 @@
 """Which nodes failed, when and with which error: a search over the dead letters, open and closed.
 
-Every node that fails for good leaves one. They are read from the newest on, and no more of them than `SCANNED_MAX` for
-one page: the cursor goes on behind the last one that was looked at.
+Every node that fails for good leaves one. They are read from the newest on, and no more of them
+than `SCANNED_MAX` for one page: the cursor goes on behind the last one that was looked at.
 """
 
 from __future__ import annotations
@@ -47,9 +47,13 @@ class Failures:
     async def page(self, search: FailureSearch) -> FailurePage:
         found: list[LetterRow] = []
         letters = LetterSearch(
-            workflow=search.workflow, handler=search.handler, category=search.category, closed=True,
-            before=search.before, limit=BATCH,
-        )  # fmt: skip
+            workflow=search.workflow,
+            handler=search.handler,
+            category=search.category,
+            closed=True,
+            before=search.before,
+            limit=BATCH,
+        )
         for _ in range(0, SCANNED_MAX, BATCH):
             rows = await self._letters.letters(letters)
             for row in rows:

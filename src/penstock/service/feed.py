@@ -21,7 +21,8 @@ from penstock.stores.cold import ColdStore
 from penstock.stores.records import FeedGap, FeedPart, Place
 
 LANE_ID = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?")
-"""A position; in the lane that the entry is of with its index, unless the whole part has been seen."""
+"""A position; in the lane that the entry is of with its index, unless the whole part has been seen.
+"""
 MOST_LANES = 256
 MOST_SHOWN = 80
 """Characters of an id, in a message about it."""
@@ -103,8 +104,13 @@ class Feed:
         for buffer in self._streams:
             buffer.end()
 
-    async def execution(self, execution_id: str, after: int = 0) -> AsyncGenerator[list[Transition], None]:
-        """An execution's lines until it has ended. Raises `NotFound`, `NoSuchEvent`, `TooManyStreams`."""
+    async def execution(
+        self, execution_id: str, after: int = 0
+    ) -> AsyncGenerator[list[Transition], None]:
+        """An execution's lines until it has ended.
+
+        Raises `NotFound`, `NoSuchEvent`, `TooManyStreams`.
+        """
         async with aclosing(self.follow(execution_id, after)) as batches:
             async for batch in batches:
                 if batch.entries:
@@ -120,7 +126,9 @@ class Feed:
                 stored = await self._stored(execution_id, last, buffer) if buffer.behind else None
                 for whole in stored or await buffer.take(idle_seconds) or SILENCE:
                     batch = whole.after(last)
-                    if batch.entries and batch.entries[0].seq > last + 1:  # a commit that nobody told of
+                    if (
+                        batch.entries and batch.entries[0].seq > last + 1
+                    ):  # a commit that nobody told of
                         buffer.fall_behind()
                         break
                     yield batch
@@ -187,14 +195,23 @@ class Feed:
             parts = await self._part(place, lane) if seen else []
             await self._cold.feed(place, 1)
         except FeedGap as error:
-            raise NoSuchEvent(f"what came after the event {shown} isn't kept any more: {error}") from None
+            raise NoSuchEvent(
+                f"what came after the event {shown} isn't kept any more: {error}"
+            ) from None
         if seen and not parts:
-            raise NoSuchEvent(f"this store has no event {shown}; is it another one, or is it long ago?")
+            raise NoSuchEvent(
+                f"this store has no event {shown}; is it another one, or is it long ago?"
+            )
         return batch_of(parts, place, seen)
 
     async def _part(self, place: Place, lane: int) -> list[FeedPart]:
-        """The one at this position of this lane. Before anything else: no id could say that it was seen halfway."""
-        only = tuple(position - 1 if each == lane else FAR_AHEAD for each, position in enumerate(place))
+        """The one at this position of this lane.
+
+        Before anything else: no id could say that it was seen halfway.
+        """
+        only = tuple(
+            position - 1 if each == lane else FAR_AHEAD for each, position in enumerate(place)
+        )
         return [part for part in await self._cold.feed(only, 1) if part.position == place[lane]]
 
     @contextmanager
@@ -202,7 +219,9 @@ class Feed:
         if self._closed:
             raise StoreUnavailable("the service is stopping")
         if len(self._streams) >= self._most_streams:
-            raise TooManyStreams(f"{self._most_streams} event streams are open, which is the limit; try again later")
+            raise TooManyStreams(
+                f"{self._most_streams} event streams are open, which is the limit; try again later"
+            )
         buffer = Buffer(self._most_waiting)
         self._streams.add(buffer)
         try:
@@ -234,9 +253,13 @@ def _read_id(text: str, lanes: int) -> tuple[Place, int, int]:
     pairs = [(int(each[1]), each[2]) for each in found if each]
     halves = [(lane, int(index) + 1) for lane, (_, index) in enumerate(pairs) if index]
     if len(pairs) < len(found) or len(halves) > 1:
-        raise NoSuchEvent(f"{text[:MOST_SHOWN]!r} isn't the id of an event of all executions, such as 17.0")
+        raise NoSuchEvent(
+            f"{text[:MOST_SHOWN]!r} isn't the id of an event of all executions, such as 17.0"
+        )
     if len(pairs) != lanes:
-        raise NoSuchEvent(f"the id {text[:MOST_SHOWN]} has {len(pairs)} positions where this store has {lanes}")
+        raise NoSuchEvent(
+            f"the id {text[:MOST_SHOWN]} has {len(pairs)} positions where this store has {lanes}"
+        )
     return tuple(position for position, _ in pairs), *(halves[0] if halves else (0, 0))
 
 

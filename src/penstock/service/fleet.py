@@ -36,7 +36,11 @@ class EmbeddedFleet:
     async def workers(self) -> list[dict[str, Any]]:
         beats: Mapping[str, int] = await self._stores.queue.workers()
         me = self._worker
-        about: dict[str, Any] = {"worker_id": me.worker_id, "queues": sorted(me.queues), "running": me.running}
+        about: dict[str, Any] = {
+            "worker_id": me.worker_id,
+            "queues": sorted(me.queues),
+            "running": me.running,
+        }
         about["handlers"] = sorted(me.registry.names)
         about["heartbeats"] = beats.get(me.worker_id, 0)
         return [{**about, "started_at": time_text(me.started_at), "tasks": _tasks(me.held())}]
@@ -96,7 +100,10 @@ class ScaledFleet:
         return await _queues(self._stores, self._dead_seconds)
 
     async def inbox(self) -> int:
-        """In entries of the streams, which are counted without being read. One may hold several events."""
+        """In entries of the streams, which are counted without being read.
+
+        One may hold several events.
+        """
         return await cast("FleetHotStore", self._stores.hot).inbox_length()
 
 
@@ -127,7 +134,14 @@ def _sorted(handlers: Iterable[str] | None) -> list[str] | None:
 def _tasks(held: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
     """Of tasks, or of what a store has read of them."""
     return [
-        {"execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt, "handler": task.handler,
-         "queue": task.queue, "workflow": task.workflow, "seconds": None if seconds is None else round(seconds, 3)}
+        {
+            "execution_id": task.execution_id,
+            "node_id": task.node,
+            "attempt": task.attempt,
+            "handler": task.handler,
+            "queue": task.queue,
+            "workflow": task.workflow,
+            "seconds": None if seconds is None else round(seconds, 3),
+        }
         for task, seconds in islice(held, MOST_TASKS)
-    ]  # fmt: skip
+    ]

@@ -16,7 +16,10 @@ DAY_SECONDS = 86400.0
 
 
 async def keep_forgetting(stores: Stores, days: float, is_mine: Callable[[], bool]) -> None:
-    """For ever, by the store's clock: that is the one that ends were written by. `is_mine`: whether to do it now."""
+    """For ever, by the store's clock: that is the one that ends were written by.
+
+    `is_mine`: whether to do it now.
+    """
     await asyncio.sleep(FIRST_SECONDS)
     while True:
         try:
@@ -24,7 +27,11 @@ async def keep_forgetting(stores: Stores, days: float, is_mine: Callable[[], boo
         except NotOpen:
             return
         except StoreError as error:
-            log.warning("what is older than %g days couldn't be deleted, trying again later: %s", days, error)
+            log.warning(
+                "what is older than %g days couldn't be deleted, trying again later: %s",
+                days,
+                error,
+            )
         else:
             if gone:
                 log.info("deleted %d executions that are older than %g days", gone, days)

@@ -20,16 +20,21 @@ def workflow_graph(plan: Plan) -> dict[str, Any]:
     depths = levels(plan.nodes, plan.order)
     nodes = [
         {
-            "id": node.address, "handler": node.handler, "level": depth,
-            "condition": node.condition.source if node.condition else None, "trigger_rule": node.rule,
+            "id": node.address,
+            "handler": node.handler,
+            "level": depth,
+            "condition": node.condition.source if node.condition else None,
+            "trigger_rule": node.rule,
             "optional": node.optional,
         }
         for node, depth in zip(plan.nodes, depths, strict=True)
-    ]  # fmt: skip
+    ]
     return {"name": plan.name, "version": plan.version, "nodes": nodes, "edges": edges(plan.nodes)}
 
 
-def execution_graph(stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+def execution_graph(
+    stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, str]]
+) -> dict[str, Any]:
     """`seq` is of the last change that it shows: events after that one carry on from here.
 
     `waits`: by node, why nobody takes its task, as a word and as a text.
@@ -40,26 +45,38 @@ def execution_graph(stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, s
         grown = Execution(plan, record)
         nodes, order = grown.nodes, list(grown.in_order())
     shown = [
-        _node_view(node, stored.runs.get(node.address) or NodeRun(node.address, NodeState.PENDING), depth)
+        _node_view(
+            node, stored.runs.get(node.address) or NodeRun(node.address, NodeState.PENDING), depth
+        )
         for node, depth in zip(nodes, levels(nodes, order), strict=True)
     ]
     for view in shown:
         if view["id"] in waits:
             view["reason"], _ = waits[view["id"]]
     return {
-        "execution_id": record.execution_id, "state": str(record.state), "seq": stored.last_seq, "nodes": shown,
+        "execution_id": record.execution_id,
+        "state": str(record.state),
+        "seq": stored.last_seq,
+        "nodes": shown,
         "edges": edges(nodes),
-    }  # fmt: skip
+    }
 
 
 def _node_view(node: PlanNode, run: NodeRun, depth: int) -> dict[str, Any]:
     error = last_error(run)
     return {
-        "id": node.address, "handler": node.handler, "state": str(run.state), "reason": run.reason, "level": depth,
-        "attempt": run.attempt, "queued_at": time_text(run.queued_at), "started_at": time_text(run.started_at),
-        "finished_at": time_text(run.finished_at), "error": shortened(error.message) if error else None,
+        "id": node.address,
+        "handler": node.handler,
+        "state": str(run.state),
+        "reason": run.reason,
+        "level": depth,
+        "attempt": run.attempt,
+        "queued_at": time_text(run.queued_at),
+        "started_at": time_text(run.started_at),
+        "finished_at": time_text(run.finished_at),
+        "error": shortened(error.message) if error else None,
         "optional": node.optional,
-    }  # fmt: skip
+    }
 
 
 def levels(nodes: Sequence[PlanNode], order: Sequence[int]) -> list[int]:
@@ -71,7 +88,11 @@ def levels(nodes: Sequence[PlanNode], order: Sequence[int]) -> list[int]:
 
 
 def edges(nodes: Sequence[PlanNode]) -> list[dict[str, str]]:
-    return [{"from": nodes[parent].address, "to": node.address} for node in nodes for parent in node.dependencies]
+    return [
+        {"from": nodes[parent].address, "to": node.address}
+        for node in nodes
+        for parent in node.dependencies
+    ]
 
 
 def shortened(text: str) -> str:

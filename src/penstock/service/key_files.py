@@ -18,7 +18,9 @@ async def open_keys(settings: Settings, *, make: bool = False) -> AsyncIterator[
     """`make`: a file that isn't there yet is made, for the first key of a service that hasn't run."""
     scheme, _, rest = settings.store.partition("://")
     if scheme == "memory":
-        raise SettingsError("keys of a store in memory are gone with this command; name a file with --store")
+        raise SettingsError(
+            "keys of a store in memory are gone with this command; name a file with --store"
+        )
     path = Path(rest[1:])
     missing = scheme == "sqlite" and not path.exists()  # noqa: ASYNC240 -- a command has nothing else to do
     if missing and not make:
@@ -65,4 +67,6 @@ def _check_file(path: Path) -> None:
         raise StoreError(f"{path} isn't a store of Penstock: {error}") from None
     if row is None or str(row[0]) not in (SCHEMA_VERSION, *UPDATES):
         found = row[0] if row else "none"
-        raise SchemaMismatch(f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}")
+        raise SchemaMismatch(
+            f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}"
+        )

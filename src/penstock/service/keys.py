@@ -1,7 +1,8 @@
 """API keys: made once, shown once, kept as a hash.
 
-A key is `pk_<id>_<secret>`. The id is no secret: lists and the audit trail show it. Of the secret only its SHA-256 is
-stored; it has 256 random bits, so a slow hash would protect nothing that a fast one doesn't.
+A key is `pk_<id>_<secret>`. The id is no secret: lists and the audit trail show it. Of the secret
+only its SHA-256 is stored; it has 256 random bits, so a slow hash would protect nothing that a fast
+one doesn't.
 """
 
 from __future__ import annotations
@@ -23,9 +24,13 @@ from penstock.stores.records import ApiKey, Scope
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 """Each includes those before it: who may submit may read, `admin` may everything."""
 CACHE_SECONDS = 2.0
-"""A key that was revoked by another process works for this long at most; one revoked here stops at once."""
+"""A key that was revoked by another process works for this long at most; one revoked here stops at
+once.
+"""
 MISS_SECONDS = 0.1
-"""A key that isn't known may just have been made by another process: then the store is asked again, this often."""
+"""A key that isn't known may just have been made by another process: then the store is asked again,
+this often.
+"""
 PATIENCE_SECONDS = 1.0
 NAME_LENGTH = 200
 
@@ -44,9 +49,13 @@ def check_key(name: str, scopes: Collection[str]) -> None:
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         given = f"not {unknown[0]!r}" if unknown else "at least one"
-        raise InvalidInput(f"scopes: {given}; there are {', '.join(SCOPES)}, each including those before it")
+        raise InvalidInput(
+            f"scopes: {given}; there are {', '.join(SCOPES)}, each including those before it"
+        )
     if not name.strip() or len(name) > NAME_LENGTH or _CONTROL.search(name):
-        raise InvalidInput(f"name: a text of 1 to {NAME_LENGTH} characters without control characters")
+        raise InvalidInput(
+            f"name: a text of 1 to {NAME_LENGTH} characters without control characters"
+        )
 
 
 def _make_key(name: str, scopes: Collection[str], now: float) -> tuple[ApiKey, str]:

@@ -55,13 +55,21 @@ class Letters:
             raise retried.error
         return retried
 
-    async def retry_many(self, rows: Iterable[LetterRow], *, preview: bool = False) -> list[Retried]:
-        """One retry per execution, whatever the number of its letters. What can't be retried says why."""
+    async def retry_many(
+        self, rows: Iterable[LetterRow], *, preview: bool = False
+    ) -> list[Retried]:
+        """One retry per execution, whatever the number of its letters.
+
+        What can't be retried says why.
+        """
         by_execution: dict[str, list[int]] = {}
         for row in rows:
             if row.closed is None:
                 by_execution.setdefault(row.letter.execution_id, []).append(row.id)
-        return [await self._retry(name, letters, preview=preview) for name, letters in by_execution.items()]
+        return [
+            await self._retry(name, letters, preview=preview)
+            for name, letters in by_execution.items()
+        ]
 
     async def _retry(self, execution_id: str, letters: list[int], *, preview: bool) -> Retried:
         retried = Retried(execution_id, letters)
@@ -93,4 +101,4 @@ def letter_view(row: LetterRow) -> dict[str, Any]:
         "closed": row.closed,
         "closed_at": time_text(row.closed_at),
         "retried_as": row.retried_as,
-    }  # fmt: skip
+    }

@@ -21,7 +21,9 @@ log = logging.getLogger("penstock.service")
 PAUSE_SECONDS = 0.25
 """Before the next try, when the news have broken off."""
 LINGER_SECONDS = 2.0
-"""After the last one has gone: calls that wait come one after another, and beginning costs more than going on."""
+"""After the last one has gone: calls that wait come one after another, and beginning costs more
+than going on.
+"""
 
 
 class News:
@@ -78,7 +80,9 @@ class News:
                 await self._follow(lists)
             except StoreError as error:
                 if not self._broken:
-                    log.warning("news of commits broke off; they are tried again until they come: %s", error)
+                    log.warning(
+                        "news of commits broke off; they are tried again until they come: %s", error
+                    )
                 self._broken = True
             except Exception:
                 log.exception("news of commits broke off")

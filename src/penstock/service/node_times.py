@@ -23,17 +23,25 @@ class _Node:
     def add(self, run: NodeRun) -> None:
         self.states[run.state] += 1
         self.attempts += run.attempt
-        if run.state is NodeState.COMPLETED and run.started_at is not None and run.finished_at is not None:
+        if (
+            run.state is NodeState.COMPLETED
+            and run.started_at is not None
+            and run.finished_at is not None
+        ):
             self.seconds.append(run.finished_at - run.started_at)
 
     def view(self) -> dict[str, Any]:
         failed = self.states[NodeState.FAILED]
         count = self.states[NodeState.COMPLETED] + failed
         return {
-            "count": count, "failed": failed, "skipped": self.states[NodeState.SKIPPED],
-            "failure_rate": rate(failed, count), "attempts": self.attempts,
-            "p50_seconds": percentile(self.seconds, 0.50), "p95_seconds": percentile(self.seconds, 0.95),
-        }  # fmt: skip
+            "count": count,
+            "failed": failed,
+            "skipped": self.states[NodeState.SKIPPED],
+            "failure_rate": rate(failed, count),
+            "attempts": self.attempts,
+            "p50_seconds": percentile(self.seconds, 0.50),
+            "p95_seconds": percentile(self.seconds, 0.95),
+        }
 
 
 class NodeTimes:
@@ -70,7 +78,9 @@ class NodeTimes:
             for name, handler in handlers.items()
         ]
         return {
-            "sampled": sum(self._states.values()), "states": {state: self._states[state] for state in ENDS},
-            "p50_seconds": percentile(self._seconds, 0.50), "p95_seconds": percentile(self._seconds, 0.95),
+            "sampled": sum(self._states.values()),
+            "states": {state: self._states[state] for state in ENDS},
+            "p50_seconds": percentile(self._seconds, 0.50),
+            "p95_seconds": percentile(self._seconds, 0.95),
             "nodes": nodes,
-        }  # fmt: skip
+        }

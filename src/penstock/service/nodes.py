@@ -54,8 +54,12 @@ class Nodes:
         stored = await self._stores.cold.get_workflow(record.workflow, record.version)
         document = json.loads(stored.document) if stored else {}
         nodes = (document.get("dag") or document).get("nodes") or []
-        pairs = nodes.items() if isinstance(nodes, dict) else ((node.get("id"), node) for node in nodes)
-        written: dict[str, Any] = next((node for name, node in pairs if node.get("id", name) == node_id), {})
+        pairs = (
+            nodes.items() if isinstance(nodes, dict) else ((node.get("id"), node) for node in nodes)
+        )
+        written: dict[str, Any] = next(
+            (node for name, node in pairs if node.get("id", name) == node_id), {}
+        )
         return {"labels": written.get("labels"), "metadata": written.get("metadata")}
 
 

@@ -1,7 +1,7 @@
 """What a stranger is told of a store that is away, and what the log is told.
 
-The text of a `StoreUnavailable` names servers, ports, databases and accounts: operators need them, and whoever can send
-a request must not see them.
+The text of a `StoreUnavailable` names servers, ports, databases and accounts: operators need them,
+and whoever can send a request must not see them.
 """
 
 from __future__ import annotations

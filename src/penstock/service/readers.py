@@ -18,7 +18,9 @@ BATCH_LINES = 250
 class Entry(NamedTuple):
     seq: int
     id: str
-    """Where to go on after it: `seq`, or in the feed of all executions a place in it, such as `17.0`."""
+    """Where to go on after it: `seq`, or in the feed of all executions a place in it, such as
+    `17.0`.
+    """
     execution_id: str
     line: Transition
 
@@ -29,7 +31,10 @@ class Ending(NamedTuple):
 
 
 class Batch:
-    """Some lines in order. Every reader gets the same object, so what one makes of it serves the others."""
+    """Some lines in order.
+
+    Every reader gets the same object, so what one makes of it serves the others.
+    """
 
     __slots__ = ("bare", "behind", "encoded", "ends", "entries", "parts", "start")
 
@@ -41,7 +46,9 @@ class Batch:
         """What the first reader has encoded; `bare` is the same without the lines of nodes."""
         self.bare: bytes | None = None
         self.start: Place = ()
-        """In the feed of all executions: where a reader is before it and `behind` it, and the parts in between."""
+        """In the feed of all executions: where a reader is before it and `behind` it, and the parts
+        in between.
+        """
         self.behind: Place = ()
         self.parts: Sequence[FeedPart] = ()
 
@@ -93,7 +100,8 @@ def batch_of(parts: Sequence[FeedPart], place: Place, seen: int = 0) -> Batch:
     for part in parts:
         position, lane, name = part.position, part.lane, part.execution_id
         here[lane] = position
-        # the whole place, so that one id is enough to go on in all lanes; the index stands with its lane
+        # the whole place, so that one id is enough to go on in all lanes; the index stands with its
+        # lane
         before, later = _around(here, lane) if len(here) > 1 else ("", "")
         for index, line in enumerate(part.lines[seen:], seen):
             entries.append(Entry(line.seq, f"{before}{position}.{index}{later}", name, line))
@@ -103,11 +111,16 @@ def batch_of(parts: Sequence[FeedPart], place: Place, seen: int = 0) -> Batch:
 
 
 def _around(here: list[int], lane: int) -> tuple[str, str]:
-    return "".join([f"{each}-" for each in here[:lane]]), "".join([f"-{each}" for each in here[lane + 1 :]])
+    return "".join([f"{each}-" for each in here[:lane]]), "".join(
+        [f"-{each}" for each in here[lane + 1 :]]
+    )
 
 
 class Buffer:
-    """What waits for one reader. When it is full it is dropped, and the reader goes back to the store."""
+    """What waits for one reader.
+
+    When it is full it is dropped, and the reader goes back to the store.
+    """
 
     __slots__ = ("_batches", "_error", "_most", "_waiter", "behind", "closed", "size")
 

@@ -43,7 +43,9 @@ async def resolved_config(stored: Stored, plan: Plan, node: PlanNode, blobs: Blo
     source = sum(value.size if isinstance(value, Blob) else len(value) for value in known.values())
     source += len(stored.record.input) if node.config.uses_input else 0
     if source > MOST_SOURCE_BYTES:
-        return Resolved(None, f"its references look into too much to be shown ({-(-source // 1024)} KiB)")
+        return Resolved(
+            None, f"its references look into too much to be shown ({-(-source // 1024)} KiB)"
+        )
     runs = [stored.runs[name] for name in seen if name in stored.runs]
     outputs = {**await fetch_outputs(known, blobs)}
     execution = Execution(plan, stored.record, runs, {**outputs})
@@ -63,7 +65,9 @@ def _never_given(run: NodeRun) -> str | None:
     if run.attempt or run.state not in NEVER_GIVEN or run.reason == "config":
         return None
     return (
-        f"it never started: it is {run.state} ({run.reason})" if run.reason else f"it never started: it is {run.state}"
+        f"it never started: it is {run.state} ({run.reason})"
+        if run.reason
+        else f"it never started: it is {run.state}"
     )
 
 

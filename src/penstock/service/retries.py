@@ -41,7 +41,9 @@ class Retries:
         self._cold, self._now = stores.cold, stores.hot.now
         self._plans, self._submissions = plans, submissions
 
-    async def preview(self, execution_id: str, *, start: str | None = None, version: str | int = "same") -> RetryPlan:
+    async def preview(
+        self, execution_id: str, *, start: str | None = None, version: str | int = "same"
+    ) -> RetryPlan:
         """What `retry` would do, or the error that it would raise."""
         return (await self._prepare(execution_id, start, version)).plan
 
@@ -55,13 +57,15 @@ class Retries:
     ) -> tuple[str, RetryPlan]:
         """The id of the new execution. `version` is `same`, `latest` or a number.
 
-        Raises `NotFound`, and `Conflict` if it hasn't ended, was retried already or has nothing left to run.
+        Raises `NotFound`, and `Conflict` if it hasn't ended, was retried already or has nothing
+        left to run.
         """
         if labels:
             check_labels(labels)
         ready = await self._prepare(execution_id, start, version)
         record = _record(ready, new_execution_id(), self._now(), labels)
-        # of two at once, one makes the execution; the other gets its id, or is refused if it wants something else
+        # of two at once, one makes the execution; the other gets its id, or is refused if it wants
+        # something else
         request = content_hash([ready.plan.version, start, record.labels])
         kept = [Kept(name, ready.stored.outputs[name]) for name in ready.plan.keeps]
         record.kept = len(kept)
@@ -78,11 +82,20 @@ class Retries:
     async def _close_letters(self, execution_id: str, made: str) -> None:
         """Its dead letters have been seen to, whichever way the retry was asked for."""
         try:
-            letters = await self._cold.letters(LetterSearch(execution_id=execution_id, limit=MOST_LETTERS))
+            letters = await self._cold.letters(
+                LetterSearch(execution_id=execution_id, limit=MOST_LETTERS)
+            )
             if letters:
-                await self._cold.close_letters([row.id for row in letters], "retried", self._now(), made)
+                await self._cold.close_letters(
+                    [row.id for row in letters], "retried", self._now(), made
+                )
         except StoreError as error:  # the retry is stored, and whoever asked for it must hear so
-            log.warning("the dead letters of %s stay open, though it goes on as %s: %s", execution_id, made, error)
+            log.warning(
+                "the dead letters of %s stay open, though it goes on as %s: %s",
+                execution_id,
+                made,
+                error,
+            )
 
     async def _prepare(self, execution_id: str, start: str | None, version: str | int) -> _Ready:
         stored = await self._cold.execution(execution_id)
@@ -90,7 +103,9 @@ class Retries:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
         if stored.record.state not in EXECUTION_ENDS:
             state = stored.record.state
-            raise Conflict(f"execution {execution_id} is {state}; cancel it first, or wait until it has ended")
+            raise Conflict(
+                f"execution {execution_id} is {state}; cancel it first, or wait until it has ended"
+            )
         await self._check_first(execution_id)
         await self._add_unrecorded(stored)
         old = await self._plans.need(stored.record.workflow, stored.record.version)
@@ -98,14 +113,22 @@ class Retries:
         await self._check_input(stored.record, new)
         plan = plan_retry(stored, old, new, start=start)
         if plan.is_idle and stored.record.state is ExecutionState.COMPLETED:
-            raise Conflict("everything completed; name a node with from to run it and what comes after it again")
+            raise Conflict(
+                "everything completed; name a node with from to run it and what comes after it again"
+            )
         return _Ready(stored, new, plan)
 
     async def _check_first(self, execution_id: str) -> None:
         """One retry per execution; the chain goes on from its end."""
         for row in await self._cold.search(Search(retry_of=execution_id, limit=1)):
-            advice = "retry that one" if row.state in EXECUTION_ENDS else "cancel that one first, or wait for it"
-            told = f"execution {execution_id} was retried as {row.execution_id}, which is {row.state}"
+            advice = (
+                "retry that one"
+                if row.state in EXECUTION_ENDS
+                else "cancel that one first, or wait for it"
+            )
+            told = (
+                f"execution {execution_id} was retried as {row.execution_id}, which is {row.state}"
+            )
             raise Conflict(f"{told}; {advice}")
 
     async def _add_unrecorded(self, stored: Stored) -> None:
@@ -138,11 +161,17 @@ class Retries:
         return await self._plans.need(old.name, int(text))
 
 
-def _record(ready: _Ready, name: str, now: float, labels: Mapping[str, Any] | None) -> ExecutionRecord:
+def _record(
+    ready: _Ready, name: str, now: float, labels: Mapping[str, Any] | None
+) -> ExecutionRecord:
     old, new = ready.stored.record, ready.new
     record = ExecutionRecord(name, new.name, new.version, ExecutionState.PENDING, old.input, now)
     record.first_execution_id = old.first_execution_id or old.execution_id
     record.labels = old.labels if labels is None else dict(labels)
-    record.overrides, record.priority, record.retry_of = old.overrides, old.priority, old.execution_id
+    record.overrides, record.priority, record.retry_of = (
+        old.overrides,
+        old.priority,
+        old.execution_id,
+    )
     record.lenient_config = old.lenient_config
     return record

@@ -1,8 +1,9 @@
 """What a retry of a finished execution keeps, what it runs, and why. Pure.
 
-A node is kept if it completed, means the same in the version that runs now, and nothing before it runs again: what it
-was given is then what it would be given now. A branch that wasn't taken is decided again, from the same outputs and so
-with the same result; what comes after it needn't run because of that.
+A node is kept if it completed, means the same in the version that runs now, and nothing before it
+runs again: what it was given is then what it would be given now. A branch that wasn't taken is
+decided again, from the same outputs and so with the same result; what comes after it needn't run
+because of that.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ class RetryPlan(msgspec.Struct):
 
 
 def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None) -> RetryPlan:
-    """`start` and all that comes after it run in any case. Raises `NotFound` if there is no such node."""
+    """`start` and all that comes after it run in any case.
+
+    Raises `NotFound` if there is no such node.
+    """
     if start is not None and start not in new.numbers:
         name = nearest_name(start, new.numbers)
         hint = f"; did you mean {name!r}?" if name else ""
@@ -59,7 +63,9 @@ def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None
         parents = (new.nodes[parent].address for parent in node.dependencies)
         again = next((name for name in parents if name not in settled), None)
         run = untaken.get(node.address) or stored.runs.get(node.address)
-        reason = ASKED_FOR if node.address == start else _reason(node, run, old, new) or _after(again)
+        reason = (
+            ASKED_FOR if node.address == start else _reason(node, run, old, new) or _after(again)
+        )
         if reason is None:
             plan.keeps.append(node.address)
         else:
@@ -70,7 +76,10 @@ def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None
 
 
 def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
-    """Branches before a node that was kept. A retry that ended early may not have come to decide them again."""
+    """Branches before a node that was kept.
+
+    A retry that ended early may not have come to decide them again.
+    """
     found: dict[str, NodeRun] = {}
     before: set[int] = set()
     for number in reversed(old.order):
@@ -91,7 +100,9 @@ def _reason(node: PlanNode, run: NodeRun | None, old: Plan, new: Plan) -> str | 
         return NEVER_RAN
     if run.state in ENDED_BADLY:
         return ENDED_BADLY[run.state]
-    if old is not new and _meaning(old, old.nodes[old.numbers[node.address]]) != _meaning(new, node):
+    if old is not new and _meaning(old, old.nodes[old.numbers[node.address]]) != _meaning(
+        new, node
+    ):
         return f"changed in version {new.version}"
     return DECIDED_AGAIN if run.state is NodeState.SKIPPED else None
 
@@ -102,11 +113,20 @@ def _after(name: str | None) -> str | None:
 
 def _decides_alike(node: PlanNode) -> bool:
     """Not if it asks which execution this is, or was decided before all that it looks at had settled."""
-    return node.condition is None or ("execution" not in node.condition.source and node.rule != "one_success")
+    return node.condition is None or (
+        "execution" not in node.condition.source and node.rule != "one_success"
+    )
 
 
 def _meaning(plan: Plan, node: PlanNode) -> tuple[Any, ...]:
     """What decides over a node's outcome. As JSON, because to Python 1 and true are equal."""
     config = msgspec.json.encode(node.config.value, order="deterministic")
     parents = frozenset(plan.nodes[parent].address for parent in node.dependencies)
-    return node.handler, config, node.needs, parents, node.condition and node.condition.source, node.rule
+    return (
+        node.handler,
+        config,
+        node.needs,
+        parents,
+        node.condition and node.condition.source,
+        node.rule,
+    )

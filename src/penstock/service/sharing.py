@@ -10,7 +10,9 @@ from typing import Generic, TypeVar
 Answer = TypeVar("Answer")
 
 COST = 20
-"""An answer is kept for so many times as long as it took: however many ask, it is computed a twentieth of the time."""
+"""An answer is kept for so many times as long as it took: however many ask, it is computed a
+twentieth of the time.
+"""
 MOST_SECONDS = 30.0
 MOST_KEPT = 100
 

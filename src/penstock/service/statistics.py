@@ -31,15 +31,21 @@ REMEMBERED_HOPS = 2000
 
 
 class Statistics:
-    def __init__(self, cold: ColdStore, now: Callable[[], float], workflows: Workflows, plans: Plans) -> None:
+    def __init__(
+        self, cold: ColdStore, now: Callable[[], float], workflows: Workflows, plans: Plans
+    ) -> None:
         self._cold, self._now, self._workflows, self._plans = cold, now, workflows, plans
         self._hops: dict[str, tuple[float, ...]] = {}
-        """By execution that has ended, so that none is read twice; the one that was used last stands last."""
+        """By execution that has ended, so that none is read twice; the one that was used last
+        stands last.
+        """
         self._overviews: Shared[dict[str, Any]] = Shared(FRESH_SECONDS)
         self._of_workflows: Shared[dict[str, Any]] = Shared(WORKFLOW_FRESH_SECONDS)
 
     async def overview(self, seconds: int, buckets: int, fleet: Fleet) -> dict[str, Any]:
-        return await self._overviews.get((seconds, buckets), lambda: self._overview(seconds, buckets, fleet))
+        return await self._overviews.get(
+            (seconds, buckets), lambda: self._overview(seconds, buckets, fleet)
+        )
 
     async def _overview(self, seconds: int, buckets: int, fleet: Fleet) -> dict[str, Any]:
         now = self._now()
@@ -49,7 +55,9 @@ class Statistics:
             self._cold.count_active(SHOWN_MOST),
             self._cold.count_letters(SHOWN_MOST),
         )
-        examples = charts.examples(counts.rows, max(1, min(EXAMPLES_PER_BUCKET, EXAMPLES // buckets)))
+        examples = charts.examples(
+            counts.rows, max(1, min(EXAMPLES_PER_BUCKET, EXAMPLES // buckets))
+        )
         return {
             "now": time_text(now),
             "since": time_text(window.since),
@@ -65,19 +73,29 @@ class Statistics:
         }
 
     async def _sampled(self, examples: Mapping[int, list[str]]) -> dict[int, list[float]]:
-        """The hops of each bucket. The newest are read first: what isn't read this time is read the next."""
+        """The hops of each bucket.
+
+        The newest are read first: what isn't read this time is read the next.
+        """
         wanted = [name for bucket in sorted(examples, reverse=True) for name in examples[bucket]]
         known = {name: self._hops.pop(name) for name in wanted if name in self._hops}
-        async for name, stored in self._read([name for name in wanted if name not in known], HOP_RUNS):
+        async for name, stored in self._read(
+            [name for name in wanted if name not in known], HOP_RUNS
+        ):
             known[name] = charts.hops_of(stored.runs.values()) if stored is not None else ()
         self._hops.update(known)
         for name in list(self._hops)[:-REMEMBERED_HOPS]:
             del self._hops[name]
-        return {bucket: [hop for name in names for hop in known.get(name, ())] for bucket, names in examples.items()}
+        return {
+            bucket: [hop for name in names for hop in known.get(name, ())]
+            for bucket, names in examples.items()
+        }
 
     async def workflow(self, name: str, tag: str | None, sample: int) -> dict[str, Any]:
         """Of its newest executions that have ended, of one version or of all. Raises `NotFound`."""
-        return await self._of_workflows.get((name, tag, sample), lambda: self._workflow(name, tag, sample))
+        return await self._of_workflows.get(
+            (name, tag, sample), lambda: self._workflow(name, tag, sample)
+        )
 
     async def _workflow(self, reference: str, tag: str | None, sample: int) -> dict[str, Any]:
         name, newest = await self._workflows.find(f"{reference}@{tag}" if tag else reference)
@@ -92,7 +110,9 @@ class Statistics:
         plans = [await self._plans.need(name, each) for each in (newest, *older)]
         return {"name": name, "version": version, **times.view(plans)}
 
-    async def _read(self, names: list[str], most_runs: int) -> AsyncIterator[tuple[str, Stored | None]]:
+    async def _read(
+        self, names: list[str], most_runs: int
+    ) -> AsyncIterator[tuple[str, Stored | None]]:
         """A few at once, until they had so many node runs: then there are a few too many at most."""
         runs = 0
         for first in range(0, len(names), READS_AT_ONCE):
@@ -122,8 +142,10 @@ async def _work(fleet: Fleet) -> dict[str, Any]:
     )
     return {
         "tasks": {"waiting": _sum(queues, "waiting"), "running": _sum(queues, "running")},
-        "workers": len(workers), "orchestrators": len(orchestrators), "inbox": inbox,
-    }  # fmt: skip
+        "workers": len(workers),
+        "orchestrators": len(orchestrators),
+        "inbox": inbox,
+    }
 
 
 def _sum(queues: Iterable[Mapping[str, Any]], what: str) -> int:

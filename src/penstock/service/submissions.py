@@ -55,9 +55,13 @@ class Order(msgspec.Struct, kw_only=True):
     """What somebody wants to have run."""
 
     workflow: str | Mapping[str, Any] | Plan
-    """A reference to a stored one, the document itself, or the plan of one that was looked up before."""
+    """A reference to a stored one, the document itself, or the plan of one that was looked up
+    before.
+    """
     named: bool = False
-    """A document is also stored under its name, for others to start: who asks for that may change what they run."""
+    """A document is also stored under its name, for others to start: who asks for that may change
+    what they run.
+    """
     input: Any = None
     labels: Mapping[str, Any] = {}
     priority: int = 0
@@ -133,7 +137,9 @@ class Submissions:
     ) -> list[str]:
         """One execution for each input. All inputs are checked before the first one is stored."""
         checked = [await self.check_input(plan, given) for given in inputs]
-        news = [NewExecution(self._record(new_execution_id(), plan, data, labels)) for data in checked]
+        news = [
+            NewExecution(self._record(new_execution_id(), plan, data, labels)) for data in checked
+        ]
         await self.backlog.enter(plan.name, len(news))
         for first in range(0, len(news), MOST_STARTS):
             await self.accept(news[first : first + MOST_STARTS])
@@ -151,14 +157,22 @@ class Submissions:
             plan = await self._workflows.plan(dict(order.workflow), named=order.named)
         data = await self.check_input(plan, order.input, complete=not order.waits)
         record = self._record(execution_id, plan, data, order.labels)
-        record.priority, record.trace, record.lenient_config = order.priority, order.trace, order.lenient_config
+        record.priority, record.trace, record.lenient_config = (
+            order.priority,
+            order.trace,
+            order.lenient_config,
+        )
         if not order.waits:
             await self.backlog.enter(plan.name)
         request = _request_hash(order) if order.idempotency_key is not None else ""
-        return NewExecution(record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope)
+        return NewExecution(
+            record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope
+        )
 
     async def check_input(self, plan: Plan, given: Any, *, complete: bool = True) -> bytes:
-        """The input as it is kept. One that isn't `complete` yet is checked against the schema later.
+        """The input as it is kept.
+
+        One that isn't `complete` yet is checked against the schema later.
 
         Raises `InvalidInput`.
         """
@@ -175,12 +189,18 @@ class Submissions:
         """Raises `InvalidInput` with everything that doesn't fit, and where."""
         problems = await schema_problems_in(self._sandbox, schema, given, turn)
         if problems:
-            places = [Problem(it.code, f"input.{it.path}".rstrip("."), it.message) for it in problems]
+            places = [
+                Problem(it.code, f"input.{it.path}".rstrip("."), it.message) for it in problems
+            ]
             raise InvalidInput(f"{told}: {'; '.join(lines_of(problems))}", places)
 
-    def _record(self, execution_id: str, plan: Plan, data: bytes, labels: Mapping[str, Any]) -> ExecutionRecord:
+    def _record(
+        self, execution_id: str, plan: Plan, data: bytes, labels: Mapping[str, Any]
+    ) -> ExecutionRecord:
         now = self._stores.hot.now()
-        record = ExecutionRecord(execution_id, plan.name, plan.version, ExecutionState.PENDING, data, now)
+        record = ExecutionRecord(
+            execution_id, plan.name, plan.version, ExecutionState.PENDING, data, now
+        )
         if labels:
             check_labels(labels)
             record.labels = dict(labels)
@@ -228,10 +248,15 @@ class Submissions:
 
     async def _store_starts(self, batch: list[Start]) -> None:
         try:
-            lines = {start.new.record.execution_id: start.line for start in batch if start.line is not None}
+            lines = {
+                start.new.record.execution_id: start.line
+                for start in batch
+                if start.line is not None
+            }
             ids = await self.accept([start.new for start in batch], lines)
         except Exception as error:  # noqa: BLE001 -- each caller gets its own
-            # one that is refused takes no others with it; a store that is away is so for all of them
+            # one that is refused takes no others with it; a store that is away is so for all of
+            # them
             if len(batch) > 1 and not isinstance(error, StoreUnavailable):
                 await self._store_starts(batch[: len(batch) // 2])
                 await self._store_starts(batch[len(batch) // 2 :])
@@ -244,12 +269,18 @@ class Submissions:
             if not start.made.done():
                 start.made.set_result(execution_id)
 
-    async def accept(self, news: list[NewExecution], lines: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
+    async def accept(
+        self, news: list[NewExecution], lines: Mapping[str, AuditLine] = NO_LINES
+    ) -> list[str]:
         """Stored and on their way; answers the ids, for a known key that of the execution that it made."""
         self._stores.hot.check_open()
         ids = await self._stores.cold.create(news, lines)
         await self._begin(
-            [i for i, new in zip(ids, news, strict=True) if i == new.record.execution_id and not new.waits]
+            [
+                i
+                for i, new in zip(ids, news, strict=True)
+                if i == new.record.execution_id and not new.waits
+            ]
         )
         return ids
 
@@ -257,7 +288,9 @@ class Submissions:
         if self._hears_of_ends:
             self.unfinished.update(execution_ids)
         if execution_ids:
-            with contextlib.suppress(StoreError):  # they are stored, so they will run: the owner looks for them
+            with contextlib.suppress(
+                StoreError
+            ):  # they are stored, so they will run: the owner looks for them
                 await self._stores.hot.append([ExecutionStarted(name) for name in execution_ids])
 
 

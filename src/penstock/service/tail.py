@@ -17,7 +17,9 @@ log = logging.getLogger("penstock.service")
 
 PAGE_PARTS = 200
 PAUSE_SECONDS = 0.004
-"""Between two readings, so that a busy engine is asked some hundred times a second, not after each commit."""
+"""Between two readings, so that a busy engine is asked some hundred times a second, not after each
+commit.
+"""
 
 
 class Tail:

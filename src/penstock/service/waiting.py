@@ -47,7 +47,9 @@ class Waiting:
             self._read = now, live(await self._stores.queue.offers(), self._dead_seconds)
         return self._read[1]
 
-    async def of_nodes(self, record: ExecutionRecord, runs: Mapping[str, NodeRun], plan: Plan) -> dict[str, Wait]:
+    async def of_nodes(
+        self, record: ExecutionRecord, runs: Mapping[str, NodeRun], plan: Plan
+    ) -> dict[str, Wait]:
         """By node: those that are QUEUED and that nobody will take as things are."""
         queued = [run.address for run in runs.values() if run.state is NodeState.QUEUED]
         if not queued or record.state is not ExecutionState.RUNNING:
@@ -66,7 +68,10 @@ class Waiting:
         found: dict[str, Wait] = {}
         for address in queued:
             node = nodes[numbers[address]]
-            where = (node.queue if node.names_queue else routes.get(node.handler, node.queue), node.handler)
+            where = (
+                node.queue if node.names_queue else routes.get(node.handler, node.queue),
+                node.handler,
+            )
             if where not in waits:
                 waits[where] = _wait(offers, *where)
             wait = waits[where]
@@ -77,7 +82,9 @@ class Waiting:
     async def backlogs(self) -> list[Backlog]:
         """Of all partitions together."""
         partitions = range(self._stores.hot.partitions)
-        found = await asyncio.gather(*(self._stores.queue.backlog(partition) for partition in partitions))
+        found = await asyncio.gather(
+            *(self._stores.queue.backlog(partition) for partition in partitions)
+        )
         counts: dict[tuple[str, str | None], int] = {}
         for backlog in [each for backlogs in found for each in backlogs]:
             where = (backlog.queue, backlog.handler)

@@ -27,7 +27,9 @@ from penstock.stores.records import Weights, WorkflowRow
 LATEST = "latest"
 ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 FRESH_SECONDS = 1.0
-"""Another process may move an alias, or tell what a handler asks for: it is seen here after this long."""
+"""Another process may move an alias, or tell what a handler asks for: it is seen here after this
+long.
+"""
 MOST_COMPILED = 1000
 MOST_COMPILED_BYTES = PLANS_BYTES_MAX
 LARGE_BYTES = 8 * 1024
@@ -52,27 +54,55 @@ class _Ready(NamedTuple):
 
 class Workflows:
     def __init__(
-        self, stores: Stores, plans: Plans, settings: Settings, handlers: Callable[[], Mapping[str, HandlerDefaults]]
+        self,
+        stores: Stores,
+        plans: Plans,
+        settings: Settings,
+        handlers: Callable[[], Mapping[str, HandlerDefaults]],
     ) -> None:
-        self._cold, self._now, self._plans, self._handlers = stores.cold, stores.hot.now, plans, handlers
-        self.limits = Limits(settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth)
+        self._cold, self._now, self._plans, self._handlers = (
+            stores.cold,
+            stores.hot.now,
+            plans,
+            handlers,
+        )
+        self.limits = Limits(
+            settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth
+        )
         self._compiled: dict[tuple[bool, bytes], tuple[Plan, int]] = {}
-        """By whether it was stored by name and the hash of the document: its plan, and the document's size."""
+        """By whether it was stored by name and the hash of the document: its plan, and the
+        document's size.
+        """
         self._compiling: dict[tuple[bool, bytes], asyncio.Lock] = {}
         """As `_compiled`, while a document is being compiled: others go on meanwhile."""
         self._large = asyncio.Lock()
-        """Large documents are compiled one after another: the loop shares the interpreter with one thread, not six."""
+        """Large documents are compiled one after another: the loop shares the interpreter with one
+        thread, not six.
+        """
         self._changes = 0
         self._targets: dict[tuple[str, str], tuple[float, Weights]] = {}
         self._remembered: tuple[float, Mapping[str, HandlerDefaults]] | None = None
 
-    async def check(self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False) -> Compiled:
+    async def check(
+        self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False
+    ) -> Compiled:
         """Raises `InvalidWorkflow`; stores nothing."""
-        return (await self._ready(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)).compiled
+        return (
+            await self._ready(
+                document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+            )
+        ).compiled
 
-    async def put(self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False) -> Put:
-        """Check and store, so that it can be started by its name. The same content is the same version."""
-        ready = await self._ready(document, strict=strict, allow_unknown_handlers=allow_unknown_handlers)
+    async def put(
+        self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False
+    ) -> Put:
+        """Check and store, so that it can be started by its name.
+
+        The same content is the same version.
+        """
+        ready = await self._ready(
+            document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+        )
         plan, now = ready.compiled.plan, self._now()
         stored = await self._cold.put_workflow(plan.name, ready.content_hash, ready.text, now)
         plan.version = stored.version
@@ -83,9 +113,12 @@ class Workflows:
     async def _ready(self, document: Any, *, strict: bool, allow_unknown_handlers: bool) -> _Ready:
         def work(handlers: Mapping[str, HandlerDefaults]) -> _Ready:
             compiled = compile_document(
-                document, handlers=handlers, strict=strict, allow_unknown_handlers=allow_unknown_handlers,
+                document,
+                handlers=handlers,
+                strict=strict,
+                allow_unknown_handlers=allow_unknown_handlers,
                 limits=self.limits,
-            )  # fmt: skip
+            )
             return _Ready(compiled, self._text(document), content_hash(document))
 
         async def ready(handlers: Mapping[str, HandlerDefaults]) -> _Ready:
@@ -116,7 +149,9 @@ class Workflows:
         """As it is stored, and as it was sent but for blanks."""
         text = dump_document(document)
         if len(text) > self.limits.max_bytes:
-            message = f"the document has {len(text):,} bytes; the limit is {self.limits.max_bytes:,}"
+            message = (
+                f"the document has {len(text):,} bytes; the limit is {self.limits.max_bytes:,}"
+            )
             raise InvalidWorkflow([Problem("too_large", "", message)])
         return text
 
@@ -143,9 +178,15 @@ class Workflows:
         if key not in self._compiled:
             lock = self._compiling.setdefault(key, asyncio.Lock())
             try:
-                async with lock:  # thousands may start a new document at once: it is compiled for the first
+                async with (
+                    lock
+                ):  # thousands may start a new document at once: it is compiled for the first
                     if key not in self._compiled:
-                        plan = (await self.put(document)).plan if named else await self._put_inline(document)
+                        plan = (
+                            (await self.put(document)).plan
+                            if named
+                            else await self._put_inline(document)
+                        )
                         self._keep(key, plan, len(encoded))
                         return plan
             finally:
@@ -155,7 +196,10 @@ class Workflows:
 
     def _keep(self, key: tuple[bool, bytes], plan: Plan, size: int) -> None:
         self._compiled[key] = (plan, size)
-        while len(self._compiled) > 1 and sum(size for _, size in self._compiled.values()) > MOST_COMPILED_BYTES:
+        while (
+            len(self._compiled) > 1
+            and sum(size for _, size in self._compiled.values()) > MOST_COMPILED_BYTES
+        ):
             del self._compiled[next(iter(self._compiled))]
         if len(self._compiled) > MOST_COMPILED:
             del self._compiled[next(iter(self._compiled))]
@@ -184,7 +228,9 @@ class Workflows:
             raise NotFound(f"the workflow {name!r} has no version or alias {tag!r}")
         raise NotFound(f"there is no workflow {reference!r} in this store")
 
-    async def get(self, name: str, tag: str | None = None) -> tuple[WorkflowVersion, dict[str, Weights]]:
+    async def get(
+        self, name: str, tag: str | None = None
+    ) -> tuple[WorkflowVersion, dict[str, Weights]]:
         found, version = await self.find(f"{name}@{tag}" if tag else name)
         stored = await self._cold.get_workflow(found, version)
         if stored is None:
@@ -209,10 +255,16 @@ class Workflows:
 
     async def set_alias(self, name: str, alias: str, weights: Weights) -> None:
         if alias == LATEST or not ALIAS.fullmatch(alias):
-            why = "moves by itself" if alias == LATEST else "must be a letter, then letters, digits, '_', '.' or '-'"
+            why = (
+                "moves by itself"
+                if alias == LATEST
+                else "must be a letter, then letters, digits, '_', '.' or '-'"
+            )
             raise InvalidInput(f"the alias {alias!r} {why}; choose another name")
         if not weights or any(share < 0 for share in weights.values()) or not sum(weights.values()):
-            raise InvalidInput('the shares must be 0 or more, and one of them above 0, such as {"3": 90, "4": 10}')
+            raise InvalidInput(
+                'the shares must be 0 or more, and one of them above 0, such as {"3": 90, "4": 10}'
+            )
         await self._cold.set_alias(name, alias, weights)
         self._forget(name)
 
@@ -233,7 +285,9 @@ class Workflows:
             return known[1]
         before = self._changes
         weights = await self._read_target(name, tag)
-        if weights and before == self._changes:  # or this read may be older than a change that was answered meanwhile
+        if (
+            weights and before == self._changes
+        ):  # or this read may be older than a change that was answered meanwhile
             if len(self._targets) > MOST_COMPILED:
                 self._targets.clear()
             self._targets[name, tag] = (time.monotonic(), weights)
@@ -246,7 +300,9 @@ class Workflows:
             if tag == LATEST:
                 newest = await self._cold.get_workflow(name)
                 return {newest.version: 100} if newest else None
-            found = {each.version for each in await self._cold.versions(name)}  # without deleted ones
+            found = {
+                each.version for each in await self._cold.versions(name)
+            }  # without deleted ones
             return {int(tag): 100} if int(tag) in found else None
         return (await self._cold.aliases(name)).get(tag)
 

@@ -23,7 +23,10 @@ Wish = Literal["cancel", "pause", "resume"]
 
 
 class Lease(msgspec.Struct):
-    """The right to decide for a partition. `token` can't be guessed, so nobody holds an old one by accident."""
+    """The right to decide for a partition.
+
+    `token` can't be guessed, so nobody holds an old one by accident.
+    """
 
     partition: int
     owner: str
@@ -33,9 +36,14 @@ class Lease(msgspec.Struct):
     position: int
     """Up to where the inbox has been handled."""
     cold_number: int = 0
-    """The last that the cold store has acknowledged: one that knows less was put back to an older copy."""
+    """The last that the cold store has acknowledged: one that knows less was put back to an older
+    copy.
+    """
     term: int = 0
-    """Where hot and cold are two: of the claim on this partition in the cold store. 0: there is none."""
+    """Where hot and cold are two: of the claim on this partition in the cold store.
+
+    0: there is none.
+    """
 
 
 class Commit(msgspec.Struct):
@@ -50,7 +58,8 @@ class Commit(msgspec.Struct):
     data: Sequence[bytes]
     """For each of the changes, what is kept of it; empty if that is nothing.
 
-    Encoded before the commit is on its way: the executions go on meanwhile, and what they become isn't part of it.
+    Encoded before the commit is on its way: the executions go on meanwhile, and what they become
+    isn't part of it.
     """
 
 
@@ -125,8 +134,12 @@ def check_steerable(
     if state in EXECUTION_ENDS:
         raise Conflict(f"execution {execution_id} is {state}; it can't be changed any more")
     if waits and wish != "cancel":
-        raise Conflict(f"execution {execution_id} hasn't been triggered; trigger it first, or cancel it")
-    if wished == "cancel" and wish != "cancel":  # or the later wish would stand where the cancel was
+        raise Conflict(
+            f"execution {execution_id} hasn't been triggered; trigger it first, or cancel it"
+        )
+    if (
+        wished == "cancel" and wish != "cancel"
+    ):  # or the later wish would stand where the cancel was
         raise Conflict(f"execution {execution_id} is being cancelled")
     pausing = wished == "pause" or (state == ExecutionState.PAUSED and wished != "resume")
     if wish == "pause" and pausing:
@@ -139,7 +152,9 @@ def check_triggerable(execution_id: str, state: str | None, *, waits: bool) -> N
     if state is None:
         raise NotFound(f"there is no execution {execution_id!r} in this store")
     if not waits:
-        raise Conflict(f"execution {execution_id} is {state}; only one that waits for it can be triggered, and once")
+        raise Conflict(
+            f"execution {execution_id} is {state}; only one that waits for it can be triggered, and once"
+        )
 
 
 class HotStore(Protocol):
@@ -205,7 +220,10 @@ class Offer(msgspec.Struct):
     queues: Collection[str]
     """Whose tasks it takes."""
     handlers: Mapping[str, HandlerDefaults] | None
-    """Those it has, and what each asks for. None: it doesn't say (a worker of an older version), so it may have any."""
+    """Those it has, and what each asks for.
+
+    None: it doesn't say (a worker of an older version), so it may have any.
+    """
     started_at: float = 0.0
     silent_seconds: float = 0.0
     """Since its last heartbeat."""
@@ -221,7 +239,8 @@ class Backlog(msgspec.Struct, frozen=True):
 
     queue: str
     handler: str | None
-    """Set for tasks that a worker of the queue passed over because it doesn't have their handler."""
+    """Set for tasks that a worker of the queue passed over because it doesn't have their handler.
+    """
     waiting: int
 
 
@@ -234,12 +253,16 @@ class WaitingTask(msgspec.Struct):
 
 class TaskQueue(Protocol):
     async def fetch(
-        self, worker_id: str, queues: Collection[str], limit: int, handlers: Collection[str] | None = None
+        self,
+        worker_id: str,
+        queues: Collection[str],
+        limit: int,
+        handlers: Collection[str] | None = None,
     ) -> list[Task]:
         """Up to `limit` tasks, now this worker's. Waits for the first.
 
-        Only tasks of these `handlers`; None means of any. Others in these queues stay for workers that have theirs, and
-        are not in the way of what comes behind them.
+        Only tasks of these `handlers`; None means of any. Others in these queues stay for workers
+        that have theirs, and are not in the way of what comes behind them.
         """
 
     async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
@@ -252,7 +275,10 @@ class TaskQueue(Protocol):
         """All that is on this worker's list: what a fetch took whose answer got lost is there too."""
 
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
-        """Outcomes: into the inbox and off the worker's list in one step. Tasks no longer this worker's are dropped."""
+        """Outcomes: into the inbox and off the worker's list in one step.
+
+        Tasks no longer this worker's are dropped.
+        """
 
     async def started(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
         """Long tasks have begun; they stay on the worker's list."""
@@ -264,7 +290,10 @@ class TaskQueue(Protocol):
         held: Collection[Stop],
         handlers: Mapping[str, HandlerDefaults] | None = None,
     ) -> list[Stop]:
-        """I live, and this is what I do. Answers which of the held tasks aren't this worker's any more."""
+        """I live, and this is what I do.
+
+        Answers which of the held tasks aren't this worker's any more.
+        """
 
     async def offers(self) -> list[Offer]:
         """What each worker said of itself with its last heartbeat."""
@@ -276,7 +305,10 @@ class TaskQueue(Protocol):
         """
 
     async def live_log(self, key: tuple[str, str, int, int]) -> str:
-        """What was shared of a task; empty if there is nothing. Whether it still runs, its node's state says."""
+        """What was shared of a task; empty if there is nothing.
+
+        Whether it still runs, its node's state says.
+        """
 
     async def workers(self) -> Mapping[str, int]:
         """The heartbeat counter of each known worker."""
@@ -294,12 +326,17 @@ class TaskQueue(Protocol):
         """What waits in a partition, by queue, and by handler for tasks that workers of their queue passed over."""
 
     async def recall(
-        self, partition: int, token: str, backlog: Backlog, decide: Callable[[WaitingTask], TaskEvent | None]
+        self,
+        partition: int,
+        token: str,
+        backlog: Backlog,
+        decide: Callable[[WaitingTask], TaskEvent | None],
     ) -> int:
         """Take tasks back that wait: those for which `decide` answers an event. Raises `Fenced`.
 
-        The event goes into the inbox and the task off its queue in one step; a task that a worker takes meanwhile is
-        the worker's. Looks at a portion of the backlog, the next call at the next. Answers how many it took back.
+        The event goes into the inbox and the task off its queue in one step; a task that a worker
+        takes meanwhile is the worker's. Looks at a portion of the backlog, the next call at the
+        next. Answers how many it took back.
         """
 
     def knows(self, key: tuple[str, str, int, int]) -> bool:
@@ -322,7 +359,9 @@ class BlobStore(Protocol):
 
 class NewsSource(Protocol):
     def news(self) -> AsyncIterator[list[FeedPart]]:
-        """What is committed from now on, in all lanes. The first list comes at once, perhaps empty: news have begun.
+        """What is committed from now on, in all lanes.
+
+        The first list comes at once, perhaps empty: news have begun.
 
         Raises `StoreError` when some may have been missed.
         """

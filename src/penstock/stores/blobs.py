@@ -37,8 +37,13 @@ class MemoryBlobs:
 class DirectoryBlobs:
     """One file per value, named by its hash: writing the same value twice is writing it once."""
 
-    def __init__(self, directory: Path, *older: Path, on_made: Callable[[], None] | None = None) -> None:
-        """`older`: where values may be, too; nothing new is put there. `on_made`: called when there is a folder."""
+    def __init__(
+        self, directory: Path, *older: Path, on_made: Callable[[], None] | None = None
+    ) -> None:
+        """`older`: where values may be, too; nothing new is put there.
+
+        `on_made`: called when there is a folder.
+        """
         self._directory, self._older, self._on_made = directory, older, on_made
         self._is_made = directory.is_dir()
         self._turn = threading.Lock()
@@ -47,13 +52,17 @@ class DirectoryBlobs:
         try:
             return await asyncio.to_thread(self._put, data)
         except OSError as error:
-            raise StoreUnavailable(f"{self._directory} can't be written: {error.strerror}; it is tried again") from None
+            raise StoreUnavailable(
+                f"{self._directory} can't be written: {error.strerror}; it is tried again"
+            ) from None
 
     async def get(self, blob: Blob) -> bytes:
         try:
             return await asyncio.to_thread(self._get, blob.key)
         except OSError as error:
-            raise StoreUnavailable(f"{self._directory} can't be read: {error.strerror}; it is tried again") from None
+            raise StoreUnavailable(
+                f"{self._directory} can't be read: {error.strerror}; it is tried again"
+            ) from None
 
     async def delete(self, blob: Blob) -> None:
         await asyncio.to_thread(self._path(blob.key).unlink, missing_ok=True)
@@ -100,14 +109,18 @@ class DirectoryBlobs:
         key = hashlib.sha256(data).hexdigest()
         path = self._path(key)
         if not self._touch(path):
-            if not self._is_made:  # once only: if it is gone, so are the values in it, and a new one would hide that
+            if (
+                not self._is_made
+            ):  # once only: if it is gone, so are the values in it, and a new one would hide that
                 self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
                 self._is_made = True
                 if self._on_made is not None:
                     self._on_made()
             path.parent.mkdir(mode=0o700, exist_ok=True)
             partial = path.with_suffix(f".{secrets.token_hex(4)}.part")
-            with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            with os.fdopen(
+                os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+            ) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())  # a record that points here may be committed next

@@ -1,6 +1,9 @@
-"""How things are written: msgpack arrays behind a schema number. A reader of schema N also reads N-1.
+"""How things are written: msgpack arrays behind a schema number.
 
-Fields may only be added at the end, with a default; array-like structs then read older and newer messages alike.
+A reader of schema N also reads N-1.
+
+Fields may only be added at the end, with a default; array-like structs then read older and newer
+messages alike.
 """
 
 from __future__ import annotations
@@ -12,7 +15,14 @@ from typing import Protocol, TypeVar
 import msgspec
 from msgspec import structs
 
-from penstock.engine.commands import AttemptFailure, Commands, DeadLetter, ExecutionRecord, NodeRun, Transition
+from penstock.engine.commands import (
+    AttemptFailure,
+    Commands,
+    DeadLetter,
+    ExecutionRecord,
+    NodeRun,
+    Transition,
+)
 from penstock.engine.events import AnyEvent, Value
 from penstock.engine.failures import trim
 from penstock.errors import SchemaMismatch
@@ -61,9 +71,15 @@ def _encode_change(commands: Commands) -> bytes:
     nodes = [_without_failures(run) for run in commands.nodes.values()]
     return encode(
         Change(
-            SCHEMA, commands.record, nodes, commands.outputs, commands.history, commands.logs, commands.failures
+            SCHEMA,
+            commands.record,
+            nodes,
+            commands.outputs,
+            commands.history,
+            commands.logs,
+            commands.failures,
         )
-    )  # fmt: skip
+    )
 
 
 def _without_failures(run: NodeRun) -> NodeRun:
@@ -76,7 +92,9 @@ def encode_whole(stored: Stored) -> bytes:
     runs = stored.runs.values()
     failures = [(run.address, failure) for run in runs for failure in run.failures]
     nodes = [_without_failures(run) for run in runs]
-    change = Change(SCHEMA, stored.record, nodes, stored.outputs, stored.history, stored.logs, failures)
+    change = Change(
+        SCHEMA, stored.record, nodes, stored.outputs, stored.history, stored.logs, failures
+    )
     return encode(change)
 
 
@@ -99,7 +117,9 @@ def checked(decoder: msgspec.msgpack.Decoder[Part], data: bytes) -> Part:
     except msgspec.DecodeError as error:
         raise SchemaMismatch(f"a stored change can't be read: {error}") from error
     if part.schema not in READABLE:
-        raise SchemaMismatch(f"a stored change has schema {part.schema}; this version of Penstock reads {READABLE}")
+        raise SchemaMismatch(
+            f"a stored change has schema {part.schema}; this version of Penstock reads {READABLE}"
+        )
     return part
 
 

@@ -30,10 +30,14 @@ NO_LINES: Mapping[str, AuditLine] = {}
 
 
 class Definitions(Protocol):
-    async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+    async def put_workflow(
+        self, name: str, content_hash: str, document: bytes, now: float
+    ) -> WorkflowVersion:
         """The same content gives the same version (a deleted one is back then), changed content the next."""
 
-    async def put_inline(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+    async def put_inline(
+        self, name: str, content_hash: str, document: bytes, now: float
+    ) -> WorkflowVersion:
         """A document that was started as it is, stored for its executions only: no name, alias or list leads to it.
 
         It takes the next number of its name, so that executions show both as usual. Content that is a version already
@@ -50,7 +54,10 @@ class Definitions(Protocol):
         """The newest first, without deleted ones."""
 
     async def delete_workflow(self, name: str) -> bool:
-        """All its versions and aliases: it isn't listed and can't be started any more. False if there is none."""
+        """All its versions and aliases: it isn't listed and can't be started any more.
+
+        False if there is none.
+        """
 
     async def aliases(self, name: str) -> dict[str, Weights]: ...
 
@@ -66,10 +73,15 @@ class Definitions(Protocol):
 
 
 class Executions(Protocol):
-    async def create(self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
-        """Store intents. Answers the ids in order: for a known idempotency key the one it made before.
+    async def create(
+        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    ) -> list[str]:
+        """Store intents.
 
-        `audit` has lines by execution id: they are written in the same step, for those that are new.
+        Answers the ids in order: for a known idempotency key the one it made before.
+
+        `audit` has lines by execution id: they are written in the same step, for those that are
+        new.
 
         Raises `KeyReused` if a key comes back with another request; then none of them is stored.
         """
@@ -77,8 +89,12 @@ class Executions(Protocol):
     async def made_by(self, scope: str, key: str) -> Made | None:
         """What an idempotency key has made."""
 
-    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
-        """Start one that `waits`, with this input (None: the one it has). Compare and set: of two triggers one wins.
+    async def trigger(
+        self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
+    ) -> None:
+        """Start one that `waits`, with this input (None: the one it has).
+
+        Compare and set: of two triggers one wins.
 
         `overrides` are put over those that it has, node by node.
 
@@ -93,7 +109,10 @@ class Executions(Protocol):
         """
 
     async def wishes(self, partition: int) -> Mapping[str, Wish]:
-        """Of executions that haven't ended: what a new owner has to see to. What is fulfilled may be left out."""
+        """Of executions that haven't ended: what a new owner has to see to.
+
+        What is fulfilled may be left out.
+        """
 
     async def started(self, partition: int) -> list[str]:
         """Executions that should run and haven't ended: what recovery compares with the hot store.
@@ -109,7 +128,8 @@ class Executions(Protocol):
     async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
         """Of many at once; unknown ones are missing.
 
-        Where ended executions leave the hot store, the record of one that has ended says so in its state.
+        Where ended executions leave the hot store, the record of one that has ended says so in its
+        state.
         """
 
     async def search(self, search: Search) -> list[ExecutionRow]: ...
@@ -120,8 +140,8 @@ class Executions(Protocol):
     async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
         """What all executions went through after a place; an empty answer is the end.
 
-        In the order of commits within each lane, in any order among lanes; no part of a lane is left out before a later
-        one. Raises `FeedGap` if some of it isn't kept any more.
+        In the order of commits within each lane, in any order among lanes; no part of a lane is
+        left out before a later one. Raises `FeedGap` if some of it isn't kept any more.
         """
 
     async def feed_end(self) -> Place:
@@ -134,7 +154,9 @@ class DeadLetters(Protocol):
 
     async def letter(self, letter_id: int) -> LetterRow | None: ...
 
-    async def close_letters(self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None) -> int:
+    async def close_letters(
+        self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
+    ) -> int:
         """Answers how many of them were open; those that were closed stay as they are."""
 
 

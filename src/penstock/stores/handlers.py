@@ -38,7 +38,9 @@ def _encode(name: str, asked: HandlerDefaults) -> bytes:
         data = msgspec.msgpack.encode(asked)
         _decoder.decode(data)  # a handler's author may have given anything
     except (TypeError, ValueError, OverflowError) as error:
-        raise SettingsError(f"the retry, timeout_seconds or queue of the handler {name!r} can't be: {error}") from None
+        raise SettingsError(
+            f"the retry, timeout_seconds or queue of the handler {name!r} can't be: {error}"
+        ) from None
     return data
 
 
@@ -49,6 +51,10 @@ def decoded(rows: Iterable[tuple[str, bytes]]) -> dict[str, HandlerDefaults]:
 def _decode(name: str, data: bytes) -> HandlerDefaults:
     try:
         return _decoder.decode(data)
-    except msgspec.DecodeError as error:  # one bad row must not stop the workflows of all other handlers
-        log.warning("what the handler %r asks for can't be read, so it gets the usual: %s", name, error)
+    except (
+        msgspec.DecodeError
+    ) as error:  # one bad row must not stop the workflows of all other handlers
+        log.warning(
+            "what the handler %r asks for can't be read, so it gets the usual: %s", name, error
+        )
         return HandlerDefaults()

@@ -1,4 +1,7 @@
-"""Idempotency keys: which execution a request that comes again has made before. What every store goes by."""
+"""Idempotency keys: which execution a request that comes again has made before.
+
+What every store goes by.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ def _settle(new: NewExecution, known: MutableMapping[Key, Made]) -> str:
 
 
 def replayed(made: Made | None, key: str, request_hash: str, now: float) -> str | None:
-    """The execution that this request has made before. Raises `KeyReused` if it was another request."""
+    """The execution that this request has made before.
+
+    Raises `KeyReused` if it was another request.
+    """
     if made is None or now - made.created_at >= KEY_SECONDS:
         return None
     if made.request_hash != request_hash:

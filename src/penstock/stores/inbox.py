@@ -15,7 +15,8 @@ class Inbox:
         self._events: deque[tuple[int, AnyEvent]] = deque()
         self._last = 0
         self._waiters: set[asyncio.Future[None]] = set()
-        """Usually the owner's; one that lost its lease and doesn't know it yet may wait here too."""
+        """Usually the owner's; one that lost its lease and doesn't know it yet may wait here too.
+        """
 
     @property
     def last(self) -> int:

@@ -19,8 +19,9 @@ from penstock.stores.base import Stores
 class StoreOpener(Protocol):
     """What the entry point names: a function, or the class of the stores itself.
 
-    It may have an attribute `is_shared`: True means that several processes may have the same store open at once, so
-    that `penstock api`, `orchestrator` and `worker` run on it. Without it one process at a time has the store.
+    It may have an attribute `is_shared`: True means that several processes may have the same store
+    open at once, so that `penstock api`, `orchestrator` and `worker` run on it. Without it one
+    process at a time has the store.
     """
 
     def __call__(self, address: str, settings: Settings) -> Stores:
@@ -28,7 +29,10 @@ class StoreOpener(Protocol):
 
 
 def installed_opener(address: str) -> StoreOpener | None:
-    """None if no package has a store for the address. Raises `SettingsError` for one that can't be imported."""
+    """None if no package has a store for the address.
+
+    Raises `SettingsError` for one that can't be imported.
+    """
     scheme = scheme_of(address)
     entry_point = installed_stores().get(scheme)
     if entry_point is None:
@@ -36,10 +40,14 @@ def installed_opener(address: str) -> StoreOpener | None:
     where = f"the store {scheme}:// ({entry_point.value})"
     try:
         opener = entry_point.load()
-    except Exception as error:  # another package's code: whatever it is, the message names the package
+    except (
+        Exception
+    ) as error:  # another package's code: whatever it is, the message names the package
         raise SettingsError(f"{where} can't be loaded: {type(error).__name__}: {error}") from error
     if not callable(opener):
-        raise SettingsError(f"{where} is no function and no class; its entry point must name what opens the store")
+        raise SettingsError(
+            f"{where} is no function and no class; its entry point must name what opens the store"
+        )
     found: StoreOpener = opener
     return found
 

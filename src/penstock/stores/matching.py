@@ -7,7 +7,14 @@ from typing import Any
 
 import msgspec
 
-from penstock.stores.records import AuditLine, AuditSearch, ExecutionRow, LetterRow, LetterSearch, Search
+from penstock.stores.records import (
+    AuditLine,
+    AuditSearch,
+    ExecutionRow,
+    LetterRow,
+    LetterSearch,
+    Search,
+)
 
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 
@@ -35,7 +42,10 @@ def finds(search: Search, row: ExecutionRow) -> bool:
         and search.retry_of in (None, row.retry_of)
         and (search.before is None or row.n < search.before)
         and _in_time(search, row.created_at)
-        and all(key in row.labels and label_text(row.labels[key]) == value for key, value in search.labels.items())
+        and all(
+            key in row.labels and label_text(row.labels[key]) == value
+            for key, value in search.labels.items()
+        )
         and (search.text is None or _has_text(row, lowered(search.text)))
     )
 
@@ -45,7 +55,9 @@ def _has_text(row: ExecutionRow, text: str) -> bool:
 
 
 def _in_time(search: Search | AuditSearch, at: float) -> bool:
-    return (search.since is None or at >= search.since) and (search.until is None or at < search.until)
+    return (search.since is None or at >= search.since) and (
+        search.until is None or at < search.until
+    )
 
 
 def finds_letter(search: LetterSearch, row: LetterRow) -> bool:

@@ -51,7 +51,9 @@ class MemoryHotStore:
         place = self._partitions[partition]
         if place.lease is not None and place.expires_at > self.now() and place.lease.owner != owner:
             return None
-        place.lease = Lease(partition, owner, secrets.token_hex(8), place.commit_number, place.position)
+        place.lease = Lease(
+            partition, owner, secrets.token_hex(8), place.commit_number, place.position
+        )
         place.expires_at = self.now() + seconds
         return Lease(partition, owner, place.lease.token, place.commit_number, place.position)
 
@@ -86,15 +88,24 @@ class MemoryHotStore:
 
     def stored(self, execution_id: str) -> Stored:
         record = codec.decode_record(self.records[execution_id])
-        return codec.fold(record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())])
+        return codec.fold(
+            record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())]
+        )
 
     async def commit(self, commit: Commit) -> None:
         place = self._partitions[commit.partition]
-        if not self._holds(commit.partition, commit.token) or place.commit_number != commit.commit_number:
+        if (
+            not self._holds(commit.partition, commit.token)
+            or place.commit_number != commit.commit_number
+        ):
             self.fenced += 1
-            raise Fenced(f"partition {commit.partition} has moved on from commit {commit.commit_number}")
+            raise Fenced(
+                f"partition {commit.partition} has moved on from commit {commit.commit_number}"
+            )
         # encoded before the first write: a commit that can't be encoded must leave nothing
-        letters = [codec.encode(letter) for commands in commit.changes for letter in commands.dead_letters]
+        letters = [
+            codec.encode(letter) for commands in commit.changes for letter in commands.dead_letters
+        ]
         place.commit_number += 1
         place.position = commit.position
         place.inbox.trim(commit.position)
@@ -122,7 +133,9 @@ class MemoryHotStore:
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
         timers = self._partitions[partition].timers
-        return sorted((name for name, at in timers.items() if at <= now), key=lambda name: timers[name])[:limit]
+        return sorted(
+            (name for name, at in timers.items() if at <= now), key=lambda name: timers[name]
+        )[:limit]
 
     async def next_due(self, partition: int) -> float | None:
         return min(self._partitions[partition].timers.values(), default=None)
@@ -136,7 +149,9 @@ class MemoryHotStore:
     def check_open(self) -> None:
         """Until it is closed: nothing that comes afterwards would ever run."""
         if not self.is_open:
-            raise NotOpen("the store in memory has been closed; nothing would run what it is given now")
+            raise NotOpen(
+                "the store in memory has been closed; nothing would run what it is given now"
+            )
 
     async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
         self._attending[name] = self.now() + seconds
@@ -177,7 +192,9 @@ class _LeasedQueue(MemoryTaskQueue):
 class MemoryStores:
     split = events = None
 
-    def __init__(self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None
+    ) -> None:
         self.hot = MemoryHotStore(clock, partitions)
         self.queue = self.hot.queue
         self.cold = MemoryColdStore(self.hot)

@@ -22,7 +22,9 @@ class MemoryDefinitions:
         self._aliases: dict[str, dict[str, Weights]] = {}
         self._handlers: dict[str, HandlerDefaults] = {}
 
-    async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+    async def put_workflow(
+        self, name: str, content_hash: str, document: bytes, now: float
+    ) -> WorkflowVersion:
         versions = self._workflows.setdefault(name, [])
         for version in versions:
             if version.content_hash == content_hash:
@@ -31,15 +33,21 @@ class MemoryDefinitions:
         versions.append(WorkflowVersion(name, len(versions) + 1, content_hash, document, now))
         return versions[-1]
 
-    async def put_inline(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
-        known = [version for version in await self.versions(name) if version.content_hash == content_hash]
+    async def put_inline(
+        self, name: str, content_hash: str, document: bytes, now: float
+    ) -> WorkflowVersion:
+        known = [
+            version for version in await self.versions(name) if version.content_hash == content_hash
+        ]
         if known:
             return known[0]
         versions = self._workflows.setdefault(name, [])
         for version in versions:
             if version.content_hash == inline_hash(content_hash):
                 return version
-        versions.append(WorkflowVersion(name, len(versions) + 1, inline_hash(content_hash), document, now))
+        versions.append(
+            WorkflowVersion(name, len(versions) + 1, inline_hash(content_hash), document, now)
+        )
         self._deleted.add((name, len(versions)))
         return versions[-1]
 
@@ -51,7 +59,11 @@ class MemoryDefinitions:
 
     async def workflows(self, after: str | None = None, limit: int = 50) -> list[WorkflowRow]:
         names = (name for name in sorted(self._workflows) if after is None or name > after)
-        rows = [self._workflow_row(versions) for name in names if (versions := await self.versions(name))]
+        rows = [
+            self._workflow_row(versions)
+            for name in names
+            if (versions := await self.versions(name))
+        ]
         return rows[:limit]
 
     def _workflow_row(self, versions: list[WorkflowVersion]) -> WorkflowRow:
@@ -59,7 +71,7 @@ class MemoryDefinitions:
         aliases = dict(self._aliases.get(newest.name, {}))
         return WorkflowRow(
             newest.name, newest.version, len(versions), first.created_at, newest.created_at, aliases
-        )  # fmt: skip
+        )
 
     async def versions(self, name: str) -> list[WorkflowVersion]:
         versions = reversed(self._workflows.get(name, []))

@@ -1,4 +1,7 @@
-"""The cold store in memory. It reads what the hot store beside it was told: there is one copy of everything."""
+"""The cold store in memory.
+
+It reads what the hot store beside it was told: there is one copy of everything.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,16 @@ from penstock.stores.matching import finds, finds_letter
 from penstock.stores.memory_books import MemoryBooks, MemoryDefinitions
 from penstock.stores.memory_counts import MemoryCounts
 from penstock.stores.partial import history_of
-from penstock.stores.records import AuditLine, Closed, ExecutionRow, FeedPart, LetterRow, LetterSearch, Place, Search
+from penstock.stores.records import (
+    AuditLine,
+    Closed,
+    ExecutionRow,
+    FeedPart,
+    LetterRow,
+    LetterSearch,
+    Place,
+    Search,
+)
 
 
 class Facts(Protocol):
@@ -68,8 +80,12 @@ class MemoryExecutions:
         self._hot.records[name] = codec.encode(new.record)
         (self._waiting.add if new.waits else self._waiting.discard)(name)
 
-    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
-        check_triggerable(execution_id, self._state(execution_id), waits=execution_id in self._waiting)
+    async def trigger(
+        self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
+    ) -> None:
+        check_triggerable(
+            execution_id, self._state(execution_id), waits=execution_id in self._waiting
+        )
         new = codec.decode_intent(self._intents[execution_id])
         new.waits = False
         new.record.input = new.record.input if given is None else given
@@ -120,22 +136,36 @@ class MemoryExecutions:
         record = codec.decode_record(self._hot.records[name])
         retry_of = codec.decode_intent(self._intents[name]).retry_of
         return ExecutionRow(
-            n, name, record.workflow, record.version, record.state, record.created_at, record.started_at,
-            record.finished_at, record.labels, record.error, record.error_node, retry_of,
-        )  # fmt: skip
+            n,
+            name,
+            record.workflow,
+            record.version,
+            record.state,
+            record.created_at,
+            record.started_at,
+            record.finished_at,
+            record.labels,
+            record.error,
+            record.error_node,
+            retry_of,
+        )
 
     def forget(self, before: float) -> int:
         """The letters and the places in the feed stay, without content: their numbers go on."""
         old = {name for name in self._intents if self._is_old(name, before)}
         retries = {name: codec.decode_intent(data).retry_of for name, data in self._intents.items()}
-        old -= {origin for name, origin in retries.items() if origin is not None and name not in old}
+        old -= {
+            origin for name, origin in retries.items() if origin is not None and name not in old
+        }
         for name in old:
             del self._intents[name], self._numbers[name], self._hot.records[name]
             self._hot.changes.pop(name, None)
             self._wishes.pop(name, None)
             self._waiting.discard(name)
         self._keys = {key: made for key, made in self._keys.items() if made.execution_id not in old}
-        self._hot.feed[:] = [(name, b"" if name in old else change) for name, change in self._hot.feed]
+        self._hot.feed[:] = [
+            (name, b"" if name in old else change) for name, change in self._hot.feed
+        ]
         self._hot.letters[:] = [data if self._has(data) else b"" for data in self._hot.letters]
         return len(old)
 
@@ -186,23 +216,35 @@ class MemoryLetters:
         letter = codec.decode_letter(self._hot.letters[number - 1])
         record = codec.decode_record(self._hot.records[letter.execution_id])
         return LetterRow(
-            number, letter, record.workflow, record.version, *self._closed.get(number, (None, None, None))
-        )  # fmt: skip
+            number,
+            letter,
+            record.workflow,
+            record.version,
+            *self._closed.get(number, (None, None, None)),
+        )
 
-    async def close_letters(self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None) -> int:
-        closing = {each for each in ids if 0 < each <= len(self._hot.letters) and each not in self._closed}
+    async def close_letters(
+        self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
+    ) -> int:
+        closing = {
+            each for each in ids if 0 < each <= len(self._hot.letters) and each not in self._closed
+        }
         self._closed.update(dict.fromkeys(closing, (how, now, retried_as)))
         return len(closing)
 
 
-class MemoryColdStore(MemoryDefinitions, MemoryExecutions, MemoryLetters, MemoryCounts, MemoryBooks):
+class MemoryColdStore(
+    MemoryDefinitions, MemoryExecutions, MemoryLetters, MemoryCounts, MemoryBooks
+):
     def __init__(self, hot: Facts) -> None:
         MemoryDefinitions.__init__(self)
         MemoryExecutions.__init__(self, hot)
         MemoryLetters.__init__(self, hot)
         MemoryBooks.__init__(self)
 
-    async def create(self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
+    async def create(
+        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    ) -> list[str]:
         ids = self.write(executions)
         new = [
             new.record.execution_id

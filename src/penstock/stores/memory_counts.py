@@ -9,7 +9,15 @@ from itertools import islice
 from typing import Protocol
 
 from penstock.engine.states import ExecutionState
-from penstock.stores.records import CountRow, Counts, ExecutionRow, LetterRow, LetterSearch, Search, Window
+from penstock.stores.records import (
+    CountRow,
+    Counts,
+    ExecutionRow,
+    LetterRow,
+    LetterSearch,
+    Search,
+    Window,
+)
 
 ACTIVE = (str(ExecutionState.PENDING), str(ExecutionState.RUNNING), str(ExecutionState.PAUSED))
 
@@ -27,7 +35,9 @@ class MemoryCounts:
         return Counts(_grouped(islice(rows, most), window), truncated=len(rows) > most)
 
     async def count_active(self: _Searched, most: int) -> dict[str, int]:
-        return {state: len(await self.search(Search(states=(state,), limit=most))) for state in ACTIVE}
+        return {
+            state: len(await self.search(Search(states=(state,), limit=most))) for state in ACTIVE
+        }
 
     async def count_unfinished(self: _Searched) -> dict[str, int]:
         rows = await self.search(Search(states=ACTIVE, limit=sys.maxsize))

@@ -2,8 +2,9 @@
 
     PENSTOCK_BLOBS=s3://bucket/folder
 
-Who may use the bucket, and where it is, is read where every client of such a store reads it: `AWS_ACCESS_KEY_ID`,
-`AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`, or the role of the machine.
+Who may use the bucket, and where it is, is read where every client of such a store reads it:
+`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`, or the role of the
+machine.
 """
 
 from __future__ import annotations
@@ -35,11 +36,16 @@ class ObjectBlobs:
     """One object per value, named by its hash: writing the same value twice is writing it once."""
 
     def __init__(self, url: str) -> None:
-        """Raises `SettingsError` for an address that can't be used. Nothing is asked of the store yet."""
+        """Raises `SettingsError` for an address that can't be used.
+
+        Nothing is asked of the store yet.
+        """
         self.url = url
         self._obstore, self._store = _open(url)
         self._put_at: dict[str, float] = {}
-        """By key, when this process has put it last: what was put again meanwhile isn't deleted as an old value."""
+        """By key, when this process has put it last: what was put again meanwhile isn't deleted as
+        an old value.
+        """
         self._deleting = asyncio.Lock()
 
     async def put(self, data: bytes) -> Blob:
@@ -103,7 +109,9 @@ class ObjectBlobs:
             blob = await self.put(probe)
             await self.get(blob)
         except FileNotFoundError as error:
-            raise SettingsError(f"{self.url} can't be used for large values: {_first_line(error)}") from None
+            raise SettingsError(
+                f"{self.url} can't be used for large values: {_first_line(error)}"
+            ) from None
 
     @contextmanager
     def _errors(self, done: str) -> Iterator[None]:
@@ -112,13 +120,19 @@ class ObjectBlobs:
             yield
         except FileNotFoundError:
             raise
-        except (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError, PermissionError) as error:
+        except (
+            exceptions.UnauthenticatedError,
+            exceptions.PermissionDeniedError,
+            PermissionError,
+        ) as error:
             raise StoreUnavailable(
                 f"large values can't be {done} in {self.url}: access is denied; check AWS_ACCESS_KEY_ID, "
                 f"AWS_SECRET_ACCESS_KEY and the rights on the bucket ({_first_line(error)})"
             ) from None
         except (exceptions.BaseError, OSError) as error:
-            raise StoreUnavailable(f"large values can't be {done} in {self.url}: {_first_line(error)}") from None
+            raise StoreUnavailable(
+                f"large values can't be {done} in {self.url}: {_first_line(error)}"
+            ) from None
 
 
 class BlobsMovedToObjects:
@@ -161,7 +175,9 @@ def _open(url: str) -> tuple[Any, Any]:
         import obstore.exceptions  # noqa: PLC0415
         import obstore.store  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise SettingsError(f"PENSTOCK_BLOBS is {url!r}, which needs obstore: pip install 'penstock[s3]'") from None
+        raise SettingsError(
+            f"PENSTOCK_BLOBS is {url!r}, which needs obstore: pip install 'penstock[s3]'"
+        ) from None
     options: Any = {
         # an endpoint that is named with http:// is meant: a server in the same network
         "allow_http": True,
@@ -169,9 +185,13 @@ def _open(url: str) -> tuple[Any, Any]:
         "connect_timeout": f"{CONNECT_SECONDS}s",
     }
     try:
-        store = obstore.store.from_url(url, client_options=options, retry_config={"max_retries": TRIES})
+        store = obstore.store.from_url(
+            url, client_options=options, retry_config={"max_retries": TRIES}
+        )
     except (obstore.exceptions.BaseError, ValueError) as error:
-        raise SettingsError(f"PENSTOCK_BLOBS is {url!r}, which can't be used: {_first_line(error)}") from None
+        raise SettingsError(
+            f"PENSTOCK_BLOBS is {url!r}, which can't be used: {_first_line(error)}"
+        ) from None
     return obstore, store
 
 

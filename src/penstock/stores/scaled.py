@@ -90,7 +90,9 @@ class ScaledColdStore(PostgresColdStore):
         summary = summary_from(changes)
         if summary is None:
             return False
-        log.error("PostgreSQL has lost execution %s; its row is written again from Redis", execution_id)
+        log.error(
+            "PostgreSQL has lost execution %s; its row is written again from Redis", execution_id
+        )
         partition = partition_of(execution_id, self.partitions)
         written = await self.write_again(partition, [Copy(execution_id, summary, changes)])
         return bool(written.rewritten)
@@ -169,7 +171,9 @@ class ScaledStores:
         self.server = Server(store)
         self._heartbeat_seconds = settings.heartbeat_seconds
         self.objects = _objects(settings.blobs)
-        self.cold = ScaledColdStore(settings.database, partitions=settings.partitions, objects=self.objects)
+        self.cold = ScaledColdStore(
+            settings.database, partitions=settings.partitions, objects=self.objects
+        )
         self.blobs: BlobStore = PostgresBlobs(self.cold.database)
         if self.objects is not None:
             self.blobs = ReferencedObjects(self.cold.database, self.objects)
@@ -195,7 +199,9 @@ class ScaledStores:
     async def _claim(self) -> None:
         """This Redis belongs to one store, and says to which."""
         fleet = self.server.fleet
-        if await fleet.ask("GET", keys.STORE) is None:  # asked first: a Redis that is full refuses the other
+        if (
+            await fleet.ask("GET", keys.STORE) is None
+        ):  # asked first: a Redis that is full refuses the other
             await fleet.call("SET", keys.STORE, keys.mark(self.cold.store_id), "NX")
         store_id, _, layout = (await fleet.ask("GET", keys.STORE)).decode().partition(" ")
         if store_id != self.cold.store_id:

@@ -24,7 +24,8 @@ from penstock.stores.reports import report_of
 CLAIM_SECONDS = 6.0
 """After so long without a word, another server of the hot store may take a partition's place."""
 REBUILD_JUMP = 1_000_000
-"""How far commit numbers jump when a hot store is built again: beyond whatever was committed and never heard of.
+"""How far commit numbers jump when a hot store is built again: beyond whatever was committed and
+never heard of.
 
 So copies that a former owner made of the store before are known by their numbers.
 """
@@ -37,7 +38,8 @@ class ColdStoreWentBack(StoreError):
 class Summary(msgspec.Struct, array_like=True):
     """What the cold store's row shows of an execution.
 
-    A row is overwritten only by a greater (generation, revision), and never once its state is an end.
+    A row is overwritten only by a greater (generation, revision), and never once its state is an
+    end.
     """
 
     state: str
@@ -72,7 +74,9 @@ class Copy(msgspec.Struct, array_like=True):
     summary: Summary | None
     """None: only its letters are new."""
     changes: list[bytes]
-    """Everything that commits did to it (encoded `codec.Change`s, oldest first); empty: leave the stored ones."""
+    """Everything that commits did to it (encoded `codec.Change`s, oldest first); empty: leave the
+    stored ones.
+    """
     letters: list[DeadLetter] = []
     report: bytes = b""
     """Of an execution that ended (`stores.reports`)."""
@@ -84,7 +88,10 @@ class Written(NamedTuple):
     rewritten: Sequence[str] = ()
     """Execution ids: the row was written again from the copy's changes."""
     missing: Sequence[str] = ()
-    """Execution ids: the copy has no changes, so there was nothing to write a row from. Nothing was stored."""
+    """Execution ids: the copy has no changes, so there was nothing to write a row from.
+
+    Nothing was stored.
+    """
 
 
 class Claim(NamedTuple):
@@ -108,9 +115,14 @@ class Unfinished(msgspec.Struct, array_like=True):
 
 def summary_of(record: ExecutionRecord, revision: int) -> Summary:
     return Summary(
-        str(record.state), record.started_at, record.finished_at, record.error, record.error_node, record.generation,
+        str(record.state),
+        record.started_at,
+        record.finished_at,
+        record.error,
+        record.error_node,
+        record.generation,
         revision,
-    )  # fmt: skip
+    )
 
 
 def summary_from(changes: Sequence[bytes]) -> Summary | None:
@@ -125,7 +137,9 @@ def summary_from(changes: Sequence[bytes]) -> Summary | None:
 
 def last_record(changes: Sequence[bytes]) -> ExecutionRecord | None:
     """Of an execution's changes, the oldest first. Raises `SchemaMismatch`."""
-    return next((found for change in reversed(changes) if (found := record_of(change)) is not None), None)
+    return next(
+        (found for change in reversed(changes) if (found := record_of(change)) is not None), None
+    )
 
 
 def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
@@ -134,10 +148,20 @@ def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
     if record is None:
         return None
     asked = ExecutionRecord(
-        record.execution_id, record.workflow, record.version, ExecutionState.PENDING, record.input, record.created_at,
-        first_execution_id=record.first_execution_id, labels=record.labels, overrides=record.overrides,
-        priority=record.priority, trace=record.trace, kept=record.kept, retry_of=record.retry_of,
-    )  # fmt: skip
+        record.execution_id,
+        record.workflow,
+        record.version,
+        ExecutionState.PENDING,
+        record.input,
+        record.created_at,
+        first_execution_id=record.first_execution_id,
+        labels=record.labels,
+        overrides=record.overrides,
+        priority=record.priority,
+        trace=record.trace,
+        kept=record.kept,
+        retry_of=record.retry_of,
+    )
     intent = NewExecution(asked, retry_of=record.retry_of)
     if record.idempotency:
         intent.key_scope, intent.idempotency_key, intent.request_hash = record.idempotency
@@ -147,7 +171,9 @@ def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
 def check_term(partition: int, term: int | None, found: int) -> None:
     """Raises `Fenced` if the cold store has given the partition to somebody else."""
     if term is not None and term != found:
-        raise Fenced(f"partition {partition} was claimed by another owner: its term is {found}, not {term}")
+        raise Fenced(
+            f"partition {partition} was claimed by another owner: its term is {found}, not {term}"
+        )
 
 
 def check_numbers(partition: int, commit_number: int, cold_number: int, found: int) -> None:
@@ -176,7 +202,10 @@ def outgoing_of(commands: Commands) -> Outgoing | None:
 
 
 class HotSide(Protocol):
-    """Of the hot store. Everything that writes is fenced: raises `Fenced` unless the lease's token is current."""
+    """Of the hot store.
+
+    Everything that writes is fenced: raises `Fenced` unless the lease's token is current.
+    """
 
     async def server_id(self, partition: int) -> str:
         """Which server has the partition: another process that took its place has another id."""
@@ -194,7 +223,10 @@ class HotSide(Protocol):
         """The first `count` entries of the outbox are in the cold store; executions that are `gone` may leave."""
 
     async def acknowledge(self, lease: Lease, commit_number: int) -> None:
-        """The cold store has this commit number. `Lease.cold_number` of later leases is the last of these."""
+        """The cold store has this commit number.
+
+        `Lease.cold_number` of later leases is the last of these.
+        """
 
     async def wipe(self, lease: Lease) -> None:
         """Everything of the partition but its inbox and its lease."""
@@ -221,22 +253,26 @@ class ColdSide(Protocol):
     ) -> Written:
         """All of it in one transaction, with the partition's commit number, which never goes down.
 
-        Raises `Fenced`, and stores nothing, if that is half a `REBUILD_JUMP` ahead: the hot store is another since.
-        Raises `Fenced` too if the partition was claimed again since `term`; None: whoever has claimed it.
-        Raises `ColdStoreWentBack`, and stores nothing, if that is below `cold_number`, which it has acknowledged.
-        Rows and changes are replaced by a greater (generation, revision); a letter is known by its execution, node
-        and time, and stored once. An execution without a row gets one, made from its changes.
+        Raises `Fenced`, and stores nothing, if that is half a `REBUILD_JUMP` ahead: the hot store
+        is another since. Raises `Fenced` too if the partition was claimed again since `term`; None:
+        whoever has claimed it. Raises `ColdStoreWentBack`, and stores nothing, if that is below
+        `cold_number`, which it has acknowledged. Rows and changes are replaced by a greater
+        (generation, revision); a letter is known by its execution, node and time, and stored once.
+        An execution without a row gets one, made from its changes.
         """
 
     async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:
         """Compare and set: a new term for whoever holds the partition's lease in the hot store.
 
-        None if somebody else has claimed it on another server of the hot store and was heard of lately: then there are
-        two such servers, and only one of them counts.
+        None if somebody else has claimed it on another server of the hot store and was heard of
+        lately: then there are two such servers, and only one of them counts.
         """
 
     async def renew_claim(self, partition: int, term: int, server_id: str) -> bool:
-        """Its holder lives, and the hot store's server is this one now. False if it was claimed again."""
+        """Its holder lives, and the hot store's server is this one now.
+
+        False if it was claimed again.
+        """
 
     async def release_claim(self, partition: int, term: int) -> None:
         """Whoever asks next may have it."""
@@ -248,9 +284,14 @@ class ColdSide(Protocol):
         """
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
-        """A version that executions run and that may be missing. False if its number has another content now."""
+        """A version that executions run and that may be missing.
 
-    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
+        False if its number has another content now.
+        """
+
+    async def unfinished(
+        self, partition: int, after: str = "", limit: int = 500
+    ) -> list[Unfinished]:
         """Executions that should run and haven't ended, by id."""
 
 

@@ -1,7 +1,7 @@
 """A task queue in memory: queues by name, and for each worker the list of what it holds.
 
-The list of what is held is the truth about who runs what. A task leaves it by a report, by being stopped, or because
-its worker was declared dead.
+The list of what is held is the truth about who runs what. A task leaves it by a report, by being
+stopped, or because its worker was declared dead.
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ def key_of(task: Task | TaskEvent | Stop) -> Key:
 
 
 class MemoryTaskQueue:
-    def __init__(self, append: Callable[[Iterable[AnyEvent]], None], now: Callable[[], float]) -> None:
+    def __init__(
+        self, append: Callable[[Iterable[AnyEvent]], None], now: Callable[[], float]
+    ) -> None:
         self._append, self._now = append, now
         self._waiting: dict[str, deque[tuple[Key, Task]]] = {}
         self._ranked: dict[str, dict[int, deque[tuple[Key, Task]]]] = {}
         """By queue and priority: the few tasks whose priority isn't 0."""
         self._passed: dict[str, dict[tuple[int, str], Line]] = {}
-        """By queue, priority and handler: tasks that a worker of the queue met and whose handler it doesn't have."""
+        """By queue, priority and handler: tasks that a worker of the queue met and whose handler it
+        doesn't have.
+        """
         self._passed_at: dict[Key, float] = {}
         self._places = count(1)
         self._offers: dict[str, Offer] = {}
@@ -68,7 +72,9 @@ class MemoryTaskQueue:
                 continue  # a task that is handed out again may be here already
             name = task.queue
             if task.priority:
-                self._ranked.setdefault(name, {}).setdefault(task.priority, deque()).append((key, task))
+                self._ranked.setdefault(name, {}).setdefault(task.priority, deque()).append(
+                    (key, task)
+                )
             else:
                 if name not in self._waiting:
                     self._waiting[name] = deque()
@@ -106,17 +112,25 @@ class MemoryTaskQueue:
             self._stopped.discard(key_of(task))
 
     async def fetch(
-        self, worker_id: str, queues: Collection[str], limit: int, handlers: Collection[str] | None = None
+        self,
+        worker_id: str,
+        queues: Collection[str],
+        limit: int,
+        handlers: Collection[str] | None = None,
     ) -> list[Task]:
         self._beats.setdefault(worker_id, 0)
         while True:
             tasks = self._take(worker_id, queues, limit, handlers)
             if tasks:
-                # again: while it waited here it may have been declared dead, and what nobody counts nobody takes back
+                # again: while it waited here it may have been declared dead, and what nobody counts
+                # nobody takes back
                 self._beats.setdefault(worker_id, 0)
                 return tasks
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters[worker_id] = (waiter, queues)  # not a copy: a worker may begin to serve more
+            self._waiters[worker_id] = (
+                waiter,
+                queues,
+            )  # not a copy: a worker may begin to serve more
             try:
                 await waiter
             finally:
@@ -181,12 +195,16 @@ class MemoryTaskQueue:
         await self.give_back(worker_id, unstarted)
         self.lose(worker_id, lambda _name: True, interrupted=True)
 
-    def lose(self, worker_id: str, mine: Callable[[str], bool], *, interrupted: bool = False) -> int:
+    def lose(
+        self, worker_id: str, mine: Callable[[str], bool], *, interrupted: bool = False
+    ) -> int:
         """A dead worker's tasks (of executions that are `mine`) become `TaskLost`.
 
         `interrupted`: what a worker that was told to stop has stopped in the middle.
         """
-        keys = [key for key, (holder, _) in self._held.items() if holder == worker_id and mine(key[0])]
+        keys = [
+            key for key, (holder, _) in self._held.items() if holder == worker_id and mine(key[0])
+        ]
         for key in keys:
             del self._held[key]
             self._logs.pop(key, None)
@@ -226,7 +244,11 @@ class MemoryTaskQueue:
             self._drop_stopped(line)
             waiting = sum(mine(key[0]) for key, _ in line)
             counts[queue, handler] = counts.get((queue, handler), 0) + waiting
-        return [Backlog(queue, handler, waiting) for (queue, handler), waiting in counts.items() if waiting]
+        return [
+            Backlog(queue, handler, waiting)
+            for (queue, handler), waiting in counts.items()
+            if waiting
+        ]
 
     def _drop_stopped(self, line: Line) -> None:
         """Tasks that nobody waits for, and that perhaps no worker ever meets."""
@@ -246,7 +268,11 @@ class MemoryTaskQueue:
         raise NotImplementedError
 
     async def recall(
-        self, partition: int, token: str, backlog: Backlog, decide: Callable[[WaitingTask], TaskEvent | None]
+        self,
+        partition: int,
+        token: str,
+        backlog: Backlog,
+        decide: Callable[[WaitingTask], TaskEvent | None],
     ) -> int:
         self.check_owner(partition, token)
         mine, now = self.is_mine(partition), self._now()

@@ -1,4 +1,6 @@
-"""What a running Penstock says about itself. Made once per process and passed down; nothing here is a global switch.
+"""What a running Penstock says about itself.
+
+Made once per process and passed down; nothing here is a global switch.
 
     scope       whose attempt the current code belongs to: what marks its log lines and its outgoing calls
     logs        one structured pipeline for our own log, the libraries' and the handlers'
@@ -6,6 +8,7 @@
     exposition  these numbers for Prometheus
     traces      W3C trace context from the request to the outgoing call, and spans if somebody collects them
 
-structlog, prometheus_client and opentelemetry take 40 to 150 ms each to import: `logs` and `exposition` are imported by
-the commands that serve, `traces` imports opentelemetry only when the process has it already or asks for it.
+structlog, prometheus_client and opentelemetry take 40 to 150 ms each to import: `logs` and
+`exposition` are imported by the commands that serve, `traces` imports opentelemetry only when the
+process has it already or asks for it.
 """

@@ -19,7 +19,12 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -58,36 +63,90 @@ class Exposition(Collector):
 
     def _counters(self) -> Iterator[Metric]:
         it = self._metrics
-        tasks: _Values = {(name, outcome): n for name, counts in it.tasks.items() for outcome, n in counts.items()}
-        yield _total("executions_started", "Executions that have begun to run", it.executions_started)
-        yield _counter("executions_finished", "Executions that have ended", ("state",), _single(it.executions_finished))
-        yield _counter("tasks", "Attempts that have ended on this process's worker", ("handler", "outcome"), tasks)
-        yield _counter("retries", "Attempts among them that weren't the first", ("handler",), _single(it.retries))
-        yield _counter("dead_letters", "Nodes that failed for good", ("handler",), _single(it.dead_letters))
+        tasks: _Values = {
+            (name, outcome): n for name, counts in it.tasks.items() for outcome, n in counts.items()
+        }
+        yield _total(
+            "executions_started", "Executions that have begun to run", it.executions_started
+        )
+        yield _counter(
+            "executions_finished",
+            "Executions that have ended",
+            ("state",),
+            _single(it.executions_finished),
+        )
+        yield _counter(
+            "tasks",
+            "Attempts that have ended on this process's worker",
+            ("handler", "outcome"),
+            tasks,
+        )
+        yield _counter(
+            "retries",
+            "Attempts among them that weren't the first",
+            ("handler",),
+            _single(it.retries),
+        )
+        yield _counter(
+            "dead_letters", "Nodes that failed for good", ("handler",), _single(it.dead_letters)
+        )
         yield _total("tasks_lost", "Tasks taken back from dead workers", it.tasks_lost)
         yield _total(
-            "loop_blocked", "Times that a handler blocked this worker's loop for over a second", it.loop_blocked
+            "loop_blocked",
+            "Times that a handler blocked this worker's loop for over a second",
+            it.loop_blocked,
         )
-        yield _total("recovered", "Unfinished executions that a new owner has looked at", it.recovered)
-        yield _total("swept", "Executions whose start got lost and was found by the sweeper; stays 0", it.swept)
-        yield _total("fenced", "Times that an owner was refused because its partition had moved on", it.fenced)
-        yield _total("archived", "Finished executions that were brought into the cold store", it.archived)
-        yield _total("checkpointed", "Copies of running executions in the cold store", it.checkpointed)
-        yield _total("rebuilt", "Executions that came back after the hot store lost its data", it.rebuilt)
-        yield _total("rebuilds", "Partitions that were built again from the cold store", it.rebuilds)
-        yield _total("rewritten", "Executions whose row the cold store had lost; stays 0", it.rewritten)
         yield _total(
-            "cold_store_went_back", "Times that the cold store knew less than it had acknowledged; stays 0",
+            "recovered", "Unfinished executions that a new owner has looked at", it.recovered
+        )
+        yield _total(
+            "swept",
+            "Executions whose start got lost and was found by the sweeper; stays 0",
+            it.swept,
+        )
+        yield _total(
+            "fenced",
+            "Times that an owner was refused because its partition had moved on",
+            it.fenced,
+        )
+        yield _total(
+            "archived", "Finished executions that were brought into the cold store", it.archived
+        )
+        yield _total(
+            "checkpointed", "Copies of running executions in the cold store", it.checkpointed
+        )
+        yield _total(
+            "rebuilt", "Executions that came back after the hot store lost its data", it.rebuilt
+        )
+        yield _total(
+            "rebuilds", "Partitions that were built again from the cold store", it.rebuilds
+        )
+        yield _total(
+            "rewritten", "Executions whose row the cold store had lost; stays 0", it.rewritten
+        )
+        yield _total(
+            "cold_store_went_back",
+            "Times that the cold store knew less than it had acknowledged; stays 0",
             it.cold_store_went_back,
-        )  # fmt: skip
+        )
 
     def _histograms(self) -> Iterator[Metric]:
         it = self._metrics
-        yield _histogram("hop_seconds", "From the decision that a node may start to its start", it.hop_seconds)
-        yield _histogram("queue_wait_seconds", "From the commit of a task to its start", it.queue_wait_seconds)
+        yield _histogram(
+            "hop_seconds", "From the decision that a node may start to its start", it.hop_seconds
+        )
+        yield _histogram(
+            "queue_wait_seconds", "From the commit of a task to its start", it.queue_wait_seconds
+        )
         yield _histogram("commit_seconds", "From a decision until it is durable", it.commit_seconds)
-        yield _histogram("commit_executions", "Executions that one commit changes", it.commit_executions)
-        yield _histogram("archive_seconds", "From the end of an execution until it is archived", it.archive_seconds)
+        yield _histogram(
+            "commit_executions", "Executions that one commit changes", it.commit_executions
+        )
+        yield _histogram(
+            "archive_seconds",
+            "From the end of an execution until it is archived",
+            it.archive_seconds,
+        )
 
     def _gauges(self, levels: Levels) -> Iterator[Metric]:
         lag: _Values = {(str(partition),): events for partition, events in levels.inbox.items()}
@@ -128,4 +187,6 @@ def _gauge(name: str, text: str, labels: Iterable[str], values: _Values) -> Metr
 def _histogram(name: str, text: str, histogram: Histogram) -> Metric:
     bounds = [*map(floatToGoString, histogram.bounds), "+Inf"]
     buckets = list(zip(bounds, map(float, accumulate(histogram.counts)), strict=True))
-    return HistogramMetricFamily(f"penstock_{name}", text, buckets=buckets, sum_value=histogram.total)
+    return HistogramMetricFamily(
+        f"penstock_{name}", text, buckets=buckets, sum_value=histogram.total
+    )

@@ -1,15 +1,21 @@
-"""One pipeline for everything that is logged: ours, the libraries', the handlers'. A record is one line.
+"""One pipeline for everything that is logged: ours, the libraries', the handlers'.
 
-Our code logs through `logging`, and so does everybody else's. `configure_logging` puts one handler on the root logger:
+A record is one line.
+
+Our code logs through `logging`, and so does everybody else's. `configure_logging` puts one handler
+on the root logger:
 
     {"timestamp":"…","level":"info","logger":"mail","event":"no answer","execution_id":"…","node_id":"a","attempt":2}
 
-- Inside a handler's run the attempt's ids are on every line, also from threads and from tasks that it started.
-- Ids, outputs and messages come from documents and from the network. Whatever could end a line or act on a terminal is
-  written as an escape; a traceback in console form is indented, so that no line of it looks like a record.
+- Inside a handler's run the attempt's ids are on every line, also from threads and from tasks that
+  it started.
+- Ids, outputs and messages come from documents and from the network. Whatever could end a line or
+  act on a terminal is written as an escape; a traceback in console form is indented, so that no
+  line of it looks like a record.
 - The attempt's secrets are taken out.
 
-The handler that keeps an attempt's own log (`penstock.worker.logs`) stands beside this one on the root logger.
+The handler that keeps an attempt's own log (`penstock.worker.logs`) stands beside this one on the
+root logger.
 """
 
 from __future__ import annotations
@@ -28,7 +34,9 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from penstock.config import Settings
 from penstock.telemetry.scope import current_scope
 
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _WORD = re.compile(r"[^\s=\"']+")
 _FIRST = ("timestamp", "level", "logger", "event")
 _PLAIN = (bool, int, float, type(None))
@@ -48,12 +56,17 @@ class LineHandler(logging.StreamHandler[TextIO]):
             return super().format(record)
         except Exception as error:  # noqa: BLE001 -- a log call with the wrong arguments must not fail its caller
             shown = f"can't be logged ({type(error).__name__}): {_repr(record.msg)} {_repr(record.args)}"
-            plain = logging.LogRecord(record.name, record.levelno, record.pathname, record.lineno, shown, None, None)
+            plain = logging.LogRecord(
+                record.name, record.levelno, record.pathname, record.lineno, shown, None, None
+            )
             return super().format(plain)
 
 
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> None:
-    """Log to `stream` (standard error) from now on. Called again, it replaces what it set up before."""
+    """Log to `stream` (standard error) from now on.
+
+    Called again, it replaces what it set up before.
+    """
     restore_logging()
     root, target = logging.getLogger(), stream or sys.stderr
     form = settings.log_format
@@ -61,8 +74,11 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> None:
         form = "console" if target.isatty() else "json"
     handler = LineHandler(target, root.level)
     handler.setLevel(settings.log_level)
-    handler.setFormatter(_formatter(_console(colors=target.isatty()) if form == "console" else [_in_order, _to_json]))
-    # never above WARNING: what a handler logs is kept with its attempt, however quiet the service is
+    handler.setFormatter(
+        _formatter(_console(colors=target.isatty()) if form == "console" else [_in_order, _to_json])
+    )
+    # never above WARNING: what a handler logs is kept with its attempt, however quiet the service
+    # is
     root.setLevel(min(handler.level, logging.WARNING))
     root.addHandler(handler)
     structlog.configure(
@@ -94,10 +110,13 @@ def _formatter(renderers: list[Processor]) -> logging.Formatter:
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[*_collect(), structlog.stdlib.ExtraAdder(), _drop_formatted],
         processors=[
-            _add_time, structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.format_exc_info,
-            _add_scope, *renderers,
+            _add_time,
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            _add_scope,
+            *renderers,
         ],
-    )  # fmt: skip
+    )
 
 
 def _collect() -> list[Processor]:
@@ -127,7 +146,9 @@ def _add_scope(_logger: WrappedLogger, _method: str, event: EventDict) -> EventD
     scope = current_scope.get()
     if scope is None:
         return event
-    cleaned: EventDict = {name: _without_secrets(value, scope.clean) for name, value in event.items()}
+    cleaned: EventDict = {
+        name: _without_secrets(value, scope.clean) for name, value in event.items()
+    }
     return {**cleaned, **scope.marks}
 
 
@@ -160,13 +181,22 @@ def _to_json(_logger: WrappedLogger, _method: str, event: Mapping[str, Any]) -> 
     """ASCII only: JSON's own escapes leave nothing that could end a line or act on a terminal."""
     try:
         return json.dumps(event, default=_repr, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError):  # NaN, keys that aren't text, something that contains itself
-        shown = {str(name): value if isinstance(value, str) else _repr(value) for name, value in event.items()}
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):  # NaN, keys that aren't text, something that contains itself
+        shown = {
+            str(name): value if isinstance(value, str) else _repr(value)
+            for name, value in event.items()
+        }
         return json.dumps(shown, separators=(",", ":"))
 
 
 def _console(*, colors: bool) -> list[Processor]:
-    render = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
+    render = structlog.dev.ConsoleRenderer(
+        colors=colors, exception_formatter=structlog.dev.plain_traceback
+    )
     return [_make_safe, render]
 
 

@@ -1,9 +1,11 @@
 """Counting, in plain numbers. `exposition` shows them to Prometheus when it asks.
 
-A task may cost a few dictionary look-ups here and no more, because 20,000 of them run in a second: the orchestrator
-reads a whole commit at once (`penstock.orchestrator.meter`), a worker tells of an attempt that has ended.
+A task may cost a few dictionary look-ups here and no more, because 20,000 of them run in a second:
+the orchestrator reads a whole commit at once (`penstock.orchestrator.meter`), a worker tells of an
+attempt that has ended.
 
-Labels are names of handlers, queues and states, and documents can't make more of them than `LABELS_MOST`.
+Labels are names of handlers, queues and states, and documents can't make more of them than
+`LABELS_MOST`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,24 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 SECONDS = (
-    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
-)  # fmt: skip
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+)
 EXECUTIONS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 OTHER = "other"
 LABELS_MOST = 500
@@ -60,7 +78,11 @@ class Labels:
 
     def of(self, name: str) -> str:
         if name not in self._names:
-            if len(self._names) >= LABELS_MOST or len(name) > LABEL_LENGTH_MOST or not name.isprintable():
+            if (
+                len(self._names) >= LABELS_MOST
+                or len(name) > LABEL_LENGTH_MOST
+                or not name.isprintable()
+            ):
                 return OTHER
             self._names.add(name)
         return name

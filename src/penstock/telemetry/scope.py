@@ -1,4 +1,7 @@
-"""Whose attempt the current code belongs to. Handlers, their threads and the tasks that they start inherit it."""
+"""Whose attempt the current code belongs to.
+
+Handlers, their threads and the tasks that they start inherit it.
+"""
 
 from __future__ import annotations
 

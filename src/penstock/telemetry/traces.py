@@ -1,11 +1,12 @@
 """Trace context, from the request that starts an execution to the calls that its handlers make.
 
-An execution keeps the W3C `traceparent` of its request, and each of its tasks carries it. Without an OpenTelemetry SDK
-it is passed on as it came. With one, each attempt is a span below the request's, current while the handler runs, so
-that whatever the handler's libraries record hangs below it.
+An execution keeps the W3C `traceparent` of its request, and each of its tasks carries it. Without
+an OpenTelemetry SDK it is passed on as it came. With one, each attempt is a span below the
+request's, current while the handler runs, so that whatever the handler's libraries record hangs
+below it.
 
-The SDK is the application's: Penstock uses the global provider if there is a real one. `configure_tracing` sets one up
-for processes that are ours alone.
+The SDK is the application's: Penstock uses the global provider if there is a real one.
+`configure_tracing` sets one up for processes that are ours alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
 HEADER = "traceparent"
-_PARENT = re.compile(r"(?!ff)[0-9a-f]{2}-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2})(-.*)?")
+_PARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2})(-.*)?"
+)
 _SAMPLED = 0x01
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
@@ -55,8 +58,13 @@ def incoming(header: str | None) -> str:
 
 
 def active_tracer() -> Tracer | None:
-    """Ours at the global provider, if somebody collects spans. Asked once: without, spans cost nothing at all."""
-    if "opentelemetry.trace" not in sys.modules:  # then nobody has set a provider, and 40 ms are saved
+    """Ours at the global provider, if somebody collects spans.
+
+    Asked once: without, spans cost nothing at all.
+    """
+    if (
+        "opentelemetry.trace" not in sys.modules
+    ):  # then nobody has set a provider, and 40 ms are saved
         return None
     from opentelemetry import trace  # noqa: PLC0415
 
@@ -78,18 +86,29 @@ def request_span(tracer: Tracer | None, name: str, header: str | None) -> Iterat
 
 @contextmanager
 def attempt_span(tracer: Tracer, name: str, scope: Scope) -> Iterator[Span]:
-    """Current while a handler runs. Errors are for `set_failed`: as they are raised they may hold secrets."""
+    """Current while a handler runs.
+
+    Errors are for `set_failed`: as they are raised they may hold secrets.
+    """
     from opentelemetry.trace import SpanKind  # noqa: PLC0415
 
-    attributes = {f"penstock.{mark}": value for mark, value in scope.marks.items() if mark != "trace_id"}
+    attributes = {
+        f"penstock.{mark}": value for mark, value in scope.marks.items() if mark != "trace_id"
+    }
     with tracer.start_as_current_span(
-        name, context=_parent(checked(scope.trace)), kind=SpanKind.CONSUMER, attributes=attributes,
-        record_exception=False, set_status_on_exception=False,
-    ) as span:  # fmt: skip
+        name,
+        context=_parent(checked(scope.trace)),
+        kind=SpanKind.CONSUMER,
+        attributes=attributes,
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as span:
         yield span
 
 
-def set_failed(span: Span, category: str, message: str, *, kind: str | None, stack: str | None) -> None:
+def set_failed(
+    span: Span, category: str, message: str, *, kind: str | None, stack: str | None
+) -> None:
     from opentelemetry.trace import StatusCode  # noqa: PLC0415
 
     shown = {"type": kind or category, "message": message, "stacktrace": stack}
@@ -105,7 +124,10 @@ def configure_tracing(settings: Settings) -> None:
     from importlib import import_module  # noqa: PLC0415
 
     try:
-        sdk, export = import_module("opentelemetry.sdk.trace"), import_module("opentelemetry.sdk.trace.export")
+        sdk, export = (
+            import_module("opentelemetry.sdk.trace"),
+            import_module("opentelemetry.sdk.trace.export"),
+        )
         resources, exporter = import_module("opentelemetry.sdk.resources"), import_module(_EXPORTER)
     except ImportError:
         raise SettingsError(
@@ -114,7 +136,9 @@ def configure_tracing(settings: Settings) -> None:
     from opentelemetry import trace  # noqa: PLC0415
 
     # OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win over this name
-    resource = resources.Resource({"service.name": "penstock"}).merge(resources.OTELResourceDetector().detect())
+    resource = resources.Resource({"service.name": "penstock"}).merge(
+        resources.OTELResourceDetector().detect()
+    )
     provider = sdk.TracerProvider(resource=resource)
     provider.add_span_processor(export.BatchSpanProcessor(exporter.OTLPSpanExporter()))
     trace.set_tracer_provider(provider)

@@ -41,12 +41,18 @@ log = logging.getLogger("penstock.worker")
 RETRY_SECONDS = 0.2
 INLINE_BYTES = 64 * 1024
 REDACT, REDACT_SECONDS = "penstock.worker.attempt:run_redaction", 60.0
-"""Larger outputs lose their secrets in the sandbox, within so much processor time: it is work for each byte."""
+"""Larger outputs lose their secrets in the sandbox, within so much processor time: it is work for
+each byte.
+"""
 SHORT_SECONDS = 0.2
-"""An attempt that may only take this long gets its timer at once; for others the watcher is early enough."""
+"""An attempt that may only take this long gets its timer at once; for others the watcher is early
+enough.
+"""
 
 ROOM_BYTES = 96 * 1024 * 1024
-"""Of large configs and inputs that a worker holds at once, as JSON; in Python's objects they take a multiple."""
+"""Of large configs and inputs that a worker holds at once, as JSON; in Python's objects they take a
+multiple.
+"""
 INPUTS_BYTES_MAX = 256 * 1024 * 1024
 """Of the outputs that one task is given."""
 
@@ -71,11 +77,30 @@ class Runners(Protocol):
 class Attempt:
     """`stopped` says why nobody waits for it any more: `timeout` or `cancelled`.
 
-    Its time is measured on the loop's clock; the times that people see are the host's, which may jump.
+    Its time is measured on the loop's clock; the times that people see are the host's, which may
+    jump.
     """
 
-    __slots__ = ("_clock", "_loop", "_on_stop", "_timer", "abandoned", "began", "context", "deadline", "in_use", "key",
-                 "log", "reported", "room_bytes", "secrets", "slot", "started_at", "stopped", "task")  # fmt: skip
+    __slots__ = (
+        "_clock",
+        "_loop",
+        "_on_stop",
+        "_timer",
+        "abandoned",
+        "began",
+        "context",
+        "deadline",
+        "in_use",
+        "key",
+        "log",
+        "reported",
+        "room_bytes",
+        "secrets",
+        "slot",
+        "started_at",
+        "stopped",
+        "task",
+    )
 
     def __init__(  # noqa: PLR0913, PLR0917 -- what it is made of
         self,
@@ -110,7 +135,10 @@ class Attempt:
             self.limit()
 
     def limit(self) -> None:
-        """Stop it when its time is up. Only what runs long, or may only run shortly, gets a timer."""
+        """Stop it when its time is up.
+
+        Only what runs long, or may only run shortly, gets a timer.
+        """
         if self._timer is not None:
             self._timer.cancel()
         due = max(self._loop.time(), self.began + self.task.timeout_seconds)
@@ -118,7 +146,9 @@ class Attempt:
 
     def _time_is_up(self, due: float) -> None:
         late_seconds = self._loop.time() - due
-        if late_seconds > LATE_SECONDS:  # another handler has blocked the loop: this one couldn't go on meanwhile
+        if (
+            late_seconds > LATE_SECONDS
+        ):  # another handler has blocked the loop: this one couldn't go on meanwhile
             self._timer = self._loop.call_later(late_seconds, self.stop, "timeout")
         else:
             self.stop("timeout")
@@ -147,8 +177,11 @@ class Attempt:
     def marks(self) -> Mapping[str, str | int]:
         task = self.task
         marks: dict[str, str | int] = {
-            "execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt, "workflow": task.workflow,
-        }  # fmt: skip
+            "execution_id": task.execution_id,
+            "node_id": task.node,
+            "attempt": task.attempt,
+            "workflow": task.workflow,
+        }
         trace = trace_id(task.trace)
         return {**marks, "trace_id": trace} if trace else marks
 
@@ -170,8 +203,13 @@ class Attempt:
         self.began = float("inf")
 
 
-async def run_attempt(attempt: Attempt, handler: Handler, runners: Runners) -> TaskSucceeded | TaskFailed | None:
-    """What to report; None if nobody waits for it. Lets a cancellation through that isn't this attempt's own."""
+async def run_attempt(
+    attempt: Attempt, handler: Handler, runners: Runners
+) -> TaskSucceeded | TaskFailed | None:
+    """What to report; None if nobody waits for it.
+
+    Lets a cancellation through that isn't this attempt's own.
+    """
     current_log.set(attempt.log)
     current_scope.set(attempt)
     try:
@@ -185,14 +223,22 @@ async def run_attempt(attempt: Attempt, handler: Handler, runners: Runners) -> T
                     value = await _put(data, runners.blobs)
             task = attempt.task
             return TaskSucceeded(
-                task.execution_id, task.node, task.generation, task.attempt, runners.worker_id, attempt.started_at,
-                value, attempt.logs(),
-            )  # fmt: skip
+                task.execution_id,
+                task.node,
+                task.generation,
+                task.attempt,
+                runners.worker_id,
+                attempt.started_at,
+                value,
+                attempt.logs(),
+            )
     except asyncio.CancelledError as error:
         if attempt.stopped is None:
             if attempt.slot is not None and attempt.slot.cancelling():
                 raise  # the worker stops
-            return _failed(attempt, error, runners.worker_id)  # the handler's own, or of something it waited for
+            return _failed(
+                attempt, error, runners.worker_id
+            )  # the handler's own, or of something it waited for
     except BaseException as error:  # noqa: BLE001 -- SystemExit and its like are the handler's failure, not ours
         if attempt.stopped is None:
             return _failed(attempt, error, runners.worker_id)
@@ -223,7 +269,9 @@ async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
     async with runners.room.turn_for(attempt.room_bytes):
         config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
     if task.secrets:
-        if task.handler in SECRETLESS_HANDLERS:  # of a document that was stored when that was allowed
+        if (
+            task.handler in SECRETLESS_HANDLERS
+        ):  # of a document that was stored when that was allowed
             message = f"{task.handler} can't have secrets in its config: what it computes is kept and shown"
             raise Terminal(message, category="secret")
         attempt.in_use = _fill_in(config, task, runners.secrets)
@@ -239,18 +287,29 @@ async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
 
 def _context(attempt: Attempt, task: Task, settings: Settings) -> Context:
     attempt.context = Context(
-        execution_id=task.execution_id, node_id=task.node, attempt=task.attempt, idempotency_key=task.idempotency_key,
-        deadline=attempt.deadline, workflow=task.workflow, inputs=task.inputs, on_heartbeat=attempt.log.heartbeat,
-        lenient_config=task.lenient_config or settings.mock_services, secrets=attempt.in_use,
-    )  # fmt: skip
+        execution_id=task.execution_id,
+        node_id=task.node,
+        attempt=task.attempt,
+        idempotency_key=task.idempotency_key,
+        deadline=attempt.deadline,
+        workflow=task.workflow,
+        inputs=task.inputs,
+        on_heartbeat=attempt.log.heartbeat,
+        lenient_config=task.lenient_config or settings.mock_services,
+        secrets=attempt.in_use,
+    )
     return attempt.context
 
 
-async def _call_thread(attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners) -> Any:
+async def _call_thread(
+    attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners
+) -> Any:
     arguments = handler.arguments(config, _context(attempt, task, runners.settings))
 
     def call() -> Any:
-        runners.note(attempt.key)  # in the thread, just before: a call that still waits for a thread is not running
+        runners.note(
+            attempt.key
+        )  # in the thread, just before: a call that still waits for a thread is not running
         return handler.function(*arguments)
 
     if not runners.threads.has_room:
@@ -258,15 +317,21 @@ async def _call_thread(attempt: Attempt, handler: Handler, config: Any, task: Ta
     return await runners.threads.run(attempt.begin, call)
 
 
-async def _call_process(attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners) -> Any:
+async def _call_process(
+    attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners
+) -> Any:
     def begin() -> Request:
         attempt.begin()
         runners.note(attempt.key)
         data, limit = msgspec.json.encode(config), runners.settings.log_max_bytes
         fields = {
-            "execution_id": task.execution_id, "node_id": task.node, "attempt": task.attempt,
-            "idempotency_key": task.idempotency_key, "deadline": attempt.deadline, "workflow": task.workflow,
-        }  # fmt: skip
+            "execution_id": task.execution_id,
+            "node_id": task.node,
+            "attempt": task.attempt,
+            "idempotency_key": task.idempotency_key,
+            "deadline": attempt.deadline,
+            "workflow": task.workflow,
+        }
         return Request(handler.name, data, fields, task.inputs, limit, list(attempt.secrets))
 
     attempt.wait()
@@ -304,12 +369,17 @@ async def _fetched(attempt: Attempt, handler: Handler, runners: Runners) -> Task
     if inputs and inputs[0][0] == "" and isinstance(inputs[0][1], Blob):
         await _enter(attempt, inputs[0][1].size, runners)
         inputs = codec.decode_inputs(await _get(inputs[0][1], blobs))
-    size = sum(value.size for value in (config, *(value for _, value in inputs)) if isinstance(value, Blob))
+    size = sum(
+        value.size for value in (config, *(value for _, value in inputs)) if isinstance(value, Blob)
+    )
     await _enter(attempt, size, runners)
     async with runners.room.turn_for(size):
         if isinstance(config, Blob):
             config = await _get(config, blobs)
-        inputs = [(name, await _get(value, blobs) if isinstance(value, Blob) else value) for name, value in inputs]
+        inputs = [
+            (name, await _get(value, blobs) if isinstance(value, Blob) else value)
+            for name, value in inputs
+        ]
     return structs.replace(task, config=config, inputs=inputs)
 
 
@@ -317,14 +387,20 @@ async def _enter(attempt: Attempt, size: int, runners: Runners) -> None:
     """Wait for room for so many bytes more; the attempt's time doesn't run meanwhile."""
     total = attempt.room_bytes + size
     if total > INPUTS_BYTES_MAX:
-        message = f"its config and the outputs of its dependencies have {total:,} bytes; the limit is"
-        raise Terminal(f"{message} {INPUTS_BYTES_MAX:,}. Depend on fewer large outputs", category="too_large")
+        message = (
+            f"its config and the outputs of its dependencies have {total:,} bytes; the limit is"
+        )
+        raise Terminal(
+            f"{message} {INPUTS_BYTES_MAX:,}. Depend on fewer large outputs", category="too_large"
+        )
     room = runners.room
     if room.has_room(size):
         await room.enter(size)
         attempt.room_bytes = total
         return
-    if attempt.room_bytes:  # who holds some and waits for more could wait for another who does the same
+    if (
+        attempt.room_bytes
+    ):  # who holds some and waits for more could wait for another who does the same
         room.leave(attempt.room_bytes)
         attempt.room_bytes = 0
     attempt.wait()
@@ -374,7 +450,9 @@ async def _encode(attempt: Attempt, output: Any, runners: Runners) -> bytes:
     elif attempt.secrets and len(data) <= limit:
         data = await _redacted(attempt, data, runners.sandbox)
     if len(data) > limit:
-        raise Terminal(f"the output has {len(data):,} bytes; the limit is {limit:,}", category="too_large")
+        raise Terminal(
+            f"the output has {len(data):,} bytes; the limit is {limit:,}", category="too_large"
+        )
     return data
 
 
@@ -382,9 +460,13 @@ async def _redacted(attempt: Attempt, data: bytes, sandbox: Sandbox) -> bytes:
     """Without secrets, for an output that takes too long for a loop that others wait for."""
     parts = [msgspec.msgpack.encode(list(attempt.secrets)), data]
     try:
-        return await call(sandbox, Job(REDACT, parts, turn=attempt.task.workflow, seconds=REDACT_SECONDS))
+        return await call(
+            sandbox, Job(REDACT, parts, turn=attempt.task.workflow, seconds=REDACT_SECONDS)
+        )
     except Overrun as error:
-        message = f"secrets can't be taken out of an output of {len(data):,} bytes: {error}; return less"
+        message = (
+            f"secrets can't be taken out of an output of {len(data):,} bytes: {error}; return less"
+        )
         raise Terminal(message, category="too_large") from None
 
 
@@ -409,17 +491,35 @@ def _failed(attempt: Attempt, error: BaseException, worker_id: str) -> TaskFaile
     if isinstance(error, RemoteFailure):
         described, retryable, after = error.error, error.retryable, error.after
     else:
-        described, retryable, after = describe(error, attempt.secrets), is_retryable(error), retry_after(error)
+        described, retryable, after = (
+            describe(error, attempt.secrets),
+            is_retryable(error),
+            retry_after(error),
+        )
     if attempt.secrets:
-        described = msgspec.convert(redact(msgspec.to_builtins(described), attempt.secrets), TaskError)
+        described = msgspec.convert(
+            redact(msgspec.to_builtins(described), attempt.secrets), TaskError
+        )
     return TaskFailed(
-        task.execution_id, task.node, task.generation, task.attempt, worker_id, attempt.started_at, described,
-        retryable, after, attempt.logs(),
-    )  # fmt: skip
+        task.execution_id,
+        task.node,
+        task.generation,
+        task.attempt,
+        worker_id,
+        attempt.started_at,
+        described,
+        retryable,
+        after,
+        attempt.logs(),
+    )
 
 
 def stopped_event(attempt: Attempt, worker_id: str) -> TaskFailed | None:
     if attempt.stopped != "timeout":
         return None
     seconds = attempt.task.timeout_seconds
-    return _failed(attempt, Retryable(f"the handler didn't finish within {seconds:g} s", category="timeout"), worker_id)
+    return _failed(
+        attempt,
+        Retryable(f"the handler didn't finish within {seconds:g} s", category="timeout"),
+        worker_id,
+    )

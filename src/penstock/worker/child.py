@@ -1,8 +1,8 @@
 """The other side of `runs_in="process"`: a process that runs one handler call after another.
 
-Started as `python -m penstock.worker.child ORIGIN…`, where an origin is a module's name or a script's path. Requests
-come on standard input, replies go to what was standard output; what a handler prints goes to standard error. What it
-logs goes to the worker line by line.
+Started as `python -m penstock.worker.child ORIGIN…`, where an origin is a module's name or a
+script's path. Requests come on standard input, replies go to what was standard output; what a
+handler prints goes to standard error. What it logs goes to the worker line by line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from penstock.worker.registry import Handler, registered
 
 
 class Mouth:
-    """What is said to the worker. Any thread of a handler may log, and not all end when the handler returns."""
+    """What is said to the worker.
+
+    Any thread of a handler may log, and not all end when the handler returns.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream, self._process = stream, os.getpid()
@@ -39,7 +42,10 @@ class Mouth:
     def tell(self, log: ToldLog, line: str) -> None:
         if os.getpid() != self._process:
             return  # of a process that the handler has forked
-        with self._lock, suppress(OSError):  # the worker is gone: that is no failure of the handler's
+        with (
+            self._lock,
+            suppress(OSError),
+        ):  # the worker is gone: that is no failure of the handler's
             if log is self._log:
                 self._say(Line(line))
 
@@ -90,7 +96,9 @@ def _read(stream: BinaryIO) -> Request | None:
 def _find(name: str) -> Handler:
     handler = registered.get(name)
     if handler is None:
-        raise Terminal(f"the handler {name!r} runs in a process, so it must be at the top level of its module")
+        raise Terminal(
+            f"the handler {name!r} runs in a process, so it must be at the top level of its module"
+        )
     return handler
 
 
@@ -102,7 +110,13 @@ def _run(request: Request, log: ToldLog) -> Reply:
         value = handler.function(*handler.arguments(msgspec.json.decode(request.config), context))
         return Reply(encode_output(value), None, False, None, log.dropped)  # noqa: FBT003 -- a record
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it is the handler's failure
-        return Reply(None, describe(error, request.secrets), is_retryable(error), retry_after(error), log.dropped)
+        return Reply(
+            None,
+            describe(error, request.secrets),
+            is_retryable(error),
+            retry_after(error),
+            log.dropped,
+        )
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ HANDLER_LOG = logging.getLogger("penstock.handler")
 class Context:
     """Given to every handler as its second argument.
 
-    `idempotency_key` is the same for every attempt and every later retry of this node: give it to the services that
-    you call, so that a task that runs twice acts once. `deadline` is a Unix time.
+    `idempotency_key` is the same for every attempt and every later retry of this node: give it to
+    the services that you call, so that a task that runs twice acts once. `deadline` is a Unix time.
     """
 
     __slots__ = (

@@ -1,20 +1,23 @@
 """The process beside a worker: says that the worker lives while the worker's own loop can't.
 
-The worker's loop sends its heartbeats by itself. When it is blocked, or a thread holds Python's lock, it can't, and
-would be taken for dead with all its tasks. So it tells this process every second that it is there and for how long it
-may be silent, which is as long as its tasks may run. While it is silent this process sends the heartbeats, and stops
+The worker's loop sends its heartbeats by itself. When it is blocked, or a thread holds Python's
+lock, it can't, and would be taken for dead with all its tasks. So it tells this process every
+second that it is there and for how long it may be silent, which is as long as its tasks may run.
+While it is silent this process sends the heartbeats, and stops
 
 - when the worker has ended: the pipe is closed, or this process has another parent;
 - when the worker is stopped (SIGSTOP): it does nothing then, and may never do anything again;
 - when the worker has been silent for longer than its tasks may run: it is stuck.
 
-It is started by `penstock.worker.heartbeats`, as a script. Until it is needed it imports nothing but a few modules of
-the standard library, so it takes about 10 MB and 50 ms; what it needs to reach the store it imports then.
+It is started by `penstock.worker.heartbeats`, as a script. Until it is needed it imports nothing
+but a few modules of the standard library, so it takes about 10 MB and 50 ms; what it needs to reach
+the store it imports then.
 
 Standard input: a line of JSON (`Order`), then lines of
     loop SECONDS    the worker's loop runs, and may be silent for so long
     here            the worker's interpreter runs, whatever its loop does
-`Order.dumps` is a file descriptor: the stacks of the worker's threads come there when this process sends `DUMP_SIGNAL`.
+`Order.dumps` is a file descriptor: the stacks of the worker's threads come there when this process
+sends `DUMP_SIGNAL`.
 """
 
 from __future__ import annotations
@@ -42,7 +45,10 @@ CALL_SECONDS = 4.0
 AGAIN_SECONDS = 1.0
 """Between two attempts to reach a store that can't be reached."""
 DUMP_SIGNAL: int = getattr(signal, "SIGURG", 0)
-"""Ignored by whoever doesn't expect it, and used by nobody else. Windows has none, and no process beside a worker."""
+"""Ignored by whoever doesn't expect it, and used by nobody else.
+
+Windows has none, and no process beside a worker.
+"""
 STOPPED_STATES = ("T", "t")
 
 
@@ -64,7 +70,8 @@ class Worker:
         """As `ps` writes it; empty if it can't be known."""
         try:
             with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 -- see above
-                # the name of the program stands in brackets before the state, and may contain brackets
+                # the name of the program stands in brackets before the state, and may contain
+                # brackets
                 return file.read().rpartition(")")[2].strip()
         except OSError:
             return self._ask_ps()
@@ -74,7 +81,9 @@ class Worker:
 
         command = ["ps", "-o", "stat=", "-p", str(self.pid)]
         try:
-            return subprocess.run(command, capture_output=True, check=False, text=True).stdout.strip()  # noqa: S603
+            return subprocess.run(  # noqa: S603
+                command, capture_output=True, check=False, text=True
+            ).stdout.strip()
         except OSError:
             return ""
 
@@ -127,7 +136,10 @@ class Companion:
 
     def look(self) -> None:
         now = time.monotonic()
-        if self._silence.of_loop(now) < self._silent_seconds and self._silence.of_interpreter(now) < HELD_SECONDS:
+        if (
+            self._silence.of_loop(now) < self._silent_seconds
+            and self._silence.of_interpreter(now) < HELD_SECONDS
+        ):
             self._gave_up, self._asked_at = False, None
             return
         if self._worker.is_stopped:
@@ -151,9 +163,10 @@ class Companion:
                 "C), and all its other tasks wait; runs_in='process' would keep it from them",
                 self._order["worker_id"],
                 self._silence.of_interpreter(now),
-                " or ".join(f"the handler {name}" for name in names) or "something that is no handler",
+                " or ".join(f"the handler {name}" for name in names)
+                or "something that is no handler",
                 stack=stacks,
-            )  # fmt: skip
+            )
 
     def _keep_alive(self, now: float) -> None:
         silent_seconds = self._silence.of_loop(now)
@@ -163,8 +176,9 @@ class Companion:
                 self._log(
                     "the worker %s has been stuck for %.0f s, longer than any of its tasks may run: "
                     "it gets no more heartbeats, and its tasks will be taken back",
-                    self._order["worker_id"], silent_seconds,
-                )  # fmt: skip
+                    self._order["worker_id"],
+                    silent_seconds,
+                )
             return
         if now < self._next_beat:
             return
@@ -176,7 +190,11 @@ class Companion:
             self._next_beat = now + AGAIN_SECONDS
             if not self._is_cut_off:
                 self._is_cut_off = True
-                self._log("the worker %s is blocked, and can't be kept alive: %s", self._order["worker_id"], error)
+                self._log(
+                    "the worker %s is blocked, and can't be kept alive: %s",
+                    self._order["worker_id"],
+                    error,
+                )
 
     def _log(self, text: str, *values: Any, stack: str = "") -> None:
         import logging  # noqa: PLC0415 -- see the module's docstring, and so below
@@ -186,8 +204,12 @@ class Companion:
 
         if not logging.getLogger().handlers:
             configure_logging(Settings(**self._order["logging"]))
-            logging.getLogger("penstock.stores").setLevel(logging.ERROR)  # what it says of a server the worker has said
-        logging.getLogger("penstock.worker").warning(text, *values, extra={"stack": stack} if stack else None)
+            logging.getLogger("penstock.stores").setLevel(
+                logging.ERROR
+            )  # what it says of a server the worker has said
+        logging.getLogger("penstock.worker").warning(
+            text, *values, extra={"stack": stack} if stack else None
+        )
 
 
 def send_heartbeat(store: str, worker_id: str) -> None:
@@ -217,8 +239,12 @@ def who_runs(dump: str, handlers: list[tuple[str, str, int, int]]) -> tuple[list
     found: list[str] = []
     stacks: list[str] = []
     for stack in dump.strip().split("\n\n"):
-        names = [name for file, line in frames(stack) for name, where, first, last in handlers
-                 if file == where and first <= line <= last]  # fmt: skip
+        names = [
+            name
+            for file, line in frames(stack)
+            for name, where, first, last in handlers
+            if file == where and first <= line <= last
+        ]
         if names:
             found += [name for name in names if name not in found]
             stacks.append(stack)
@@ -235,7 +261,8 @@ def frames(stack: str) -> Iterator[tuple[str, int]]:
 
 
 def main() -> None:
-    # a terminal's Ctrl-C or a service manager's SIGTERM is for the worker, which may want to finish its tasks
+    # a terminal's Ctrl-C or a service manager's SIGTERM is for the worker, which may want to finish
+    # its tasks
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     worker = Worker(int(sys.argv[1]))

@@ -29,17 +29,27 @@ log = logging.getLogger("penstock.worker")
 
 LEAST_SILENT_SECONDS = 0.2
 TELL_SECONDS = 1.0
-"""How often the loop says that it runs; more often for a process that is to notice sooner that it doesn't."""
+"""How often the loop says that it runs; more often for a process that is to notice sooner that it
+doesn't.
+"""
 MARGIN_SECONDS = 10.0
-"""A worker may be silent for so much longer than its tasks may run: the owner's backstop comes as late."""
+"""A worker may be silent for so much longer than its tasks may run: the owner's backstop comes as
+late.
+"""
 SLACK_SECONDS = 10.0
-"""A promise is made for so much longer than it need be: not every task that begins has to make a new one."""
+"""A promise is made for so much longer than it need be: not every task that begins has to make a
+new one.
+"""
 RESTART_SECONDS = 5.0
 END_SECONDS = 1.0
 
 
 def heartbeats_for(
-    settings: Settings, store: str, worker_id: str, handlers: Iterable[Handler], heartbeat_seconds: float
+    settings: Settings,
+    store: str,
+    worker_id: str,
+    handlers: Iterable[Handler],
+    heartbeat_seconds: float,
 ) -> Heartbeats | None:
     """None for a store that lives in the worker's own process: who blocks the loop there blocks the reaper too.
 
@@ -52,8 +62,11 @@ def heartbeats_for(
         "store": store,
         "worker_id": worker_id,
         "heartbeat_seconds": heartbeat_seconds,
-        # no later than the heartbeat that is missing: fast ones go with a short time until a worker counts as dead
-        "silent_seconds": min(heartbeat_process.SILENT_SECONDS, max(heartbeat_seconds, LEAST_SILENT_SECONDS)),
+        # no later than the heartbeat that is missing: fast ones go with a short time until a worker
+        # counts as dead
+        "silent_seconds": min(
+            heartbeat_process.SILENT_SECONDS, max(heartbeat_seconds, LEAST_SILENT_SECONDS)
+        ),
         "handlers": [place for handler in handlers for place in _places(handler)],
         "logging": {"log_level": settings.log_level, "log_format": settings.log_format},
     }
@@ -69,7 +82,9 @@ class Heartbeats:
         self._dumps: int | None = None
         self._promised_until = 0.0
         self._lock = threading.Lock()
-        """Nobody may write to a pipe that is being closed: its number may be another file's by then."""
+        """Nobody may write to a pipe that is being closed: its number may be another file's by
+        then.
+        """
 
     @property
     def pid(self) -> int | None:
@@ -98,7 +113,10 @@ class Heartbeats:
         self._write(b"loop %.1f\n" % (seconds + SLACK_SECONDS + MARGIN_SECONDS))
 
     def _write(self, line: bytes) -> None:
-        """Whole or not at all, since it is short. A process that doesn't read misses it; one that died is noticed."""
+        """Whole or not at all, since it is short.
+
+        A process that doesn't read misses it; one that died is noticed.
+        """
         with self._lock:
             if self._pipe is not None:
                 with suppress(BlockingIOError, BrokenPipeError):
@@ -107,29 +125,42 @@ class Heartbeats:
     async def _restart(self) -> None:
         worker_id = self._order["worker_id"]
         if self._process is not None:
-            log.warning("the process beside the worker %s ended with %s; it is started again",
-                        worker_id, self._process.returncode)  # fmt: skip
+            log.warning(
+                "the process beside the worker %s ended with %s; it is started again",
+                worker_id,
+                self._process.returncode,
+            )
             self._forget()
             await asyncio.sleep(RESTART_SECONDS)
         try:
             self._starting = asyncio.ensure_future(asyncio.to_thread(self._start))
             await asyncio.shield(self._starting)
         except OSError as error:
-            log.warning("the process beside the worker %s can't be started (%s): it sends its heartbeats alone, and is "
-                        "taken for dead if its loop is blocked", worker_id, error)  # fmt: skip
+            log.warning(
+                "the process beside the worker %s can't be started (%s): it sends its heartbeats alone, and is "
+                "taken for dead if its loop is blocked",
+                worker_id,
+                error,
+            )
             await asyncio.sleep(RESTART_SECONDS)
 
     def _start(self) -> None:
         dumps, self._dumps = os.pipe()
         try:
-            os.set_blocking(self._dumps, False)  # a full pipe must not hold whoever writes its stacks there
+            os.set_blocking(
+                self._dumps, False
+            )  # a full pipe must not hold whoever writes its stacks there
             # -P: modules beside the script must not stand in for the standard library's
             command = [sys.executable, "-P", heartbeat_process.__file__, str(os.getpid())]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             process = subprocess.Popen(  # noqa: S603 -- ourselves
-                command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment, pass_fds=(dumps,),
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                env=environment,
+                pass_fds=(dumps,),
                 start_new_session=True,
-            )  # fmt: skip
+            )
         except OSError:
             os.close(self._dumps)
             self._dumps = None
@@ -179,7 +210,9 @@ def _register_dump(descriptor: int) -> bool:
     """Whether this process writes its stacks there at the signal; not if the signal means something else here."""
     if signal.getsignal(heartbeat_process.DUMP_SIGNAL) not in (signal.SIG_DFL, signal.SIG_IGN):
         return False
-    faulthandler.register(heartbeat_process.DUMP_SIGNAL, file=descriptor, all_threads=True, chain=False)
+    faulthandler.register(
+        heartbeat_process.DUMP_SIGNAL, file=descriptor, all_threads=True, chain=False
+    )
     return True
 
 
@@ -189,12 +222,21 @@ def _places(handler: Handler) -> list[tuple[str, str, int, int]]:
     if code is None or handler.runs_in == "process":
         return []
     lines = [line for _, _, line in code.co_lines() if line is not None]
-    return [(handler.name, code.co_filename, code.co_firstlineno, max(lines, default=code.co_firstlineno))]
+    return [
+        (
+            handler.name,
+            code.co_filename,
+            code.co_firstlineno,
+            max(lines, default=code.co_firstlineno),
+        )
+    ]
 
 
 def code_of(function: Any) -> CodeType | None:
     """Of a function, of what a decorator or `functools.partial` wraps, or of an object that can be called."""
-    while (inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None)) is not None:
+    while (
+        inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+    ) is not None:
         function = inner
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return code if isinstance(code, CodeType) else None

@@ -1,7 +1,9 @@
-"""What running attempts have logged so far, for whoever looks at them. An outcome brings the whole log by itself.
+"""What running attempts have logged so far, for whoever looks at them.
 
-This stands beside the work: it looks about once a second, at attempts that have run for that long, and sends those
-whose log has grown. If a store can't take it, nothing is lost but the sight of it.
+An outcome brings the whole log by itself.
+
+This stands beside the work: it looks about once a second, at attempts that have run for that long,
+and sends those whose log has grown. If a store can't take it, nothing is lost but the sight of it.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ class LiveLogs:
                 log.debug("logs of running attempts can't be shown: %s", error)
 
     async def look(self, now: float) -> None:
-        """Share what is new at `now`, by the loop's clock. Raises `StoreError`; the next look makes up for it."""
+        """Share what is new at `now`, by the loop's clock.
+
+        Raises `StoreError`; the next look makes up for it.
+        """
         over = self._shared.keys() - self._running.keys()
         texts = dict.fromkeys(over, "")
         shared: dict[Key, _Shared] = {}

@@ -13,7 +13,10 @@ from penstock.worker.registry import Handler
 
 
 def load_handlers(origins: Iterable[str]) -> None:
-    """Import each module, so that its `@handler`s register. Raises `SettingsError` with what to do."""
+    """Import each module, so that its `@handler`s register.
+
+    Raises `SettingsError` with what to do.
+    """
     for origin in origins:
         if origin.endswith(".py"):
             _load_file(Path(origin).resolve())

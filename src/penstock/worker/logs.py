@@ -24,7 +24,9 @@ class AttemptLog:
 
     def write(self, line: str) -> None:
         if not line.isascii():
-            line = line.encode("utf-8", "backslashreplace").decode()  # half a character couldn't be stored
+            line = line.encode(
+                "utf-8", "backslashreplace"
+            ).decode()  # half a character couldn't be stored
         size = len(line.encode()) + 1
         if self._bytes + size > self._limit:
             self._dropped += 1
@@ -51,7 +53,9 @@ class AttemptLog:
 
     def text(self) -> str:
         if self._dropped:
-            return "\n".join([*(self._lines or ()), f"({self._dropped} more lines dropped: the log is full)"])
+            return "\n".join(
+                [*(self._lines or ()), f"({self._dropped} more lines dropped: the log is full)"]
+            )
         return "\n".join(self._lines) if self._lines else ""
 
 

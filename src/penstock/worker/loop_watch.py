@@ -41,7 +41,12 @@ class LoopWatch:
         metrics: Metrics | None = None,
         on_look: Callable[[], None] = _nothing,
     ) -> None:
-        self._worker_id, self._attempts, self._metrics, self._on_look = worker_id, attempts, metrics, on_look
+        self._worker_id, self._attempts, self._metrics, self._on_look = (
+            worker_id,
+            attempts,
+            metrics,
+            on_look,
+        )
         self._stopped = threading.Event()
         self._turned_at = 0.0
         self._is_blocked = False
@@ -50,7 +55,9 @@ class LoopWatch:
         """Until it is cancelled."""
         self._turned_at = time.monotonic()
         loop, thread_id = asyncio.get_running_loop(), threading.get_ident()
-        watcher = threading.Thread(target=self._look_on, args=(loop, thread_id), name="penstock-watch", daemon=True)
+        watcher = threading.Thread(
+            target=self._look_on, args=(loop, thread_id), name="penstock-watch", daemon=True
+        )
         watcher.start()
         try:
             while True:
@@ -63,7 +70,8 @@ class LoopWatch:
         before = time.monotonic()
         while not self._stopped.wait(LOOK_SECONDS):
             now = time.monotonic()
-            # who couldn't look either knows nothing of the loop: the process was stopped, or Python's lock was held
+            # who couldn't look either knows nothing of the loop: the process was stopped, or
+            # Python's lock was held
             was_away = now - before > BLOCKED_SECONDS
             before = now
             self._on_look()
@@ -92,8 +100,11 @@ class LoopWatch:
         log.warning(
             "%s has blocked the loop of the worker %s for %.1f s, and all its other async handlers wait; it should "
             "await what it waits for, or be a plain function (def, not async def), which runs in a thread",
-            who, self._worker_id, seconds, extra={"stack": stack.rstrip()},
-        )  # fmt: skip
+            who,
+            self._worker_id,
+            seconds,
+            extra={"stack": stack.rstrip()},
+        )
 
     def _culprit(self, running: asyncio.Task[Any] | None) -> Attempt | None:
         """Whose task the loop is in: a slot's own, or one that its handler has started."""
@@ -102,7 +113,9 @@ class LoopWatch:
         for attempt in list(self._attempts()):
             if attempt.slot is running:
                 return attempt
-        context = running.get_context() if hasattr(running, "get_context") else {}  # Python 3.11 doesn't tell
+        context = (
+            running.get_context() if hasattr(running, "get_context") else {}
+        )  # Python 3.11 doesn't tell
         scope = context.get(current_scope)
         return scope if isinstance(scope, Attempt) else None
 
@@ -110,5 +123,7 @@ class LoopWatch:
 def _stack(frame: FrameType) -> str:
     """From the handler's call on; how the loop got there says nothing about the handler."""
     frames = traceback.extract_stack(frame)
-    ours = [number for number, each in enumerate(frames) if each.filename == attempt_module.__file__]
+    ours = [
+        number for number, each in enumerate(frames) if each.filename == attempt_module.__file__
+    ]
     return "".join(traceback.format_list(frames[ours[-1] + 1 :] if ours else frames))

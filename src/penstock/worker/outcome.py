@@ -31,7 +31,9 @@ def _default(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} isn't JSON")
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default).encode
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default
+).encode
 
 
 def encode_output(value: Any) -> bytes:
@@ -41,20 +43,29 @@ def encode_output(value: Any) -> bytes:
     try:
         return _encode(value).encode()
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError) as error:
-        reason = "it is nested too deeply, or contains itself" if isinstance(error, RecursionError) else str(error)
+        reason = (
+            "it is nested too deeply, or contains itself"
+            if isinstance(error, RecursionError)
+            else str(error)
+        )
         message = f"the handler returned something that isn't JSON: {reason}; return dicts, lists, text and numbers"
         raise Terminal(message, category="not_json") from None
 
 
 def describe(error: BaseException, secrets: Collection[str] = ()) -> TaskError:
-    """The error as it is kept and shown. Nothing that a handler raises may be impossible to store."""
+    """The error as it is kept and shown.
+
+    Nothing that a handler raises may be impossible to store.
+    """
     kind = type(error).__name__
     text = _clean(_text(error), secrets, MAX_MESSAGE)
     if isinstance(error, HandlerError):
         shown = None if type(error) in (Terminal, Retryable) else kind
         category = _clean(str(error.category), secrets, MAX_CATEGORY)
         return TaskError(category, text or kind, shown, _detail(error.detail, secrets))
-    trace = _clean("".join(traceback.format_exception(error)), secrets, MAX_TRACEBACK, keep_end=True)
+    trace = _clean(
+        "".join(traceback.format_exception(error)), secrets, MAX_TRACEBACK, keep_end=True
+    )
     return TaskError("handler", f"{kind}: {text}" if text else kind, kind, None, trace)
 
 

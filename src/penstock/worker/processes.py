@@ -20,7 +20,10 @@ _said = msgspec.msgpack.Decoder(Reply | Line)
 
 
 class ProcessDied(Retryable):
-    """The handler's process ended before it answered. Tried again at once: there is nothing to wait for."""
+    """The handler's process ended before it answered.
+
+    Tried again at once: there is nothing to wait for.
+    """
 
     def __init__(self, returncode: int | None) -> None:
         code = returncode or 0
@@ -59,9 +62,15 @@ class ProcessRunner:
                 return child
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "penstock.worker.child", *filter(None, [origin]),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment, start_new_session=True,
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "penstock.worker.child",
+            *filter(None, [origin]),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
         try:
             await _pipes(child)[1].readexactly(len(READY))
         except asyncio.IncompleteReadError:
@@ -73,7 +82,9 @@ class ProcessRunner:
         return child
 
     async def close(self) -> None:
-        for child in [child for children in self._idle.values() for child in children] + self._killed:
+        for child in [
+            child for children in self._idle.values() for child in children
+        ] + self._killed:
             _kill(child)
             await child.wait()
         self._idle.clear()

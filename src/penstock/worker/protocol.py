@@ -25,7 +25,10 @@ class Request(msgspec.Struct, array_like=True):
 
 
 class Line(msgspec.Struct, array_like=True, tag="line"):
-    """Logged just now. Told at once: it can be read while the handler runs, and stays if its process is killed."""
+    """Logged just now.
+
+    Told at once: it can be read while the handler runs, and stays if its process is killed.
+    """
 
     text: str
 

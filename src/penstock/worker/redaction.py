@@ -1,13 +1,14 @@
 """Takes the values of secrets out of everything that an attempt reports: outputs, errors, logs.
 
-A service that was sent a secret may send it back in another form, and an error may quote a part of it. So a value is
-looked for character by character, each of them as it is, in the other case, or as it looks in a URL, in JSON, in HTML
-or in Python's `repr`, in any mixture; and besides in base64 (at each of the three places that it may have between other
-bytes, so also inside `Basic` credentials) and in hex. Of a value that was cut, what is left is hidden too.
+A service that was sent a secret may send it back in another form, and an error may quote a part of
+it. So a value is looked for character by character, each of them as it is, in the other case, or as
+it looks in a URL, in JSON, in HTML or in Python's `repr`, in any mixture; and besides in base64 (at
+each of the three places that it may have between other bytes, so also inside `Basic` credentials)
+and in hex. Of a value that was cut, what is left is hidden too.
 
-The first eight characters are found by one regular expression per value, which takes time linear in the text; only
-where it matches, the rest is compared. A text without any sign of an escape is searched as it is, at the speed of
-`str.find`.
+The first eight characters are found by one regular expression per value, which takes time linear in
+the text; only where it matches, the rest is compared. A text without any sign of an escape is
+searched as it is, at the speed of `str.find`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,16 @@ ESCAPES_MAX = 8
 """Backslashes before one character: JSON in a text in JSON doubles them each time."""
 
 _ESCAPE_SIGNS = ("%", "\\", "&", "+", "\r")
-_SHORT_ESCAPES = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f", "\v": "v", "\a": "a", "\0": "0"}
+_SHORT_ESCAPES = {
+    "\n": "n",
+    "\r": "r",
+    "\t": "t",
+    "\b": "b",
+    "\f": "f",
+    "\v": "v",
+    "\a": "a",
+    "\0": "0",
+}
 _ENTITIES = {**codepoint2name, 39: "apos"}
 _BACKSLASHES = rf"\\\\{{0,{ESCAPES_MAX - 1}}}"
 _LINE_BREAK = r"(?:\r?\n|\\{1,4}r\\{1,4}n|\\{1,4}n)?"
@@ -66,7 +76,10 @@ def _copied(item: Any, redactor: Redactor) -> Any:
     if isinstance(item, str):
         return redactor.clean(item)
     if isinstance(item, dict):
-        return {redactor.clean(key) if isinstance(key, str) else key: inner for key, inner in item.items()}
+        return {
+            redactor.clean(key) if isinstance(key, str) else key: inner
+            for key, inner in item.items()
+        }
     if isinstance(item, (int, float)) and not isinstance(item, bool):
         return redactor.clean_number(item)
     return list(item) if isinstance(item, (list, tuple)) else item
@@ -97,7 +110,11 @@ class Redactor:
 
     def clean_number(self, number: float) -> Any:
         """A secret of digits comes back as a number when it stood in JSON without quotes."""
-        return HIDDEN if self._numeric and any(secret in str(number) for secret in self._numeric) else number
+        return (
+            HIDDEN
+            if self._numeric and any(secret in str(number) for secret in self._numeric)
+            else number
+        )
 
 
 @lru_cache(maxsize=64)
@@ -182,7 +199,9 @@ def _needles(secret: str) -> Iterator[Needle]:
             if len(form) >= BASE64_CHARACTERS_MIN and form not in seen:
                 seen.add(form)
                 needle = _needle(form, min(len(form), max(HEAD_CHARACTERS, len(form) // 2)))
-                yield needle._replace(before=1 if offset else 0, after=1 if (offset + len(data)) % 3 else 0)
+                yield needle._replace(
+                    before=1 if offset else 0, after=1 if (offset + len(data)) % 3 else 0
+                )
 
 
 def _cut_anywhere(secret: str) -> Iterator[Needle]:
@@ -210,7 +229,8 @@ def _next_character(character: str) -> re.Pattern[str]:
 def _character(character: str) -> str:
     """A pattern for every way to write this character.
 
-    Each alternative begins with a plain character: then `re` skips quickly over everything that none begins with.
+    Each alternative begins with a plain character: then `re` skips quickly over everything that
+    none begins with.
     """
     code = ord(character)
     data = character.encode("utf-8", "surrogatepass")

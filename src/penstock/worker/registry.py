@@ -16,7 +16,8 @@ from penstock.errors import SettingsError, Terminal
 RunsIn = Literal["loop", "thread", "process"]
 BUILT_IN_MODULES = "penstock.worker.handlers."
 INPUTLESS = frozenset({"noop", "sleep", "fail", "echo", "call_external_service", "llm_service"})
-"""Built-in handlers that have their context and never look at the outputs of the nodes before them."""
+"""Built-in handlers that have their context and never look at the outputs of the nodes before them.
+"""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -38,7 +39,9 @@ class Handler:
         call = function if inspect.isroutine(function) else type(function).__call__
         is_async = inspect.iscoroutinefunction(call)
         if runs_in == "process" and is_async:
-            raise SettingsError(f"the handler {name!r} is async, and async handlers run on the loop, not in a process")
+            raise SettingsError(
+                f"the handler {name!r} is async, and async handlers run on the loop, not in a process"
+            )
         self.runs_in: RunsIn = "loop" if is_async else runs_in or "thread"
         self._takes = _positional(function)
         self._config_type: Any = None
@@ -77,7 +80,9 @@ def _config_type(function: Callable[..., Any]) -> Any:
         return None  # a type that only exists for the type checker
     hint = hints.get(names[0]) if names else None
     is_model = isinstance(hint, type) and (
-        dataclasses.is_dataclass(hint) or issubclass(hint, msgspec.Struct) or hasattr(hint, "model_validate")
+        dataclasses.is_dataclass(hint)
+        or issubclass(hint, msgspec.Struct)
+        or hasattr(hint, "model_validate")
     )
     return hint if is_model else None
 
@@ -88,7 +93,9 @@ def _convert(config: Any, wanted: Any) -> Any:
             return wanted.model_validate(config)
         return msgspec.convert(config, wanted)
     except ValueError as error:  # msgspec's and pydantic's errors both are
-        raise Terminal(f"the config doesn't fit {wanted.__name__}: {error}", category="config") from None
+        raise Terminal(
+            f"the config doesn't fit {wanted.__name__}: {error}", category="config"
+        ) from None
 
 
 class Registry:
@@ -97,7 +104,9 @@ class Registry:
 
     def add(self, handler: Handler) -> None:
         if handler.name in BUILT_IN_HANDLERS or handler.name in HANDLER_ALIASES:
-            raise SettingsError(f"{handler.name!r} is the name of a built-in handler; choose another")
+            raise SettingsError(
+                f"{handler.name!r} is the name of a built-in handler; choose another"
+            )
         self.put(handler)
 
     def put(self, handler: Handler) -> None:
@@ -132,13 +141,23 @@ def handler(  # noqa: PLR0913
     runs_in: RunsIn | None = None,
     registry: Registry | None = None,
 ) -> Callable[[Function], Function]:
-    """Make a function a handler. It takes `(config, ctx)`, or fewer; it returns any JSON, or raises.
+    """Make a function a handler.
 
-    `runs_in="process"` gives it a process of its own: for heavy computation, and for code that may crash.
+    It takes `(config, ctx)`, or fewer; it returns any JSON, or raises.
+
+    `runs_in="process"` gives it a process of its own: for heavy computation, and for code that may
+    crash.
     """
 
     def register(function: Function) -> Function:
-        made = Handler(name, function, retry=retry, timeout_seconds=timeout_seconds, queue=queue, runs_in=runs_in)
+        made = Handler(
+            name,
+            function,
+            retry=retry,
+            timeout_seconds=timeout_seconds,
+            queue=queue,
+            runs_in=runs_in,
+        )
         (registry or registered).add(made)
         function.handler_name = name  # type: ignore[attr-defined]
         return function

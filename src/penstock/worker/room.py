@@ -15,7 +15,10 @@ NO_WAITING: AbstractAsyncContextManager[Any] = nullcontext()
 
 
 class Room:
-    """For so many bytes. Whoever comes first is let in first; one that is larger than all of it is let in alone."""
+    """For so many bytes.
+
+    Whoever comes first is let in first; one that is larger than all of it is let in alone.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size

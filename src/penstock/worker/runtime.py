@@ -1,8 +1,9 @@
 """The worker: keeps its slots busy, stops what must stop, says that it lives.
 
-A slot is a long-lived asyncio task that runs one attempt after another: starting a new asyncio task for every attempt
-would cost more than most handlers. A slot takes its next task without going through the loop, so short handlers follow
-each other at the speed of a function call; every so often it lets others run.
+A slot is a long-lived asyncio task that runs one attempt after another: starting a new asyncio task
+for every attempt would cost more than most handlers. A slot takes its next task without going
+through the loop, so short handlers follow each other at the speed of a function call; every so
+often it lets others run.
 """
 
 from __future__ import annotations
@@ -108,7 +109,9 @@ class Worker:
     def guard_loop(self, store: str) -> None:
         """Before `start`: log what blocks the loop, and live on meanwhile if heartbeats are what says so in `store`."""
         self._watch_loop = True
-        self._heartbeats = heartbeats_for(self.settings, store, self.worker_id, self.registry, self._heartbeat_seconds)
+        self._heartbeats = heartbeats_for(
+            self.settings, store, self.worker_id, self.registry, self._heartbeat_seconds
+        )
 
     @property
     def _heartbeat_seconds(self) -> float:
@@ -136,7 +139,9 @@ class Worker:
         self.started_at = self._clock()
         self._tracer = self._tracer or active_tracer()
         if self._metrics is not None:
-            self._metrics.handlers.know([*BUILT_IN_HANDLERS, *(handler.name for handler in self.registry)])
+            self._metrics.handlers.know(
+                [*BUILT_IN_HANDLERS, *(handler.name for handler in self.registry)]
+            )
         services = (
             self._fetch(), self._report(), self._watch(), self._heartbeat(), self._live_logs.keep_sharing(),
         )  # fmt: skip
@@ -156,7 +161,8 @@ class Worker:
         """How long the attempts that run now may still take."""
         now = asyncio.get_running_loop().time()
         left = [
-            attempt.task.timeout_seconds - max(0.0, now - attempt.began)  # one that waits for a thread has all its time
+            attempt.task.timeout_seconds
+            - max(0.0, now - attempt.began)  # one that waits for a thread has all its time
             for attempt in self._running.values()
         ]
         return max(0.0, *left) if left else 0.0
@@ -175,7 +181,9 @@ class Worker:
             task.cancel()
         await asyncio.wait([fetcher, reporter, *others, *self._slots], timeout=2 * ABANDON_SECONDS)
         if self._heartbeats is not None:
-            await self._heartbeats.close()  # a heartbeat of a worker that has left would bring it back
+            await (
+                self._heartbeats.close()
+            )  # a heartbeat of a worker that has left would bring it back
         await self._queue.report(self.worker_id, self._reporting + self._outbox)
         await self._queue.leave(self.worker_id, unstarted)
         await self._close()
@@ -221,7 +229,9 @@ class Worker:
                     self._is_unsure = False
                 else:
                     handlers = self.registry.names
-                    self._pending.extend(await self._queue.fetch(self.worker_id, self.queues, free, handlers))
+                    self._pending.extend(
+                        await self._queue.fetch(self.worker_id, self.queues, free, handlers)
+                    )
                 self._is_cut_off = False
             except StoreError as error:
                 self._complain("it can't fetch tasks", error)
@@ -236,7 +246,12 @@ class Worker:
 
     async def _overlooked(self) -> list[Task]:
         """Tasks that a fetch took for us although its answer got lost: nobody else will run them."""
-        mine = {*self._running, *map(key_of, self._pending), *map(key_of, self._outbox), *map(key_of, self._reporting)}
+        mine = {
+            *self._running,
+            *map(key_of, self._pending),
+            *map(key_of, self._outbox),
+            *map(key_of, self._reporting),
+        }
         return [task for task in await self._queue.held(self.worker_id) if key_of(task) not in mine]
 
     def _wake_slot(self) -> None:
@@ -282,16 +297,25 @@ class Worker:
         try:
             await self._queue.give_back(self.worker_id, [task])
         except StoreError as error:  # then it is still on our list, and is found there again
-            self._complain(f"it can't give back a task of the handler {task.handler!r}, which it doesn't have", error)
+            self._complain(
+                f"it can't give back a task of the handler {task.handler!r}, which it doesn't have",
+                error,
+            )
         if self._wake_fetcher is not None:
             _wake(self._wake_fetcher)
             self._wake_fetcher = None
 
     async def _serve(
-        self, task: Task, handler: Handler, slot: asyncio.Task[Any] | None, loop: asyncio.AbstractEventLoop
+        self,
+        task: Task,
+        handler: Handler,
+        slot: asyncio.Task[Any] | None,
+        loop: asyncio.AbstractEventLoop,
     ) -> None:
         key = key_of(task)
-        attempt = Attempt(task, key, slot, loop, self.settings.log_max_bytes, self._clock, self._give_time)
+        attempt = Attempt(
+            task, key, slot, loop, self.settings.log_max_bytes, self._clock, self._give_time
+        )
         self._running[key] = attempt
         if self._heartbeats is not None:
             self._heartbeats.expect(task.timeout_seconds)
@@ -308,7 +332,9 @@ class Worker:
             attempt.end()
             if not attempt.abandoned:
                 del self._running[key]
-        if attempt.abandoned or (attempt.stopped is not None and slot is not None and slot.uncancel()):
+        if attempt.abandoned or (
+            attempt.stopped is not None and slot is not None and slot.uncancel()
+        ):
             raise asyncio.CancelledError  # another slot has taken its place, or the worker stops
         self._tell(task, event)
 
@@ -338,7 +364,9 @@ class Worker:
         del self._running[key]
         if attempt.slot is not None:
             self._slots.discard(attempt.slot)
-        log.warning("the handler of %s ignores that it was stopped; its slot is replaced", attempt.task.node)
+        log.warning(
+            "the handler of %s ignores that it was stopped; its slot is replaced", attempt.task.node
+        )
         self._tell(attempt.task, stopped_event(attempt, self.worker_id))
         self._wake_slot()
 
@@ -392,7 +420,9 @@ class Worker:
             held = [attempt.identity for attempt in self._running.values()]
             held += [Stop(*key_of(task)) for task in self._pending]
             try:
-                gone = await self._queue.heartbeat(self.worker_id, self.queues, held, self.registry.defaults())
+                gone = await self._queue.heartbeat(
+                    self.worker_id, self.queues, held, self.registry.defaults()
+                )
                 self.stop_tasks(gone)
                 if beat % STRAY_BEATS == 0:
                     strays = await self._take_up(strays)
@@ -408,7 +438,9 @@ class Worker:
         found = {key_of(task): task for task in await self._overlooked()}
         old = [task for key, task in found.items() if key in before]
         if old:
-            log.warning("%s takes up %d tasks that it was given unnoticed", self.worker_id, len(old))
+            log.warning(
+                "%s takes up %d tasks that it was given unnoticed", self.worker_id, len(old)
+            )
             self._pending.extend(old)
             self._wake_slot()
         return found.keys() - before

@@ -1,7 +1,9 @@
-"""Secrets: looked up by name in the worker, when a task starts. `redaction` takes them out of what it reports.
+"""Secrets: looked up by name in the worker, when a task starts.
 
-They are never stored: a document has only `{{ secrets.NAME }}`. A value is read from the environment or from
-`secrets_file` at each use, so that a rotated secret needs no restart.
+`redaction` takes them out of what it reports.
+
+They are never stored: a document has only `{{ secrets.NAME }}`. A value is read from the
+environment or from `secrets_file` at each use, so that a rotated secret needs no restart.
 """
 
 from __future__ import annotations
@@ -51,8 +53,8 @@ class SecretInUse(NamedTuple):
 class Secrets:
     """Where a worker finds secrets.
 
-    `secrets_file` is a directory with one file per secret (as Docker and Kubernetes mount them), a `.toml` or `.json`
-    file with one table of texts, or a file of `NAME=value` lines.
+    `secrets_file` is a directory with one file per secret (as Docker and Kubernetes mount them), a
+    `.toml` or `.json` file with one table of texts, or a file of `NAME=value` lines.
     """
 
     def __init__(self, settings: Settings, environ: Mapping[str, str] | None = None) -> None:
@@ -74,7 +76,10 @@ class Secrets:
         return value
 
     def use(self, name: str, handler: str, workflow: str) -> SecretInUse:
-        """The secret for an attempt of this handler in this workflow. Raises `Terminal` where it isn't allowed."""
+        """The secret for an attempt of this handler in this workflow.
+
+        Raises `Terminal` where it isn't allowed.
+        """
         rule = self._rules.get(name.upper())
         if rule is not None:
             _check(rule, name, handler, workflow)
@@ -111,9 +116,13 @@ def _from_path(path: Path, name: str) -> str | None:
     except (OSError, ValueError) as error:
         # The text of a parser's error may quote the file, hence only its type.
         reason = error.strerror if isinstance(error, OSError) else type(error).__name__
-        raise Terminal(f"the secrets in {path} can't be read: {reason}", category="secret") from None
+        raise Terminal(
+            f"the secrets in {path} can't be read: {reason}", category="secret"
+        ) from None
     if value is not None and not isinstance(value, str):
-        raise Terminal(f"the secret '{name}' in {path} isn't text: put it in quotes", category="secret")
+        raise Terminal(
+            f"the secret '{name}' in {path} isn't text: put it in quotes", category="secret"
+        )
     return value
 
 
@@ -131,7 +140,11 @@ def _table(path: Path) -> dict[str, Any]:
     if path.suffix == ".json":
         table = json.loads(text)
         return table if isinstance(table, dict) else {}
-    return dict(_line(line) for line in text.splitlines() if "=" in line and not line.lstrip().startswith("#"))
+    return dict(
+        _line(line)
+        for line in text.splitlines()
+        if "=" in line and not line.lstrip().startswith("#")
+    )
 
 
 def _line(line: str) -> tuple[str, str]:

@@ -1,4 +1,7 @@
-"""Threads for sync handlers. Daemons, because a handler that hangs must not keep the process from ending."""
+"""Threads for sync handlers.
+
+Daemons, because a handler that hangs must not keep the process from ending.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,17 @@ class _Call:
         self.function, self.begin, self.loop = function, begin, asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.over = False
-        """Answered or given up: whoever is first, its thread or the one who waits. Under the runner's lock."""
+        """Answered or given up: whoever is first, its thread or the one who waits.
+
+        Under the runner's lock.
+        """
 
 
 class ThreadRunner:
-    """Starts threads as they are needed, up to `most`. One that hangs past its time is given up and replaced."""
+    """Starts threads as they are needed, up to `most`.
+
+    One that hangs past its time is given up and replaced.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -33,7 +42,9 @@ class ThreadRunner:
         """Whether a call would be run at once."""
         return self._busy < self._most
 
-    async def run(self, begin: Callable[[], None], function: Callable[..., Any], *arguments: Any) -> Any:
+    async def run(
+        self, begin: Callable[[], None], function: Callable[..., Any], *arguments: Any
+    ) -> Any:
         """`begin` is called on the loop when a thread takes a call that had to wait for one."""
         context = contextvars.copy_context()
         call = _Call(lambda: context.run(function, *arguments), None if self.has_room else begin)
@@ -46,7 +57,9 @@ class ThreadRunner:
             return await call.future
         except asyncio.CancelledError:
             if self._close(call):
-                self._alive -= 1  # its thread may hang for ever; it ends by itself when it comes back
+                self._alive -= (
+                    1  # its thread may hang for ever; it ends by itself when it comes back
+                )
             raise
         finally:
             self._busy -= 1

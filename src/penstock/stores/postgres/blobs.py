@@ -43,12 +43,16 @@ class PostgresBlobs:
         return Blob(key, len(data))
 
     async def get(self, blob: Blob) -> bytes:
-        rows = await self._database.rows("SELECT data FROM blobs WHERE key = %s", (blob.key,), seconds=SLOW_SECONDS)
+        rows = await self._database.rows(
+            "SELECT data FROM blobs WHERE key = %s", (blob.key,), seconds=SLOW_SECONDS
+        )
         if not rows:
             raise StoreError(f"the blob {blob.key} is gone from {self._database.where}")
         data = bytes(rows[0][0])
         if not data and blob.size:
-            raise StoreError(f"the blob {blob.key} is in an object store; set PENSTOCK_BLOBS as it was when it was put")
+            raise StoreError(
+                f"the blob {blob.key} is in an object store; set PENSTOCK_BLOBS as it was when it was put"
+            )
         return data
 
     async def delete(self, blob: Blob) -> None:

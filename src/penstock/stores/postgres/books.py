@@ -43,7 +43,10 @@ class PostgresBooks:
         rows = await self._database.rows(
             "SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys ORDER BY created_at, id"
         )
-        return [ApiKey(row[0], unescaped(row[1]), _scopes_decoder.decode(row[2]), *row[3:]) for row in rows]
+        return [
+            ApiKey(row[0], unescaped(row[1]), _scopes_decoder.decode(row[2]), *row[3:])
+            for row in rows
+        ]
 
     async def revoke_key(self, key_id: str, now: float) -> bool:
         statement = "UPDATE api_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL"
@@ -71,30 +74,42 @@ class PostgresBooks:
 
 
 async def write_lines(connection: Connection, lines: Iterable[AuditLine]) -> None:
-    await copy_in(connection, "audit", AUDIT_COLUMNS, AUDIT_TYPES, (_values(line) for line in lines))
+    await copy_in(
+        connection, "audit", AUDIT_COLUMNS, AUDIT_TYPES, (_values(line) for line in lines)
+    )
 
 
 def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
     wanted = {
-        "key_id = %s": search.key_id, "action = %s": search.action,
+        "key_id = %s": search.key_id,
+        "action = %s": search.action,
         "object = %s": None if search.object is None else escaped(search.object),
-        "at >= %s": search.since, "at < %s": search.until,
+        "at >= %s": search.since,
+        "at < %s": search.until,
         "id < %s": None if search.before is None else min(search.before, MOST),
-    }  # fmt: skip
+    }
     return ((text, value) for text, value in wanted.items() if value is not None)
 
 
 def _values(line: AuditLine) -> Row:
     detail = msgspec.json.encode(line.detail).decode() if line.detail else None
     return (
-        line.at, line.key_id, escaped(line.key_name), line.action, escaped(line.object), escaped(line.address),
-        line.status, detail,
-    )  # fmt: skip
+        line.at,
+        line.key_id,
+        escaped(line.key_name),
+        line.action,
+        escaped(line.object),
+        escaped(line.address),
+        line.status,
+        detail,
+    )
 
 
 def _line(row: Row) -> AuditLine:
     at, key_id, key_name, action, subject, address, status, detail, number = row
-    line = AuditLine(at, key_id, unescaped(key_name), action, unescaped(subject), unescaped(address), status)
+    line = AuditLine(
+        at, key_id, unescaped(key_name), action, unescaped(subject), unescaped(address), status
+    )
     line.id = number
     if detail is not None:
         line.detail = msgspec.json.decode(detail)

@@ -1,9 +1,10 @@
 """Who runs a partition, and on which Redis server. A rebuild is decided here, and by one at a time.
 
-A Redis whose replica was promoted may live on, and some roles may still be on it. Then each partition has a lease in
-both, and each owner takes the other's progress for a Redis that went back in time. So an owner claims its partition
-here too: on the server that the last claim was made on, at once (there the lease says who may); on another one only
-if the last holder is the same orchestrator, has given up, or hasn't been heard of for a while.
+A Redis whose replica was promoted may live on, and some roles may still be on it. Then each
+partition has a lease in both, and each owner takes the other's progress for a Redis that went back
+in time. So an owner claims its partition here too: on the server that the last claim was made on,
+at once (there the lease says who may); on another one only if the last holder is the same
+orchestrator, has given up, or hasn't been heard of for a while.
 """
 
 from __future__ import annotations
@@ -33,8 +34,15 @@ class PostgresClaims:
         self._database = database
 
     async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:
-        values = {"partition": partition, "holder": holder, "server": server_id, "seconds": CLAIM_SECONDS}
-        rows = await self._database.rows(CLAIM, values)  # done twice, it gives a later term, and that one counts
+        values = {
+            "partition": partition,
+            "holder": holder,
+            "server": server_id,
+            "seconds": CLAIM_SECONDS,
+        }
+        rows = await self._database.rows(
+            CLAIM, values
+        )  # done twice, it gives a later term, and that one counts
         return Claim(*rows[0]) if rows else None
 
     async def renew_claim(self, partition: int, term: int, server_id: str) -> bool:
@@ -46,5 +54,7 @@ class PostgresClaims:
     async def begin_rebuild(self, partition: int, term: int, commit_number: int) -> int:
         rows = await self._database.rows(BEGIN_REBUILD, (commit_number, partition, term))
         if not rows:
-            raise Fenced(f"partition {partition} was claimed by another owner; it isn't built again here")
+            raise Fenced(
+                f"partition {partition} was claimed by another owner; it isn't built again here"
+            )
         return int(rows[0][0])

@@ -26,7 +26,13 @@ class PostgresColdStore(
 ):
     """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `split.ColdSide`."""
 
-    def __init__(self, database_url: str, *, partitions: int | None = None, objects: ObjectBlobs | None = None) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        partitions: int | None = None,
+        objects: ObjectBlobs | None = None,
+    ) -> None:
         """`partitions`: how many there should be; None takes what the database has.
 
         `objects`: where large values are, if not in the database.
@@ -36,9 +42,14 @@ class PostgresColdStore(
         self._wanted = partitions
         self.store_id = ""
         for part in (
-            PostgresDefinitions, PostgresExecutions, PostgresLetters, PostgresCounts, PostgresBooks, PostgresCopies,
+            PostgresDefinitions,
+            PostgresExecutions,
+            PostgresLetters,
+            PostgresCounts,
+            PostgresBooks,
+            PostgresCopies,
             PostgresClaims,
-        ):  # fmt: skip
+        ):
             part.__init__(self, self.database)
 
     async def open(self) -> None:

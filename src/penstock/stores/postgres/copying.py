@@ -13,20 +13,29 @@ from penstock.stores.postgres.creating import INSERT_USES, create_again
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
-from penstock.stores.split import Copy, Summary, Unfinished, Written, check_numbers, check_term, intent_from
+from penstock.stores.split import (
+    Copy,
+    Summary,
+    Unfinished,
+    Written,
+    check_numbers,
+    check_term,
+    intent_from,
+)
 
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 
 # First of all: whoever else copies for this partition waits here, and not in the middle.
 LOCK_PARTITION = "SELECT commit_number, term FROM partitions WHERE number = %s FOR UPDATE"
-# Generations too: after an older copy of this database was put back, the hot store has later ones than it knows.
+# Generations too: after an older copy of this database was put back, the hot store has later ones
+# than it knows.
 RAISE_NUMBER = """
     UPDATE partitions SET commit_number = greatest(commit_number, %(number)s),
       generation = greatest(generation, %(generation)s)
     WHERE number = %(partition)s
 """
-# By what it is not: where nearly everything has ended, the planner would rather read all that has not, for each batch
-# again, from the index of states. Now it has nothing but the ids to go by.
+# By what it is not: where nearly everything has ended, the planner would rather read all that has
+# not, for each batch again, from the index of states. Now it has nothing but the ids to go by.
 HAS_NOT_ENDED = "executions.state NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 UPDATE_ROWS = f"""
     UPDATE executions SET state = copy.state, started_at = copy.started_at, ended_at = copy.ended_at,
@@ -88,7 +97,9 @@ class PostgresCopies:
         cold_number: int = 0,
         term: int | None = None,
     ) -> Written:
-        newest = max((copy.summary.generation for copy in copies if copy.summary is not None), default=0)
+        newest = max(
+            (copy.summary.generation for copy in copies if copy.summary is not None), default=0
+        )
         raised = {"partition": partition, "number": commit_number, "generation": newest}
         async with self._database.transaction(SLOW_SECONDS) as connection:
             cursor = await connection.execute(LOCK_PARTITION, (partition,), binary=True)
@@ -104,20 +115,32 @@ class PostgresCopies:
             return await _write_again(connection, partition, copies)
 
     async def write_again(self, partition: int, copies: Sequence[Copy]) -> Written:
-        """Rows that are missing, from the hot store's copies of executions. What there is stays as it is."""
+        """Rows that are missing, from the hot store's copies of executions.
+
+        What there is stays as it is.
+        """
         async with self._database.transaction(SLOW_SECONDS) as connection:
             return await _write_again(connection, partition, copies)
 
-    async def unfinished(self, partition: int, after: str = "", limit: int = 500) -> list[Unfinished]:
-        rows = await self._database.rows(SELECT_UNFINISHED, (partition, after, limit), seconds=SLOW_SECONDS)
-        return [Unfinished(name, generation, decode_changes(changes)) for name, generation, changes in rows]
+    async def unfinished(
+        self, partition: int, after: str = "", limit: int = 500
+    ) -> list[Unfinished]:
+        rows = await self._database.rows(
+            SELECT_UNFINISHED, (partition, after, limit), seconds=SLOW_SECONDS
+        )
+        return [
+            Unfinished(name, generation, decode_changes(changes))
+            for name, generation, changes in rows
+        ]
 
 
 Told = tuple[Summary, list[bytes]]
 
 
 async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[Row] | None:
-    """What executions went through, and their letters. Answers the update of the rows, if there was one.
+    """What executions went through, and their letters.
+
+    Answers the update of the rows, if there was one.
 
     Its row count is known when the pipeline has ended, if this is in one.
     """
@@ -127,7 +150,9 @@ async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[
         await _put_changes(connection, {name: copy for name, copy in told.items() if copy[1]})
     reports = {copy.execution_id: copy.report for copy in copies if copy.report}
     if reports:
-        await connection.execute(PUT_REPORTS, (list(reports), [report.decode() for report in reports.values()]))
+        await connection.execute(
+            PUT_REPORTS, (list(reports), [report.decode() for report in reports.values()])
+        )
     letters = [letter for copy in copies for letter in copy.letters]
     if letters:
         await connection.execute(PUT_LETTERS, _letter_columns(letters))
@@ -142,7 +167,11 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
     without = {row[0] for row in await cursor.fetchall()}
     if not without:
         return Written()
-    intents = {copy.execution_id: intent_from(copy.changes) for copy in copies if copy.execution_id in without}
+    intents = {
+        copy.execution_id: intent_from(copy.changes)
+        for copy in copies
+        if copy.execution_id in without
+    }
     found = {name: intent for name, intent in intents.items() if intent is not None}
     await create_again(connection, partition, list(found.values()))
     await _write(connection, [copy for copy in copies if copy.execution_id in found])
@@ -150,7 +179,10 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
 
 
 def _merged(copies: Sequence[Copy]) -> dict[str, Told]:
-    """One for each execution: the last, as if they came one after another. Its changes are all that there are."""
+    """One for each execution: the last, as if they came one after another.
+
+    Its changes are all that there are.
+    """
     told: dict[str, Told] = {}
     for copy in copies:
         summary = copy.summary
@@ -178,7 +210,10 @@ def _row_columns(told: dict[str, Told]) -> list[list[object]]:
         [summary.started_at for summary in summaries],
         [summary.finished_at for summary in summaries],
         [None if summary.error is None else codec.encode(summary.error) for summary in summaries],
-        [None if summary.error_node is None else escaped(summary.error_node) for summary in summaries],
+        [
+            None if summary.error_node is None else escaped(summary.error_node)
+            for summary in summaries
+        ],
         [summary.generation for summary in summaries],
         [summary.revision for summary in summaries],
     ]
@@ -191,9 +226,13 @@ async def _put_changes(connection: Connection, told: dict[str, Told]) -> None:
     generations = [summary.generation for summary, _ in told.values()]
     revisions = [summary.revision for summary, _ in told.values()]
     await connection.execute(PUT_ARCHIVES, (list(told), generations, revisions, data), prepare=True)
-    uses = [(key, name) for name, changes in zip(told, data, strict=True) for key in blob_keys(changes)]
+    uses = [
+        (key, name) for name, changes in zip(told, data, strict=True) for key in blob_keys(changes)
+    ]
     if uses:
-        await connection.execute(INSERT_USES, ([key for key, _ in uses], [name for _, name in uses]))
+        await connection.execute(
+            INSERT_USES, ([key for key, _ in uses], [name for _, name in uses])
+        )
 
 
 def _letter_columns(letters: Sequence[DeadLetter]) -> list[list[object]]:
@@ -201,6 +240,9 @@ def _letter_columns(letters: Sequence[DeadLetter]) -> list[list[object]]:
         [letter.execution_id for letter in letters],
         [digest(letter.execution_id, letter.node, letter.at) for letter in letters],
         [escaped(letter.handler) for letter in letters],
-        [escaped(letter.attempts[-1].error.category) if letter.attempts else "" for letter in letters],
+        [
+            escaped(letter.attempts[-1].error.category) if letter.attempts else ""
+            for letter in letters
+        ],
         [codec.encode(letter) for letter in letters],
     ]

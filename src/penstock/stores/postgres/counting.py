@@ -1,8 +1,9 @@
 """Counting executions and letters in the database, never more rows than were asked for.
 
-`n` counts up one by one, so the newest `most` executions are those above the greatest one less `most`: a part of the
-primary key, which is found without a look at how many there are. Where numbers were left out, it is a few less. Often
-a window has far fewer: a look at one row here and there says where it begins, give or take as many rows again.
+`n` counts up one by one, so the newest `most` executions are those above the greatest one less
+`most`: a part of the primary key, which is found without a look at how many there are. Where
+numbers were left out, it is a few less. Often a window has far fewer: a look at one row here and
+there says where it begins, give or take as many rows again.
 """
 
 from __future__ import annotations
@@ -13,11 +14,17 @@ from penstock.engine.states import ExecutionState
 from penstock.stores.postgres.database import SLOW_SECONDS, Database, Row
 from penstock.stores.records import CountRow, Counts, Window
 
-PENDING, RUNNING, PAUSED = str(ExecutionState.PENDING), str(ExecutionState.RUNNING), str(ExecutionState.PAUSED)
+PENDING, RUNNING, PAUSED = (
+    str(ExecutionState.PENDING),
+    str(ExecutionState.RUNNING),
+    str(ExecutionState.PAUSED),
+)
 SHOWN = "CASE WHEN state = 'RUNNING' AND generation = 0 THEN 'PENDING' ELSE state END"
 FIRST_STEP = 1000
 SKEW_SECONDS = 60.0
-"""What stands before a row that is older than the window by this is older than the window, whoever's clock it was."""
+"""What stands before a row that is older than the window by this is older than the window,
+whoever's clock it was.
+"""
 SELECT_AFTER = """
     WITH last AS (SELECT coalesce(max(n), 0) AS n FROM executions)
     SELECT last.n - coalesce((
@@ -26,7 +33,8 @@ SELECT_AFTER = """
         '-infinity')
     ), %(most)s) FROM last
 """
-# The time is compared so that no plan begins with the index by_time: what isn't summarized in that yet is read whole.
+# The time is compared so that no plan begins with the index by_time: what isn't summarized in that
+# yet is read whole.
 SELECT_CREATED = f"""
     SELECT workflow, {SHOWN} AS shown,
       least(floor((created_at - %(since)s) / %(width)s)::bigint, %(buckets)s - 1) AS bucket, count(*), max(id)
@@ -58,15 +66,23 @@ class PostgresCounts:
     async def count_created(self, window: Window, most: int) -> Counts:
         after = await self._after(window.since, most)
         values = {
-            "since": window.since, "width": window.bucket_seconds, "buckets": window.buckets, "after": after,
-        }  # fmt: skip
+            "since": window.since,
+            "width": window.bucket_seconds,
+            "buckets": window.buckets,
+            "after": after,
+        }
         rows = await self._database.rows(SELECT_CREATED, values, seconds=SLOW_SECONDS)
         before = await self._database.rows(SELECT_BEFORE, (after,), seconds=SLOW_SECONDS)
-        return Counts([CountRow(*row) for row in rows], truncated=bool(before) and before[0][0] >= window.since)
+        return Counts(
+            [CountRow(*row) for row in rows],
+            truncated=bool(before) and before[0][0] >= window.since,
+        )
 
     async def _after(self, since: float, most: int) -> int:
         """A number behind which are at most `most` executions, and all of the window's if they are so few."""
-        steps = list(takewhile(lambda step: step < most, (FIRST_STEP << number for number in range(63))))
+        steps = list(
+            takewhile(lambda step: step < most, (FIRST_STEP << number for number in range(63)))
+        )
         values = {"steps": steps, "before": since - SKEW_SECONDS, "most": most}
         return int((await self._database.rows(SELECT_AFTER, values, seconds=SLOW_SECONDS))[0][0])
 
@@ -75,7 +91,9 @@ class PostgresCounts:
 
     async def heard_of(self, most: int) -> dict[str, int]:
         """As `count_active`, without its limit: PENDING and RUNNING together are up to three times as many."""
-        found: dict[str, int] = dict(await self._database.rows(SELECT_ACTIVE, {"most": most}, seconds=SLOW_SECONDS))
+        found: dict[str, int] = dict(
+            await self._database.rows(SELECT_ACTIVE, {"most": most}, seconds=SLOW_SECONDS)
+        )
         return {state: found.get(state, 0) for state in (PENDING, RUNNING, PAUSED)}
 
     async def unheard(self, most: int) -> list[Row]:

@@ -20,7 +20,20 @@ from penstock.stores.records import AuditLine
 MANY = 500
 WAITS, SHOULD_START = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 COLUMNS = "id, partition, workflow, version, state, created_at, retry_of, labels, intent, rest, generation, revision"
-TYPES = ("text", "int4", "text", "int4", "text", "float8", "text", "text", "bytea", "bytea", "int4", "int8")
+TYPES = (
+    "text",
+    "int4",
+    "text",
+    "int4",
+    "text",
+    "float8",
+    "text",
+    "text",
+    "bytea",
+    "bytea",
+    "int4",
+    "int8",
+)
 
 INSERT_LABELS = """
     INSERT INTO labels (label, n) SELECT label, n FROM unnest(%b::bytea[], %b::text[]) AS new (label, id)
@@ -58,7 +71,10 @@ class Rest(msgspec.Struct, array_like=True):
 
 
 async def create(
-    database: Database, partitions: int, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine]
+    database: Database,
+    partitions: int,
+    executions: Sequence[NewExecution],
+    audit: Mapping[str, AuditLine],
 ) -> list[str]:
     """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
     rows = [_row(new, partition_of(new.record.execution_id, partitions)) for new in executions]
@@ -69,9 +85,15 @@ async def create(
         return [row[0] for row in rows]
     async with database.transaction(seconds) as connection:
         ids = await _settle(connection, executions)
-        new = [made for made, name in zip(executions, ids, strict=True) if made.record.execution_id == name]
+        new = [
+            made
+            for made, name in zip(executions, ids, strict=True)
+            if made.record.execution_id == name
+        ]
         names = {made.record.execution_id for made in new}
-        await copy_in(connection, "executions", COLUMNS, TYPES, [row for row in rows if row[0] in names])
+        await copy_in(
+            connection, "executions", COLUMNS, TYPES, [row for row in rows if row[0] in names]
+        )
         await _write_more(connection, new)
         lines = [audit[name] for name in audit if name in names]
         if lines:
@@ -79,8 +101,13 @@ async def create(
     return ids
 
 
-async def create_again(connection: Connection, partition: int, executions: Sequence[NewExecution]) -> None:
-    """Rows that this database has lost. Their keys are theirs, unless somebody has used them again since."""
+async def create_again(
+    connection: Connection, partition: int, executions: Sequence[NewExecution]
+) -> None:
+    """Rows that this database has lost.
+
+    Their keys are theirs, unless somebody has used them again since.
+    """
     if not executions:
         return
     rows = [_row(new, partition) for new in executions]
@@ -110,14 +137,28 @@ def _row(new: NewExecution, partition: int) -> Row:
     if new.idempotency_key is not None or new.kept or new.request_hash or new.key_scope:
         rest = codec.encode(Rest(new.idempotency_key, new.request_hash, new.key_scope, new.kept))
     return (
-        record.execution_id, partition, record.workflow, record.version,
-        WAITS if new.waits else SHOULD_START, record.created_at, new.retry_of, labels, codec.encode(record), rest, 0, 0,
-    )  # fmt: skip
+        record.execution_id,
+        partition,
+        record.workflow,
+        record.version,
+        WAITS if new.waits else SHOULD_START,
+        record.created_at,
+        new.retry_of,
+        labels,
+        codec.encode(record),
+        rest,
+        0,
+        0,
+    )
 
 
 async def _write_more(connection: Connection, executions: Sequence[NewExecution]) -> None:
     records = [new.record for new in executions]
-    labels = [(label_digest(*label), record.execution_id) for record in records for label in record.labels.items()]
+    labels = [
+        (label_digest(*label), record.execution_id)
+        for record in records
+        for label in record.labels.items()
+    ]
     if labels:
         await connection.execute(INSERT_LABELS, _columns(labels))
     uses = [
@@ -144,7 +185,11 @@ async def _settle(connection: Connection, executions: Sequence[NewExecution]) ->
     await connection.execute(CLAIM_KEYS, _columns(claims))
     cursor = await connection.execute(SELECT_KEYS, (list(keys),), binary=True)
     stored = {keys[row[0]]: Made(*row[1:]) for row in await cursor.fetchall()}
-    known = {key: made for key, made in stored.items() if made.execution_id != first[key].record.execution_id}
+    known = {
+        key: made
+        for key, made in stored.items()
+        if made.execution_id != first[key].record.execution_id
+    }
     ids = idempotency.settle(executions, known)
     renewed = [(key_digest(*key), *known[key]) for key in known if known[key] != stored[key]]
     if renewed:

@@ -1,4 +1,7 @@
-"""Connections to PostgreSQL: a few, kept open, each used by one call at a time. No call waits for ever."""
+"""Connections to PostgreSQL: a few, kept open, each used by one call at a time.
+
+No call waits for ever.
+"""
 
 from __future__ import annotations
 
@@ -30,28 +33,43 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 CONNECTIONS = 8
 IDLE_SECONDS = 30.0
-"""How long a connection that nobody uses is kept: the server has few, and workers rarely use theirs."""
+"""How long a connection that nobody uses is kept: the server has few, and workers rarely use
+theirs.
+"""
 TRIES = 3
 """For what may be made again, on connections that break: one that breaks so often is none."""
 CALL_SECONDS = 4.0
-"""For the whole of a call, with the wait for a free connection: whoever calls can say so while others still wait.
+"""For the whole of a call, with the wait for a free connection: whoever calls can say so while
+others still wait.
 
-A server that says nothing any more, behind a connection that stays open, is noticed by nothing else.
+A server that says nothing any more, behind a connection that stays open, is noticed by nothing
+else.
 """
 SLOW_SECONDS = 30.0
 """For calls that move or look through much, and that nobody waits for in a hurry."""
 CONNECT_SECONDS = 3.0
 CANCEL_SECONDS = 1.0
-"""How long a call that was given up waits for the server to hear of it. Then the connection is cut."""
+"""How long a call that was given up waits for the server to hear of it.
+
+Then the connection is cut.
+"""
 PROBE_SECONDS = 1.0
-"""While the server is silent, how often it is asked whether it is back. Nobody else waits for it meanwhile."""
+"""While the server is silent, how often it is asked whether it is back.
+
+Nobody else waits for it meanwhile.
+"""
 DEFAULTS = {
-    "application_name": "penstock", "connect_timeout": "3", "keepalives_idle": "5", "keepalives_interval": "2",
-    "keepalives_count": "3", "tcp_user_timeout": "5000",
-}  # fmt: skip
-# A process that is stopped in mid-transaction holds its locks no longer than 30 s. Sequential scans are never what is
-# wanted here, and a plan that was made while a table was empty would keep one; with the default price of a random page
-# (a turning disk's) the planner would rather read a large part of a table in order than a page from the right index.
+    "application_name": "penstock",
+    "connect_timeout": "3",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "5000",
+}
+# A process that is stopped in mid-transaction holds its locks no longer than 30 s. Sequential scans
+# are never what is wanted here, and a plan that was made while a table was empty would keep one;
+# with the default price of a random page (a turning disk's) the planner would rather read a large
+# part of a table in order than a page from the right index.
 PREPARE = """
     SELECT set_config('statement_timeout', '20s', false), set_config('enable_seqscan', 'off', false),
            set_config('random_page_cost', '1.1', false),
@@ -63,7 +81,9 @@ def conninfo(database_url: str) -> str:
     """What psycopg connects to. Raises `SettingsError`, which shows no password."""
     shown = hide_password(database_url)
     if not database_url.startswith(("postgresql://", "postgres://")):
-        raise SettingsError(f"the database {shown!r} can't be opened; use postgresql://USER:PASSWORD@HOST:PORT/NAME")
+        raise SettingsError(
+            f"the database {shown!r} can't be opened; use postgresql://USER:PASSWORD@HOST:PORT/NAME"
+        )
     try:
         return make_conninfo("", **{**DEFAULTS, **conninfo_to_dict(database_url)})
     except psycopg.Error:  # its text may quote a part of the password
@@ -77,7 +97,10 @@ class HastyConnection(AsyncConnection[Row]):
     """A call on it that is given up ends within a second or so, also if the server says nothing any more."""
 
     async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109 -- psycopg's own
-        """Asked by psycopg when a call is cancelled. Without this it waits ten seconds for a silent server."""
+        """Asked by psycopg when a call is cancelled.
+
+        Without this it waits ten seconds for a silent server.
+        """
         asyncio.get_running_loop().call_later(CANCEL_SECONDS, _hang_up, self)
         await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
 
@@ -85,7 +108,10 @@ class HastyConnection(AsyncConnection[Row]):
 def _hang_up(connection: Connection) -> None:
     """Whoever waits for an answer on it is told at once that the connection is gone."""
     if not connection.closed:
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+        with (
+            contextlib.suppress(OSError),
+            socket.socket(fileno=os.dup(connection.fileno())) as shared,
+        ):
             shared.shutdown(socket.SHUT_RDWR)
 
 
@@ -94,7 +120,9 @@ class Database:
         self._conninfo = conninfo(database_url)
         self.where = hide_password(database_url)
         self._idle: deque[tuple[Connection, float]] = deque()
-        """With the time since when; the last that was used is used next, so that the others grow old."""
+        """With the time since when; the last that was used is used next, so that the others grow
+        old.
+        """
         self._pruning: asyncio.TimerHandle | None = None
         self._room = asyncio.Semaphore(CONNECTIONS)
         self._closed = False
@@ -115,7 +143,10 @@ class Database:
 
     @asynccontextmanager
     async def connection(self, seconds: float | None = None) -> AsyncIterator[Connection]:
-        """In autocommit mode, for so long at most. What psycopg raises inside becomes a `StoreError`."""
+        """In autocommit mode, for so long at most.
+
+        What psycopg raises inside becomes a `StoreError`.
+        """
         if self._is_silent:
             raise StoreUnavailable(f"{self.where} doesn't answer")
         most = CALL_SECONDS if seconds is None else seconds
@@ -132,7 +163,9 @@ class Database:
                     broken = connection.broken
                     await self._give_back(connection)
                     raise
-                except BaseException:  # cancelled: what the server still sends would answer the next call
+                except (
+                    BaseException
+                ):  # cancelled: what the server still sends would answer the next call
                     await connection.close()
                     raise
                 finally:
@@ -141,9 +174,13 @@ class Database:
         except TimeoutError as error:
             raise StoreUnavailable(f"{self.where} hasn't answered for {most:g} s") from error
         except (psycopg.Error, UnicodeEncodeError) as error:
-            if _times_cancelled() > cancelled:  # its connection broke while it ended: whoever retries would never end
+            if (
+                _times_cancelled() > cancelled
+            ):  # its connection broke while it ended: whoever retries would never end
                 raise asyncio.CancelledError from error
-            if limit.expired():  # and its connection was cut before the server heard that it was given up
+            if (
+                limit.expired()
+            ):  # and its connection was cut before the server heard that it was given up
                 raise StoreUnavailable(f"{self.where} hasn't answered for {most:g} s") from error
             raise explained(error, self.where, broken=broken and not self._is_silent) from error
         finally:
@@ -155,7 +192,10 @@ class Database:
             self._probing = asyncio.create_task(self._probe())
 
     async def _probe(self) -> None:
-        """Until the server answers to somebody new. The others needn't wait until then, each for itself."""
+        """Until the server answers to somebody new.
+
+        The others needn't wait until then, each for itself.
+        """
         while not await self._answers():
             if not self._is_silent:
                 log.warning("%s doesn't answer; calls are refused until it does", self.where)
@@ -181,7 +221,12 @@ class Database:
             yield connection
 
     async def rows(
-        self, statement: str, values: Values = (), *, prepare: bool | None = None, seconds: float | None = None
+        self,
+        statement: str,
+        values: Values = (),
+        *,
+        prepare: bool | None = None,
+        seconds: float | None = None,
     ) -> list[Row]:
         """What a statement that may be made again answers: it is, if its connection broke before the answer came.
 
@@ -190,7 +235,9 @@ class Database:
         for left in reversed(range(TRIES)):
             try:
                 async with self.connection(seconds) as connection:
-                    cursor = await connection.execute(statement, values, prepare=prepare, binary=True)
+                    cursor = await connection.execute(
+                        statement, values, prepare=prepare, binary=True
+                    )
                     return await cursor.fetchall()
             except Unknowable:
                 break
@@ -199,7 +246,9 @@ class Database:
                     raise
         return []
 
-    async def change(self, statement: str, values: Values = (), *, seconds: float | None = None) -> int:
+    async def change(
+        self, statement: str, values: Values = (), *, seconds: float | None = None
+    ) -> int:
         """How many rows it changed; none if one of the values can't be in a database."""
         try:
             async with self.connection(seconds) as connection:
@@ -227,7 +276,11 @@ class Database:
         return connection
 
     async def _give_back(self, connection: Connection) -> None:
-        if self._closed or connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
+        if (
+            self._closed
+            or connection.closed
+            or connection.info.transaction_status != TransactionStatus.IDLE
+        ):
             await connection.close()
         else:
             self._idle.append((connection, asyncio.get_running_loop().time()))
@@ -240,7 +293,9 @@ class Database:
         while self._idle and loop.time() - self._idle[0][1] >= IDLE_SECONDS:
             connection, _ = self._idle.popleft()
             connection.pgconn.finish()  # what `close` does, and without a wait
-        self._pruning = loop.call_at(self._idle[0][1] + IDLE_SECONDS, self._prune) if self._idle else None
+        self._pruning = (
+            loop.call_at(self._idle[0][1] + IDLE_SECONDS, self._prune) if self._idle else None
+        )
 
 
 def _times_cancelled() -> int:
@@ -270,7 +325,9 @@ def _is_readable(file: int) -> bool:
     return bool(poll.poll(0))
 
 
-async def copy_in(connection: Connection, table: str, columns: str, types: Sequence[str], rows: Iterable[Row]) -> None:
+async def copy_in(
+    connection: Connection, table: str, columns: str, types: Sequence[str], rows: Iterable[Row]
+) -> None:
     """Many rows, the fastest way."""
     statement = f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)"
     async with connection.cursor() as cursor, cursor.copy(statement) as copy:

@@ -22,8 +22,9 @@ from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
 
 SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
-# A wish that was fulfilled isn't one any more. The hot store tells of every pause and resume: a row that is behind, is
-# so for a moment, and until then shows a wish too many, or one that is asked for the next time.
+# A wish that was fulfilled isn't one any more. The hot store tells of every pause and resume: a row
+# that is behind, is so for a moment, and until then shows a wish too many, or one that is asked for
+# the next time.
 SELECT_WISHES = f"""
     SELECT id, wish FROM executions WHERE partition = %s AND {SHOULD_RUN} AND (wish = 'cancel'
       OR (wish = 'pause' AND state <> 'PAUSED') OR (wish = 'resume' AND state = 'PAUSED'))
@@ -45,7 +46,9 @@ class PostgresExecutions:
         self.partitions = 0
         """Known once the store has been opened."""
 
-    async def create(self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
+    async def create(
+        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    ) -> list[str]:
         return await creating.create(self._database, self.partitions, executions, audit)
 
     async def made_by(self, scope: str, key: str) -> Made | None:
@@ -56,7 +59,9 @@ class PostgresExecutions:
             return None
         return Made(*rows[0]) if rows else None
 
-    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
+    async def trigger(
+        self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
+    ) -> None:
         async with self._database.transaction() as connection:
             columns = "n, state, intent"
             n, state, intent = await _locked(connection, columns, execution_id) or (0, None, b"")
@@ -73,7 +78,9 @@ class PostgresExecutions:
             n, state, wished = found or (0, None, None)
             check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)
             begun = SHOULD_START if state == WAITS else state
-            await connection.execute("UPDATE executions SET wish = %s, state = %s WHERE n = %s", (wish, begun, n))
+            await connection.execute(
+                "UPDATE executions SET wish = %s, state = %s WHERE n = %s", (wish, begun, n)
+            )
 
     async def wishes(self, partition: int) -> dict[str, Wish]:
         return dict(await self._database.rows(SELECT_WISHES, (partition,), seconds=SLOW_SECONDS))
@@ -81,7 +88,10 @@ class PostgresExecutions:
     async def started(self, partition: int) -> list[str]:
         """Without those that a copy came of: a hot store that doesn't have them any more is built again as a whole."""
         statement = f"SELECT id FROM executions WHERE partition = %s AND {SHOULD_RUN} AND generation = 0 ORDER BY n"  # noqa: S608
-        return [row[0] for row in await self._database.rows(statement, (partition,), seconds=SLOW_SECONDS)]
+        return [
+            row[0]
+            for row in await self._database.rows(statement, (partition,), seconds=SLOW_SECONDS)
+        ]
 
     async def execution(self, execution_id: str) -> Stored | None:
         rows = await self._database.rows(SELECT_EXECUTION, (execution_id,))
@@ -89,7 +99,8 @@ class PostgresExecutions:
             return None
         intent, changes, *row = rows[0]
         stored = codec.fold(
-            codec.decode_record(intent), [codec.decode_change(change) for change in decode_changes(changes)]
+            codec.decode_record(intent),
+            [codec.decode_change(change) for change in decode_changes(changes)],
         )
         _keep_end(stored.record, tuple(row))
         return stored

@@ -24,9 +24,13 @@ def explained(error: Exception, where: str, *, broken: bool = False) -> StoreErr
         return Unknowable(f"{where} can't hold this value: {error}")
     text = " ".join(str(error).split())
     if isinstance(error, (errors.UndefinedTable, errors.UndefinedColumn)):
-        return SchemaMismatch(f"{where} doesn't have the schema of this version of Penstock ({text}); {MIGRATE}")
+        return SchemaMismatch(
+            f"{where} doesn't have the schema of this version of Penstock ({text}); {MIGRATE}"
+        )
     if isinstance(error, errors.ProgramLimitExceeded):
         return StoreError(f"{where}: {text}")
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)):
+    if isinstance(
+        error, (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
+    ):
         return (Broken if broken else StoreUnavailable)(f"{where} is not available: {text}")
     return StoreError(f"{where}: {text}")

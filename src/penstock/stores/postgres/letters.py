@@ -26,14 +26,18 @@ class PostgresLetters:
         where = " AND ".join(text for text, _ in conditions) or "true"
         values = [value for _, some in conditions for value in some]
         statement = f"{SELECT_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT %s"
-        rows = await self._database.rows(statement, (*values, search.limit), prepare=False, seconds=SLOW_SECONDS)
+        rows = await self._database.rows(
+            statement, (*values, search.limit), prepare=False, seconds=SLOW_SECONDS
+        )
         return [_letter(*row) for row in rows]
 
     async def letter(self, letter_id: int) -> LetterRow | None:
         rows = await self._database.rows(f"{SELECT_LETTER} WHERE letters.id = %s", (letter_id,))
         return _letter(*rows[0]) if rows else None
 
-    async def close_letters(self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None) -> int:
+    async def close_letters(
+        self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
+    ) -> int:
         known = [each for each in ids if 0 < each <= MOST]
         statement = (
             "UPDATE letters SET closed = %s, closed_at = %s, retried_as = %s "
@@ -44,10 +48,11 @@ class PostgresLetters:
 
 def _conditions(search: LetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
     wanted = {
-        "workflow = %s": search.workflow, "handler = %s": _escaped(search.handler),
+        "workflow = %s": search.workflow,
+        "handler = %s": _escaped(search.handler),
         "category = %s": _escaped(search.category),
         "letters.n = (SELECT n FROM executions WHERE id = %s)": search.execution_id,
-    }  # fmt: skip
+    }
     for text, value in wanted.items():
         if value is not None:
             yield text, (value,)

@@ -22,7 +22,9 @@ from penstock.stores.postgres.schema import SCHEMA, VERSION_TABLE, check_schema
 PARTITIONS = 8
 PARTITIONS_MAX = 1024
 LOCK = 7051_1954
-"""Whoever holds this advisory lock is migrating a Penstock schema; others wait, and then find it done."""
+"""Whoever holds this advisory lock is migrating a Penstock schema; others wait, and then find it
+done.
+"""
 OLDEST_SERVER = 130000
 
 
@@ -31,15 +33,18 @@ def migrate(database_url: str, partitions: int | None = None) -> None:
 
     `partitions` is for a database that has none yet (then None means 8).
 
-    Raises `StoreUnavailable`, `StoreError`, `SchemaMismatch` if the schema is newer than this version of Penstock, or
-    `SettingsError` if the number of partitions is another.
+    Raises `StoreUnavailable`, `StoreError`, `SchemaMismatch` if the schema is newer than this
+    version of Penstock, or `SettingsError` if the number of partitions is another.
     """
     if partitions is not None and not 1 <= partitions <= PARTITIONS_MAX:
         raise SettingsError(f"there can be 1 to {PARTITIONS_MAX} partitions, not {partitions}")
     target, where = conninfo(database_url), hide_password(database_url)
-    # named, or texts of a database that has no encoding are bytes: then SQLAlchemy fails before the server is checked
+    # named, or texts of a database that has no encoding are bytes: then SQLAlchemy fails before the
+    # server is checked
     engine = create_engine(
-        "postgresql+psycopg://", creator=lambda: psycopg.connect(target, client_encoding="utf8"), poolclass=NullPool
+        "postgresql+psycopg://",
+        creator=lambda: psycopg.connect(target, client_encoding="utf8"),
+        poolclass=NullPool,
     )
     try:
         with engine.begin() as connection:
@@ -60,14 +65,18 @@ def _migrate(connection: Connection, partitions: int | None, where: str) -> None
     if found is not None and found > SCHEMA:
         check_schema(found, where)
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.set_main_option(
+        "script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%")
+    )
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
     _fill(connection, partitions, where)
 
 
 def current_schema(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE}).get_current_revision()
+    return MigrationContext.configure(
+        connection, opts={"version_table": VERSION_TABLE}
+    ).get_current_revision()
 
 
 def _check_server(connection: Connection, where: str) -> None:
@@ -77,7 +86,9 @@ def _check_server(connection: Connection, where: str) -> None:
     if version < OLDEST_SERVER:
         raise StoreError(f"{where} is PostgreSQL {version // 10000}; Penstock needs 13 or newer")
     if encoding != "UTF8":
-        raise StoreError(f"{where} has the encoding {encoding}; create the database with ENCODING 'UTF8'")
+        raise StoreError(
+            f"{where} has the encoding {encoding}; create the database with ENCODING 'UTF8'"
+        )
 
 
 def _fill(connection: Connection, partitions: int | None, where: str) -> None:
@@ -87,7 +98,8 @@ def _fill(connection: Connection, partitions: int | None, where: str) -> None:
         return
     wanted = PARTITIONS if partitions is None else partitions
     connection.exec_driver_sql(
-        "INSERT INTO meta VALUES ('partitions', %s), ('store_id', %s)", (str(wanted), uuid.uuid4().hex)
+        "INSERT INTO meta VALUES ('partitions', %s), ('store_id', %s)",
+        (str(wanted), uuid.uuid4().hex),
     )
     connection.exec_driver_sql(
         "INSERT INTO partitions (number, commit_number, generation) "
@@ -98,8 +110,12 @@ def _fill(connection: Connection, partitions: int | None, where: str) -> None:
 
 def _failed(error: object, where: str) -> StoreError:
     if isinstance(error, psycopg.errors.DuplicateTable):
-        return SchemaMismatch(f"{where} has tables that aren't Penstock's ({_line(error)}); use a database of its own")
-    return explained(error, where) if isinstance(error, Exception) else StoreError(f"{where}: {error}")
+        return SchemaMismatch(
+            f"{where} has tables that aren't Penstock's ({_line(error)}); use a database of its own"
+        )
+    return (
+        explained(error, where) if isinstance(error, Exception) else StoreError(f"{where}: {error}")
+    )
 
 
 def _line(error: Exception) -> str:

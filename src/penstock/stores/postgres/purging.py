@@ -12,12 +12,16 @@ from penstock.stores.postgres.retention import purge as purge_store
 CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
 
-def purge(database_url: str, seconds: float, *, objects: ObjectBlobs | None = None, dry_run: bool = False) -> Purged:
+def purge(
+    database_url: str, seconds: float, *, objects: ObjectBlobs | None = None, dry_run: bool = False
+) -> Purged:
     """As `retention.purge` for what is older than `seconds` by the database's clock, or what it would do.
 
     For callers without a loop. Others may use the database meanwhile.
     """
-    return asyncio.run(_purge(PostgresColdStore(database_url, objects=objects), seconds, dry_run=dry_run))
+    return asyncio.run(
+        _purge(PostgresColdStore(database_url, objects=objects), seconds, dry_run=dry_run)
+    )
 
 
 async def _purge(store: PostgresColdStore, seconds: float, *, dry_run: bool) -> Purged:

@@ -27,7 +27,9 @@ MAY_GO = f"""
     )
 """  # noqa: S608 -- our own words
 # Once more, when it is to go: meanwhile it may have been triggered or retried.
-STILL_OLD = f"SELECT n FROM executions AS old WHERE n = ANY(%(numbers)s) AND {MAY_GO} FOR UPDATE OF old"  # noqa: S608
+STILL_OLD = (
+    f"SELECT n FROM executions AS old WHERE n = ANY(%(numbers)s) AND {MAY_GO} FOR UPDATE OF old"  # noqa: S608
+)
 SELECT_OLD = f"""
     SELECT n, labels, created_at, {MAY_GO} FROM executions AS old WHERE n > %(after)s ORDER BY n LIMIT %(batch)s
 """  # noqa: S608
@@ -70,12 +72,16 @@ async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> 
     database, gone = store.database, Counter[str]()
     after = 0
     while True:
-        rows = await database.rows(SELECT_OLD, {"before": before, "after": after, "batch": batch}, seconds=SLOW_SECONDS)
+        rows = await database.rows(
+            SELECT_OLD, {"before": before, "after": after, "batch": batch}, seconds=SLOW_SECONDS
+        )
         # the oldest come first: behind a batch that is younger there is nothing to look for
         if not any(created_at < before for _, _, created_at, _ in rows):
             break
         after = rows[-1][0]
-        gone.update(await _delete(store, [(n, labels) for n, labels, _, may_go in rows if may_go], before))
+        gone.update(
+            await _delete(store, [(n, labels) for n, labels, _, may_go in rows if may_go], before)
+        )
     gone.update(await _delete_strays(store, before, batch))
     gone["keys"] = await _repeat(database, DELETE_KEYS, (before - KEY_SECONDS, batch))
     return Purged(**gone)
@@ -83,7 +89,11 @@ async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> 
 
 async def would_go(store: PostgresColdStore, before: float) -> Purged:
     """Executions and blobs that `purge` would delete."""
-    limits = {"before": before, "limit": before - TOUCH_SECONDS, "strays": await _strays_before(store.database, before)}
+    limits = {
+        "before": before,
+        "limit": before - TOUCH_SECONDS,
+        "strays": await _strays_before(store.database, before),
+    }
     executions = await store.database.rows(COUNT_OLD, limits, seconds=SLOW_SECONDS)
     blobs = await store.database.rows(COUNT_BLOBS, limits, seconds=SLOW_SECONDS)
     return Purged(executions[0][0], *blobs[0])
@@ -94,7 +104,9 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
     if not rows:
         return gone
     async with store.database.transaction(SLOW_SECONDS) as connection:
-        found = await connection.execute(STILL_OLD, {"numbers": [n for n, _ in rows], "before": before})
+        found = await connection.execute(
+            STILL_OLD, {"numbers": [n for n, _ in rows], "before": before}
+        )
         still = {n for (n,) in await found.fetchall()}
         rows = [row for row in rows if row[0] in still]
         numbers = [n for n, _ in rows]
@@ -102,7 +114,9 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
         await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
         await connection.execute("DELETE FROM reports WHERE n = ANY(%b)", (numbers,))
         letters = await connection.execute("DELETE FROM letters WHERE n = ANY(%b)", (numbers,))
-        used = await connection.execute("DELETE FROM blob_uses WHERE n = ANY(%b) RETURNING key", (numbers,))
+        used = await connection.execute(
+            "DELETE FROM blob_uses WHERE n = ANY(%b) RETURNING key", (numbers,)
+        )
         keys = sorted({key for (key,) in await used.fetchall()})
         gone = await _delete_blobs(store, connection, keys, before - TOUCH_SECONDS)
         done = await connection.execute("DELETE FROM executions WHERE n = ANY(%b)", (numbers,))
@@ -112,10 +126,15 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
 
 async def _delete_labels(connection: Connection, rows: list[Row]) -> None:
     labels = [
-        (label_digest(*label), n) for n, text in rows if text is not None for label in msgspec.json.decode(text).items()
+        (label_digest(*label), n)
+        for n, text in rows
+        if text is not None
+        for label in msgspec.json.decode(text).items()
     ]
     if labels:
-        await connection.execute(DELETE_LABELS, ([label for label, _ in labels], [n for _, n in labels]))
+        await connection.execute(
+            DELETE_LABELS, ([label for label, _ in labels], [n for _, n in labels])
+        )
 
 
 async def _delete_blobs(
@@ -123,7 +142,8 @@ async def _delete_blobs(
 ) -> Counter[str]:
     """Those that nothing names and nobody has put again.
 
-    What is in an object store is deleted there before the rows are: who puts it again meanwhile waits for the row.
+    What is in an object store is deleted there before the rows are: who puts it again meanwhile
+    waits for the row.
     """
     if not keys:
         return Counter()

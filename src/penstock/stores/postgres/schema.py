@@ -19,4 +19,6 @@ def check_schema(found: str | None, where: str) -> None:
             f"{where} has schema {found}, newer than this version of Penstock knows ({SCHEMA}); update Penstock"
         )
     if found < SCHEMA:
-        raise SchemaMismatch(f"{where} has schema {found}, this version of Penstock needs {SCHEMA}; {MIGRATE}")
+        raise SchemaMismatch(
+            f"{where} has schema {found}, this version of Penstock needs {SCHEMA}; {MIGRATE}"
+        )

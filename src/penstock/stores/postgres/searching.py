@@ -1,8 +1,9 @@
 """Searching executions: one page, the newest first.
 
-A search runs in lanes, as in SQLite: a lane is a part of an index in which everything stands in the order of `n` (one
-state, one state of one workflow, one label), so its page is found without sorting. The pages of the lanes together have
-the page that is wanted; other filters are looked at row by row.
+A search runs in lanes, as in SQLite: a lane is a part of an index in which everything stands in the
+order of `n` (one state, one state of one workflow, one label), so its page is found without
+sorting. The pages of the lanes together have the page that is wanted; other filters are looked at
+row by row.
 """
 
 from __future__ import annotations
@@ -21,9 +22,7 @@ from penstock.stores.postgres.texts import digest, unescaped
 from penstock.stores.records import ExecutionRow, Search
 
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
-COLUMNS = (
-    "n, id, workflow, version, state, generation, created_at, started_at, ended_at, labels, error, error_node, retry_of"
-)
+COLUMNS = "n, id, workflow, version, state, generation, created_at, started_at, ended_at, labels, error, error_node, retry_of"
 LABELLED = "EXISTS (SELECT 1 FROM labels WHERE label = %s AND labels.n = executions.n)"
 HAS_TEXT = "(strpos(lower(id), %s) > 0 OR strpos(lower(workflow), %s) > 0)"
 
@@ -53,16 +52,35 @@ def statement_of(search: Search) -> tuple[str, list[Any]]:
 
 
 def row_of(row: Row) -> ExecutionRow:
-    n, name, workflow, version, state, generation, created_at, started_at, ended_at, labels, error, node, origin = row
+    (
+        n,
+        name,
+        workflow,
+        version,
+        state,
+        generation,
+        created_at,
+        started_at,
+        ended_at,
+        labels,
+        error,
+        node,
+        origin,
+    ) = row
     return ExecutionRow(
-        n, name, workflow, version,
+        n,
+        name,
+        workflow,
+        version,
         PENDING if state == RUNNING and not generation else state,
-        created_at, started_at, ended_at,
+        created_at,
+        started_at,
+        ended_at,
         {} if labels is None else msgspec.json.decode(labels),
         None if error is None else _error_decoder.decode(error),
         None if node is None else unescaped(node),
         origin,
-    )  # fmt: skip
+    )
 
 
 def _common(search: Search) -> Iterable[Condition]:
@@ -115,7 +133,9 @@ def _small_lane(search: Search) -> Lane:
 
 def _states(wanted: tuple[str, ...]) -> list[Condition]:
     """A row is RUNNING from the moment that it should run; one that no copy came of is shown as PENDING."""
-    conditions: list[Condition] = [("state = %s", (state,)) for state in dict.fromkeys(wanted) if state != RUNNING]
+    conditions: list[Condition] = [
+        ("state = %s", (state,)) for state in dict.fromkeys(wanted) if state != RUNNING
+    ]
     if RUNNING in wanted or PENDING in wanted:
         text = "state = %s"
         if PENDING not in wanted:

@@ -1,13 +1,26 @@
 """The schema as SQLAlchemy has it: what all migrations together lead to.
 
-A test compares a migrated database with this. What each table holds is said in `migrations/versions/*.sql`.
+A test compares a migrated database with this. What each table holds is said in
+`migrations/versions/*.sql`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Double, Identity, Index, Integer, LargeBinary, MetaData, Table, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    text,
+)
 from sqlalchemy import Text as AnyText
 from sqlalchemy.dialects.postgresql import JSONB
 
@@ -37,60 +50,126 @@ def _number(name: str) -> Column[Any]:
 
 Table("meta", metadata, _key("key", Text), _must("value", Text))
 Table(
-    "partitions", metadata, _key("number", Integer), _must("commit_number", BigInteger), _must("generation", Integer),
-    _must("term", BigInteger, server_default="0"), _must("holder", Text, server_default=""),
-    _must("server", Text, server_default=""), _must("seen_at", Double, server_default="0"),
-    _must("rebuilt_at", Double, server_default="0"), _must("rebuilt_on", Text, server_default=""),
-)  # fmt: skip
+    "partitions",
+    metadata,
+    _key("number", Integer),
+    _must("commit_number", BigInteger),
+    _must("generation", Integer),
+    _must("term", BigInteger, server_default="0"),
+    _must("holder", Text, server_default=""),
+    _must("server", Text, server_default=""),
+    _must("seen_at", Double, server_default="0"),
+    _must("rebuilt_at", Double, server_default="0"),
+    _must("rebuilt_on", Text, server_default=""),
+)
 Table(
-    "workflows", metadata, _key("name", Text), _key("version", Integer), _must("content_hash", Text),
-    _must("created_at", Double), _must("deleted", Boolean), _must("document", LargeBinary),
+    "workflows",
+    metadata,
+    _key("name", Text),
+    _key("version", Integer),
+    _must("content_hash", Text),
+    _must("created_at", Double),
+    _must("deleted", Boolean),
+    _must("document", LargeBinary),
     Index("workflow_content", "name", "content_hash", unique=True),
-)  # fmt: skip
+)
 Table("aliases", metadata, _key("name", Text), _key("alias", Text), _must("weights", Text))
 Table("handlers", metadata, _key("name", Text), _must("defaults", LargeBinary))
 Table(
-    "executions", metadata, _number("n"), _must("created_at", Double), _may("started_at", Double),
-    _may("ended_at", Double), _must("revision", BigInteger), _must("generation", Integer), _must("partition", Integer),
-    _must("version", Integer), _must("id", Text), _must("workflow", Text), _must("state", Text), _may("wish", Text),
-    _may("retry_of", Text), _may("error_node", Text), _may("error", LargeBinary), _may("labels", Text),
-    _must("intent", LargeBinary), _may("rest", LargeBinary),
+    "executions",
+    metadata,
+    _number("n"),
+    _must("created_at", Double),
+    _may("started_at", Double),
+    _may("ended_at", Double),
+    _must("revision", BigInteger),
+    _must("generation", Integer),
+    _must("partition", Integer),
+    _must("version", Integer),
+    _must("id", Text),
+    _must("workflow", Text),
+    _must("state", Text),
+    _may("wish", Text),
+    _may("retry_of", Text),
+    _may("error_node", Text),
+    _may("error", LargeBinary),
+    _may("labels", Text),
+    _must("intent", LargeBinary),
+    _may("rest", LargeBinary),
     Index("by_id", "id", unique=True),
     Index("by_state", "state", "n"),
     Index("by_workflow", "workflow", "state", "n", postgresql_where=text("state <> 'RUNNING'")),
     Index("by_origin", "retry_of", "n", postgresql_where=text("retry_of IS NOT NULL")),
     Index("unfinished", "partition", "id", postgresql_where=text("state IN ('RUNNING', 'PAUSED')")),
-    Index("by_time", "created_at", postgresql_using="brin", postgresql_with={"pages_per_range": 32}),
-)  # fmt: skip
+    Index(
+        "by_time", "created_at", postgresql_using="brin", postgresql_with={"pages_per_range": 32}
+    ),
+)
 Table(
-    "archives", metadata, _key("n", BigInteger), _must("revision", BigInteger),
-    _must("generation", Integer), _must("changes", LargeBinary),
-)  # fmt: skip
+    "archives",
+    metadata,
+    _key("n", BigInteger),
+    _must("revision", BigInteger),
+    _must("generation", Integer),
+    _must("changes", LargeBinary),
+)
 Table("labels", metadata, _key("label", LargeBinary), _key("n", BigInteger))
 Table(
-    "idempotency", metadata, _key("key", LargeBinary), _must("created_at", Double), _must("execution_id", Text),
+    "idempotency",
+    metadata,
+    _key("key", LargeBinary),
+    _must("created_at", Double),
+    _must("execution_id", Text),
     _must("request_hash", Text),
-    Index("keys_by_time", "created_at", postgresql_using="brin", postgresql_with={"pages_per_range": 32}),
-)  # fmt: skip
+    Index(
+        "keys_by_time",
+        "created_at",
+        postgresql_using="brin",
+        postgresql_with={"pages_per_range": 32},
+    ),
+)
 Table(
-    "letters", metadata, _number("id"), _must("n", BigInteger), _must("mark", LargeBinary), _may("closed_at", Double),
-    _must("handler", Text), _must("category", Text), _may("closed", Text), _may("retried_as", Text),
+    "letters",
+    metadata,
+    _number("id"),
+    _must("n", BigInteger),
+    _must("mark", LargeBinary),
+    _may("closed_at", Double),
+    _must("handler", Text),
+    _must("category", Text),
+    _may("closed", Text),
+    _may("retried_as", Text),
     _must("letter", LargeBinary),
     Index("letter_marks", "mark", unique=True),
     Index("letters_of", "n"),
     Index("open_letters", "id", postgresql_where=text("closed IS NULL")),
     Index("letters_by_handler", "handler", "id"),
-)  # fmt: skip
+)
 Table(
-    "api_keys", metadata, _key("id", Text), _must("created_at", Double), _may("revoked_at", Double),
-    _must("name", Text), _must("scopes", Text), _must("hash", LargeBinary),
-)  # fmt: skip
+    "api_keys",
+    metadata,
+    _key("id", Text),
+    _must("created_at", Double),
+    _may("revoked_at", Double),
+    _must("name", Text),
+    _must("scopes", Text),
+    _must("hash", LargeBinary),
+)
 Table(
-    "audit", metadata, _number("id"), _must("at", Double), _must("status", Integer), _must("key_id", Text),
-    _must("key_name", Text), _must("action", Text), _must("object", Text), _must("address", Text), _may("detail", Text),
+    "audit",
+    metadata,
+    _number("id"),
+    _must("at", Double),
+    _must("status", Integer),
+    _must("key_id", Text),
+    _must("key_name", Text),
+    _must("action", Text),
+    _must("object", Text),
+    _must("address", Text),
+    _may("detail", Text),
     Index("audit_of", "object", postgresql_using="hash"),
     Index("audit_by_action", "action", "id"),
-)  # fmt: skip
+)
 Table("reports", metadata, _key("n", BigInteger), _must("report", JSONB))
 Table("blobs", metadata, _key("key", Text), _must("used_at", Double), _must("data", LargeBinary))
 Table("blob_uses", metadata, _key("key", Text), _key("n", BigInteger), Index("blobs_of", "n"))

@@ -32,5 +32,8 @@ def digest(*parts: Any) -> bytes:
 
 
 def blob_keys(data: bytes) -> set[str]:
-    """Of all blobs that encoded data names. Data that only looks so keeps a blob a while longer: no harm."""
+    """Of all blobs that encoded data names.
+
+    Data that only looks so keeps a blob a while longer: no harm.
+    """
     return {key.decode() for key in _BLOB.findall(data)} if b"\xa4blob" in data else set()

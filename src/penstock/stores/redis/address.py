@@ -6,8 +6,8 @@ One server, the seed nodes of a Redis Cluster, or the Sentinels that know where 
     redis://:password@host1:6379,host2:6379,host3:6379
     redis+sentinel://:password@sentinel1:26379,sentinel2:26379/mymaster/0
 
-`rediss://` and `rediss+sentinel://` use TLS. `sentinel_username` and `sentinel_password` in the query are for Sentinels
-that want a password of their own.
+`rediss://` and `rediss+sentinel://` use TLS. `sentinel_username` and `sentinel_password` in the
+query are for Sentinels that want a password of their own.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ class Endpoints:
     """What a URL names: servers to connect to, or Sentinels to ask."""
 
     servers: tuple[Address, ...]
-    """At least one. With Sentinels, the first is where the master would be: only its host and port aren't known."""
+    """At least one.
+
+    With Sentinels, the first is where the master would be: only its host and port aren't known.
+    """
     sentinels: tuple[Address, ...] = ()
     master_name: str = ""
 
@@ -79,9 +82,14 @@ def parse(url: str) -> Endpoints:
         if parts.scheme.endswith(SENTINEL_SUFFIX):
             return _with_sentinels(parts)
         user, at, hosts = parts.netloc.rpartition("@")
-        servers = [_address(parts._replace(netloc=f"{user}{at}{host}").geturl()) for host in hosts.split(",")]
+        servers = [
+            _address(parts._replace(netloc=f"{user}{at}{host}").geturl())
+            for host in hosts.split(",")
+        ]
     except ValueError as error:
-        raise SettingsError(f"the store {hide_password(url)!r} isn't the URL of a Redis: {error}") from None
+        raise SettingsError(
+            f"the store {hide_password(url)!r} isn't the URL of a Redis: {error}"
+        ) from None
     return Endpoints(tuple(servers))
 
 
@@ -93,7 +101,9 @@ def first_url(url: str) -> str:
     if not parts.scheme.endswith(SENTINEL_SUFFIX):
         return parts.geturl()
     _, _, db = parts.path.strip("/").partition("/")
-    options = {name: value for name, value in parse_qsl(parts.query) if not name.startswith("sentinel_")}
+    options = {
+        name: value for name, value in parse_qsl(parts.query) if not name.startswith("sentinel_")
+    }
     scheme = parts.scheme.removesuffix(SENTINEL_SUFFIX)
     return parts._replace(scheme=scheme, path=f"/{db}", query=urlencode(options)).geturl()
 
@@ -101,7 +111,9 @@ def first_url(url: str) -> str:
 def _with_sentinels(parts: SplitResult) -> Endpoints:
     name = parts.path.strip("/").partition("/")[0]
     if not name:
-        raise ValueError("the name of the master is missing: redis+sentinel://host:26379/mymaster/0")
+        raise ValueError(
+            "the name of the master is missing: redis+sentinel://host:26379/mymaster/0"
+        )
     master = _address(first_url(parts.geturl()))
     options = dict(parse_qsl(parts.query))
     username, password = options.get("sentinel_username"), options.get("sentinel_password")

@@ -32,7 +32,10 @@ def async_client(url: str, **options: Any) -> Any:
 
 
 async def close_client(client: Any) -> None:
-    """One that `async_client` made. A client of a master doesn't close its connections to the Sentinels itself."""
+    """One that `async_client` made.
+
+    A client of a master doesn't close its connections to the Sentinels itself.
+    """
     await client.aclose()
     manager = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)
     for sentinel in manager.sentinels if manager is not None else ():

@@ -19,9 +19,17 @@ FEED_COMMITS, FEED_BYTES = 10_000, 16 * 1024 * 1024
 """Kept in a partition's feed, about: so many, and no more than so much."""
 Lists = dict[str, list[Any]]
 WIDTHS = {
-    "changes": 2, "tasks": 2, "stops": 2, "timers": 2, "cleared": 1, "dropped": 2, "holds": 1, "releases": 1,
-    "ended": 1, "outbox": 1,
-}  # fmt: skip
+    "changes": 2,
+    "tasks": 2,
+    "stops": 2,
+    "timers": 2,
+    "cleared": 1,
+    "dropped": 2,
+    "holds": 1,
+    "releases": 1,
+    "ended": 1,
+    "outbox": 1,
+}
 """The lists in the script's order, and how many items make one of each."""
 
 
@@ -36,7 +44,9 @@ class FeedSize:
         return max(1, min(FEED_COMMITS, int(FEED_BYTES / max(self._mean, size / 16, 1.0))))
 
 
-def arguments_of(commit: Commit, entries: Entries, feed: FeedSize) -> tuple[list[Any], list[tuple[Key, str]]]:
+def arguments_of(
+    commit: Commit, entries: Entries, feed: FeedSize
+) -> tuple[list[Any], list[tuple[Key, str]]]:
     """The script's arguments, and the keys and streams of the tasks in them."""
     lists: Lists = {name: [] for name in WIDTHS}
     tasks: list[tuple[Key, str]] = []
@@ -50,7 +60,12 @@ def arguments_of(commit: Commit, entries: Entries, feed: FeedSize) -> tuple[list
         if commands.tasks:
             _add_tasks(commands, entries, lists["tasks"], tasks)
         _add_rest(commands, entries, lists)
-    arguments: list[Any] = [commit.token, commit.commit_number, commit.position, keep_from(commit.position)]
+    arguments: list[Any] = [
+        commit.token,
+        commit.commit_number,
+        commit.position,
+        keep_from(commit.position),
+    ]
     for name, width in WIDTHS.items():
         items = lists[name]
         arguments.append(len(items) // width)
@@ -60,7 +75,9 @@ def arguments_of(commit: Commit, entries: Entries, feed: FeedSize) -> tuple[list
     return [*arguments, told, last, feed.commits(len(told))], tasks
 
 
-def _add_tasks(commands: Commands, entries: Entries, items: list[Any], tasks: list[tuple[Key, str]]) -> None:
+def _add_tasks(
+    commands: Commands, entries: Entries, items: list[Any], tasks: list[tuple[Key, str]]
+) -> None:
     stopped = set(map(key_of, commands.stops)) if commands.stops else ()
     for task in commands.tasks:
         key = key_of(task)

@@ -1,7 +1,9 @@
-"""Where tasks that were handed out are in their streams. The owner must know, to take back what nobody waits for.
+"""Where tasks that were handed out are in their streams.
 
-A commit answers the entry ids of its tasks. A new owner begins without any; when it first has to stop a task that it
-doesn't know, it reads the streams, once.
+The owner must know, to take back what nobody waits for.
+
+A commit answers the entry ids of its tasks. A new owner begins without any; when it first has to
+stop a task that it doesn't know, it reads the streams, once.
 """
 
 from __future__ import annotations

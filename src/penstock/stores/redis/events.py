@@ -34,7 +34,9 @@ class RedisEvents:
     def __init__(self, server: Server, partitions: int) -> None:
         self._server, self._partitions = server, partitions
         self._rests: dict[tuple[int, int], list[FeedPart]] = {}
-        """By lane and position, what was read and didn't fit in a page: a commit may have hundreds of parts."""
+        """By lane and position, what was read and didn't fit in a page: a commit may have hundreds
+        of parts.
+        """
 
     async def feed_end(self) -> tuple[int, ...]:
         newest = await asyncio.gather(*(self._begin(lane) for lane in range(self._partitions)))
@@ -43,12 +45,16 @@ class RedisEvents:
     async def feed(self, after: Sequence[int], limit: int = 500) -> list[FeedPart]:
         """In order within each lane. Raises `FeedGap` if something behind `after` was trimmed."""
         share = max(1, limit // self._partitions)
-        lanes = await asyncio.gather(*(self._lane(lane, position, share) for lane, position in enumerate(after)))
+        lanes = await asyncio.gather(
+            *(self._lane(lane, position, share) for lane, position in enumerate(after))
+        )
         return [part for parts in lanes for part in parts][:limit]
 
     async def _lane(self, lane: int, after: int, limit: int) -> list[FeedPart]:
         parts = self._rests.pop((lane, after), [])
-        while len(parts) < limit and (more := await self._page(lane, parts[-1].position if parts else after)):
+        while len(parts) < limit and (
+            more := await self._page(lane, parts[-1].position if parts else after)
+        ):
             parts += more
         if len(parts) > limit:
             self._rests[lane, parts[limit - 1].position] = parts[limit:]
@@ -66,11 +72,16 @@ class RedisEvents:
             parts = [part for part in _parts(lane, entries) if part.position > after]
             if parts or len(entries) < PAGE_ENTRIES:
                 return parts
-            start = b"(" + entries[-1][0]  # nothing in them can be read, or is new: what follows may be
+            start = (
+                b"(" + entries[-1][0]
+            )  # nothing in them can be read, or is new: what follows may be
         return []
 
     async def news(self) -> AsyncIterator[list[FeedPart]]:
-        """From now on; the first list, which is empty, says that they have begun. Raises `FeedGap` if read too late."""
+        """From now on; the first list, which is empty, says that they have begun.
+
+        Raises `FeedGap` if read too late.
+        """
         groups = list(self._server.groups)
         places = {lane: await self._begin(lane) for group in groups for lane in group}
         links = [self._server.blocking(group[0]) for group in groups]
@@ -79,7 +90,9 @@ class RedisEvents:
             yield []
             while True:
                 for index in set(range(len(groups))) - set(reading.values()):
-                    reading[asyncio.create_task(self._read(links[index], groups[index], places))] = index
+                    reading[
+                        asyncio.create_task(self._read(links[index], groups[index], places))
+                    ] = index
                 done, _ = await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     del reading[task]
@@ -95,14 +108,23 @@ class RedisEvents:
     async def _begin(self, lane: int) -> int:
         """The number of the commit that everything new comes after.
 
-        After a partition was built again, and so in a new store, the feed goes on at a later number than its last
-        entry has. Whoever begins to read now has missed nothing.
+        After a partition was built again, and so in a new store, the feed goes on at a later number
+        than its last entry has. Whoever begins to read now has missed nothing.
         """
         first = await self._server.of(lane).ask("HGET", keys.lease(lane), "e")
         return max(await self._newest(lane), int(first or 0) // SLOTS)
 
-    async def _read(self, link: Link, lanes: Sequence[int], places: dict[int, int]) -> list[FeedPart]:
-        call: list[Any] = ["XREAD", "COUNT", NEWS_ENTRIES, "BLOCK", round(BLOCK_SECONDS * 1000), "STREAMS"]
+    async def _read(
+        self, link: Link, lanes: Sequence[int], places: dict[int, int]
+    ) -> list[FeedPart]:
+        call: list[Any] = [
+            "XREAD",
+            "COUNT",
+            NEWS_ENTRIES,
+            "BLOCK",
+            round(BLOCK_SECONDS * 1000),
+            "STREAMS",
+        ]
         call += [keys.events(lane) for lane in lanes] + [f"{places[lane]}-1" for lane in lanes]
         found = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
         numbers = {keys.events(lane).encode(): lane for lane in lanes}
@@ -117,7 +139,9 @@ class RedisEvents:
 
     async def _newest(self, lane: int) -> int:
         """The number of the last commit in the feed."""
-        newest = await self._server.of(lane).ask("XREVRANGE", keys.events(lane), "+", "-", "COUNT", 1)
+        newest = await self._server.of(lane).ask(
+            "XREVRANGE", keys.events(lane), "+", "-", "COUNT", 1
+        )
         return _number(newest[0]) if newest else 0
 
 

@@ -17,7 +17,9 @@ from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
 
 MOST_BYTES = 1024 * 1024
-"""Of tasks that are read of one partition: their configs may be large, and nobody asks for them here."""
+"""Of tasks that are read of one partition: their configs may be large, and nobody asks for them
+here.
+"""
 
 
 class ShownTask(msgspec.Struct, array_like=True):
@@ -84,13 +86,17 @@ def offers_of(said: Mapping[str, bytes | str], now: float) -> list[Offer]:
         with suppress(msgspec.DecodeError):  # of a version that says it otherwise
             it = _about.decode(data)
             silent = max(0.0, now - it.at)
-            offers.append(Offer(name, set(it.queues), it.handlers, it.since or 0.0, silent, it.every or 0.0))
+            offers.append(
+                Offer(name, set(it.queues), it.handlers, it.since or 0.0, silent, it.every or 0.0)
+            )
     return offers
 
 
 async def worker_details(server: Server, partitions: int, most_tasks: int) -> list[dict[str, Any]]:
     beats, about = await server.fleet.pipeline([("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)])
-    counts = {name.decode(): int(count) for name, count in zip(beats[::2], beats[1::2], strict=True)}
+    counts = {
+        name.decode(): int(count) for name, count in zip(beats[::2], beats[1::2], strict=True)
+    }
     held, now, shown = await _held(server, partitions, most_tasks), server.now(), []
     for name, data in zip(about[::2], about[1::2], strict=True):
         worker_id, it = name.decode(), msgspec.json.decode(data)
@@ -118,7 +124,9 @@ async def _held(server: Server, partitions: int, most: int) -> dict[str, list[He
     for found in await asyncio.gather(*(_lists(server, each, most) for each in range(partitions))):
         for worker, milliseconds, data in zip(found[::3], found[1::3], found[2::3], strict=True):
             with suppress(msgspec.DecodeError):  # of another version; whoever runs it will say so
-                held.setdefault(worker.decode(), []).append((_task.decode(data), int(milliseconds) / 1000))
+                held.setdefault(worker.decode(), []).append(
+                    (_task.decode(data), int(milliseconds) / 1000)
+                )
     return held
 
 

@@ -47,7 +47,9 @@ class RedisHotStore:
         self._next_due: dict[int, float | None] = {}
         """By partition, as its last commit here left it: there is no other writer."""
         self._handled: dict[int, int] = {}
-        """By partition, the position of the last commit here: half of an entry may be done, and can't be trimmed."""
+        """By partition, the position of the last commit here: half of an entry may be done, and
+        can't be trimmed.
+        """
 
     def now(self) -> float:
         return self._server.now()
@@ -67,7 +69,9 @@ class RedisHotStore:
         return Lease(partition, owner, token, int(found[0]), position, cold_number=int(found[3]))
 
     async def renew(self, lease: Lease, seconds: float) -> bool:
-        return bool(await self._run("lease", lease.partition, lease.token, "renew", _milliseconds(seconds)))
+        return bool(
+            await self._run("lease", lease.partition, lease.token, "renew", _milliseconds(seconds))
+        )
 
     async def release(self, lease: Lease) -> None:
         await self._run("lease", lease.partition, lease.token, "release")
@@ -97,16 +101,22 @@ class RedisHotStore:
             events = await self._read(partition, after, limit, timeout_seconds)
         if len(events) > limit:
             self._ahead[partition] = events[limit - 1][0], events[limit:]
-        self.entries[partition].settled([event for _, event in events[:limit] if isinstance(event, SETTLING)])
+        self.entries[partition].settled(
+            [event for _, event in events[:limit] if isinstance(event, SETTLING)]
+        )
         return events[:limit]
 
-    async def _read(self, partition: int, after: int, limit: int, timeout_seconds: float) -> list[tuple[int, AnyEvent]]:
+    async def _read(
+        self, partition: int, after: int, limit: int, timeout_seconds: float
+    ) -> list[tuple[int, AnyEvent]]:
         while True:
             entries = await self._entries(partition, after, limit, timeout_seconds)
             events = list(events_of(entries, after))
             if events or not entries:
                 return events
-            after = self._handled[partition] = end_of(entries[-1][0])  # nothing in them can be read: on, or for ever
+            after = self._handled[partition] = end_of(
+                entries[-1][0]
+            )  # nothing in them can be read: on, or for ever
 
     async def _entries(self, partition: int, after: int, limit: int, timeout_seconds: float) -> Any:
         count = ("XREAD", "COUNT", min(limit, READ_ENTRIES))
@@ -115,7 +125,9 @@ class RedisHotStore:
             found = await self._server.of(partition).ask(*count, *streams)
         else:
             block = ("BLOCK", max(1, _milliseconds(timeout_seconds)))
-            found = await self._wait(partition, (*count, *block, *streams), timeout_seconds + BLOCK_MARGIN_SECONDS)
+            found = await self._wait(
+                partition, (*count, *block, *streams), timeout_seconds + BLOCK_MARGIN_SECONDS
+            )
         return found[0][1] if found else []
 
     async def _wait(self, partition: int, call: tuple[Any, ...], seconds: float) -> Any:
@@ -132,7 +144,10 @@ class RedisHotStore:
 
     async def inbox_length(self) -> int:
         """How many entries all inboxes have. What is committed is trimmed at once."""
-        calls = [self._server.of(partition).ask("XLEN", keys.inbox(partition)) for partition in range(self.partitions)]
+        calls = [
+            self._server.of(partition).ask("XLEN", keys.inbox(partition))
+            for partition in range(self.partitions)
+        ]
         return sum(await asyncio.gather(*calls))
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
@@ -146,7 +161,9 @@ class RedisHotStore:
             first = 0
             while some := names[first : first + READ_EXECUTIONS]:
                 lists = await self._ask("read", partition, "changes", READ_BYTES, *some)
-                found.update((name, changes) for name, changes in zip(some, lists, strict=False) if changes)
+                found.update(
+                    (name, changes) for name, changes in zip(some, lists, strict=False) if changes
+                )
                 first += len(lists)
         return found
 
@@ -155,7 +172,11 @@ class RedisHotStore:
 
     async def beginnings(self, execution_ids: Collection[str]) -> dict[str, ExecutionRecord]:
         """As its first commit left each: with when it started."""
-        found = [(name, record_of(change)) for name, change in await self._each("first", execution_ids) if change]
+        found = [
+            (name, record_of(change))
+            for name, change in await self._each("first", execution_ids)
+            if change
+        ]
         return {name: record for name, record in found if record is not None}
 
     async def _each(self, what: str, execution_ids: Collection[str]) -> list[tuple[str, Any]]:
@@ -186,7 +207,16 @@ class RedisHotStore:
         self._next_due[commit.partition] = float(answer[0]) if answer[0] else None
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
-        call = ("ZRANGE", keys.prefix(partition) + "timers", "-inf", now, "BYSCORE", "LIMIT", 0, limit)
+        call = (
+            "ZRANGE",
+            keys.prefix(partition) + "timers",
+            "-inf",
+            now,
+            "BYSCORE",
+            "LIMIT",
+            0,
+            limit,
+        )
         return [name.decode() for name in await self._server.of(partition).ask(*call)]
 
     async def next_due(self, partition: int) -> float | None:
@@ -206,7 +236,9 @@ class RedisHotStore:
 
     async def orchestrator_details(self) -> list[dict[str, Any]]:
         found = await self._attending("", 0, b"")
-        return [{"name": name, **msgspec.json.decode(about)} for name, about in sorted(found.items())]
+        return [
+            {"name": name, **msgspec.json.decode(about)} for name, about in sorted(found.items())
+        ]
 
     async def _attending(self, *arguments: Any) -> dict[str, bytes]:
         found = await script("attend").run(self._server.fleet, keys.ORCHESTRATORS, *arguments)

@@ -1,8 +1,8 @@
 """Positions in an inbox, and what its entries hold.
 
-An entry has an id `1-<sequence>` and holds several events, each under the number of its schema. The position of an
-event is `(sequence + 1) × 1024 + index`, so that 0 is before all of them; that of an entry's last event is rounded up,
-so that a position says when an entry is done.
+An entry has an id `1-<sequence>` and holds several events, each under the number of its schema. The
+position of an event is `(sequence + 1) × 1024 + index`, so that 0 is before all of them; that of an
+entry's last event is rounded up, so that a position says when an entry is done.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def end_of(entry_id: bytes) -> int:
 def events_of(entries: Entries, after: int) -> Iterator[tuple[int, AnyEvent]]:
     for entry_id, fields in entries:
         first = (int(entry_id.partition(b"-")[2]) + 1) * SLOTS
-        events = [(index, event) for index, event in enumerate(_decoded(fields)) if event is not None]
+        events = [
+            (index, event) for index, event in enumerate(_decoded(fields)) if event is not None
+        ]
         for index, event in events:
             position = first + (LAST if index == events[-1][0] else index)
             if position > after:
@@ -70,7 +72,9 @@ def _decoded(fields: Sequence[bytes]) -> Iterator[AnyEvent | None]:
     for schema, data in zip(fields[::2], fields[1::2], strict=False):
         try:
             if schema != SCHEMA:
-                raise SchemaMismatch(f"a message has schema {schema!r}; this version of Penstock reads 1")  # noqa: TRY301
+                raise SchemaMismatch(  # noqa: TRY301
+                    f"a message has schema {schema!r}; this version of Penstock reads 1"
+                )
             yield codec.decode_event(data)
         except SchemaMismatch as error:
             yield _unreadable(data, error)
@@ -84,4 +88,6 @@ def _unreadable(data: bytes, error: SchemaMismatch) -> TaskFailed | None:
         dropped.add("a message in an inbox", error)
         return None
     reason = TaskError("schema", f"the worker {it.worker_id} reported what can't be read: {error}")
-    return TaskFailed(it.execution_id, it.node, it.generation, it.attempt, it.worker_id, 0.0, reason)
+    return TaskFailed(
+        it.execution_id, it.node, it.generation, it.attempt, it.worker_id, 0.0, reason
+    )

@@ -1,4 +1,7 @@
-"""Names of keys. Everything of a partition carries its number as hash tag, so that a cluster keeps it together."""
+"""Names of keys.
+
+Everything of a partition carries its number as hash tag, so that a cluster keeps it together.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ BEATS = "penstock:{fleet}:beats"
 WORKERS = "penstock:{fleet}:workers"
 ORCHESTRATORS = "penstock:{fleet}:orchestrators"
 HANDLER_SEPARATOR = "\x1f"
-"""Between queue and handler in the name of a stream: a control character, which no name in a document has."""
+"""Between queue and handler in the name of a stream: a control character, which no name in a
+document has.
+"""
 
 
 def mark(store_id: str) -> str:
@@ -53,7 +58,8 @@ def stream(queue: str, priority: int) -> str:
 def queue_of(stream: str) -> tuple[str, str | None]:
     """The queue of a task stream, and the handler of one that only has tasks of that handler.
 
-    The latter are made by `fetch.lua`, for tasks that a worker of the queue met and whose handler it doesn't have.
+    The latter are made by `fetch.lua`, for tasks that a worker of the queue met and whose handler
+    it doesn't have.
     """
     queue, separator, handler = stream.partition(":")[2].partition(HANDLER_SEPARATOR)
     return queue, handler if separator else None

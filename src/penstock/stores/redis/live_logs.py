@@ -1,8 +1,8 @@
 """What running tasks have logged so far, in keys that expire by themselves.
 
-Nothing is checked, so plain commands do. A task is handed out once under its generation and attempt, so two workers
-never write the same key; and what is left of one that is over is asked for by nobody, since readers go by the state
-of the node.
+Nothing is checked, so plain commands do. A task is handed out once under its generation and
+attempt, so two workers never write the same key; and what is left of one that is over is asked for
+by nobody, since readers go by the state of the node.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Entries in Redis that aren't ours to read: dropped, counted, and logged once in a while.
 
-Whoever can write to Redis can write a million of them; each must cost no more than a look, and not a line in the log.
+Whoever can write to Redis can write a million of them; each must cost no more than a look, and not
+a line in the log.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class DroppedEntries:
         self._next_line[what] = now + LINE_SECONDS
         self._counts[what] = 0
         reason = str(error)[:REASON_CHARACTERS]
-        log.error("%s can't be read and is dropped (%d since the last such line): %s", what, count, reason)
+        log.error(
+            "%s can't be read and is dropped (%d since the last such line): %s", what, count, reason
+        )
 
 
 dropped = DroppedEntries()

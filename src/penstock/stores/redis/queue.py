@@ -39,9 +39,15 @@ _task = msgspec.msgpack.Decoder(Task)
 
 
 class RedisTaskQueue:
-    def __init__(self, server: Server, partitions: int, heartbeat_seconds: float | None = None) -> None:
+    def __init__(
+        self, server: Server, partitions: int, heartbeat_seconds: float | None = None
+    ) -> None:
         """`heartbeat_seconds`: how often workers here say that they live, so that others know how long to wait."""
-        self._server, self._partitions, self._heartbeat_seconds = server, partitions, heartbeat_seconds
+        self._server, self._partitions, self._heartbeat_seconds = (
+            server,
+            partitions,
+            heartbeat_seconds,
+        )
         self._held: dict[Held, Place] = {}
         self._wakers: dict[str, Waker] = {}
         self._background: set[asyncio.Future[Any]] = set()
@@ -52,7 +58,11 @@ class RedisTaskQueue:
         """By partition and stream, the entry up to which `recall` has looked."""
 
     async def fetch(
-        self, worker_id: str, queues: Collection[str], limit: int, handlers: Collection[str] | None = None
+        self,
+        worker_id: str,
+        queues: Collection[str],
+        limit: int,
+        handlers: Collection[str] | None = None,
     ) -> list[Task]:
         if worker_id not in self._wakers:
             self._wakers[worker_id] = Waker(self._server)
@@ -65,12 +75,16 @@ class RedisTaskQueue:
                 for partition, news in waker.hopeful():
                     if len(tasks) == limit:
                         break
-                    more, is_empty = await self._take(partition, worker_id, wanted, limit - len(tasks))
+                    more, is_empty = await self._take(
+                        partition, worker_id, wanted, limit - len(tasks)
+                    )
                     tasks += more
                     if is_empty:
                         waker.found_empty(partition, news)
             except StoreError:
-                if not tasks:  # else what other partitions gave comes first; the next call will fail too
+                if (
+                    not tasks
+                ):  # else what other partitions gave comes first; the next call will fail too
                     raise
             except asyncio.CancelledError:  # what other partitions gave would be in nobody's hands
                 self._unhand(worker_id, tasks)
@@ -79,7 +93,9 @@ class RedisTaskQueue:
                 return tasks
             await waker.wait()
 
-    async def _take(self, partition: int, worker_id: str, wanted: Sequence[Any], limit: int) -> tuple[list[Task], bool]:
+    async def _take(
+        self, partition: int, worker_id: str, wanted: Sequence[Any], limit: int
+    ) -> tuple[list[Task], bool]:
         """`wanted`: how many queues, their names, then the names of handlers, as the script takes them."""
         link = self._server.of(partition)
         taking = script("fetch").begin(link, keys.lease(partition), worker_id, limit, *wanted)
@@ -108,7 +124,9 @@ class RedisTaskQueue:
             self._held[worker_id, key_of(task)] = (partition, stream, entry_id)
             tasks.append(task)
         for first in range(0, len(bad), 3 * PORTION):
-            await self._run("report", partition, "", worker_id, "over", *bad[first : first + 3 * PORTION])
+            await self._run(
+                "report", partition, "", worker_id, "over", *bad[first : first + 3 * PORTION]
+            )
         return tasks
 
     def _give_back(self, partition: int, worker_id: str, done: asyncio.Future[list[bytes]]) -> None:
@@ -121,7 +139,11 @@ class RedisTaskQueue:
     def _unhand(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
             partition, stream, entry_id = self._held.pop((worker_id, key_of(task)))
-            self._keep(asyncio.ensure_future(self._run("list", partition, "back", worker_id, stream, entry_id)))
+            self._keep(
+                asyncio.ensure_future(
+                    self._run("list", partition, "back", worker_id, stream, entry_id)
+                )
+            )
 
     async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
@@ -189,8 +211,12 @@ class RedisTaskQueue:
     ) -> list[Stop]:
         now = self._server.now()
         since = self._since.setdefault(worker_id, now)
-        about = about_worker(queues, handlers, running=len(held), at=now, since=since, every=self._heartbeat_seconds)
-        await script("beat").run(self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about))
+        about = about_worker(
+            queues, handlers, running=len(held), at=now, since=since, every=self._heartbeat_seconds
+        )
+        await script("beat").run(
+            self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about)
+        )
         groups: dict[int, list[tuple[Stop, Place]]] = {}
         gone: list[Stop] = []
         for stop in held:
@@ -205,7 +231,9 @@ class RedisTaskQueue:
             self._held.pop((worker_id, key_of(stop)), None)
         return gone
 
-    async def _gone(self, partition: int, worker_id: str, items: list[tuple[Stop, Place]]) -> list[Stop]:
+    async def _gone(
+        self, partition: int, worker_id: str, items: list[tuple[Stop, Place]]
+    ) -> list[Stop]:
         gone: list[Stop] = []
         for first in range(0, len(items), PORTION):
             some = items[first : first + PORTION]
@@ -225,8 +253,12 @@ class RedisTaskQueue:
         beats = await self._server.fleet.ask("HGETALL", keys.BEATS)
         found = await asyncio.gather(*self._ask_holders(), return_exceptions=True)
         # a node of a cluster that is away must not end the owners of partitions on others
-        known = {name.decode(): 0 for names in found if isinstance(names, list) for name in names[::2]}
-        known.update((name.decode(), int(count)) for name, count in zip(beats[::2], beats[1::2], strict=True))
+        known = {
+            name.decode(): 0 for names in found if isinstance(names, list) for name in names[::2]
+        }
+        known.update(
+            (name.decode(), int(count)) for name, count in zip(beats[::2], beats[1::2], strict=True)
+        )
         return known
 
     async def _holders(self) -> set[str]:
@@ -246,13 +278,18 @@ class RedisTaskQueue:
         lost = 0
         while True:
             found = await self._ask("list", partition, "pending", worker_id, PORTION)
-            count: int = await self._run("report", partition, token, worker_id, "over", *_lost(found, worker_id))
+            count: int = await self._run(
+                "report", partition, token, worker_id, "over", *_lost(found, worker_id)
+            )
             lost += count
             if not found or not count:
                 break
         if worker_id not in await self._holders():
-            # everywhere: once it is forgotten, the owners of other partitions don't hear of it any more
-            await _all([self._run("list", each, "forget", worker_id) for each in range(self._partitions)])
+            # everywhere: once it is forgotten, the owners of other partitions don't hear of it any
+            # more
+            await _all(
+                [self._run("list", each, "forget", worker_id) for each in range(self._partitions)]
+            )
             await self._forget(worker_id)
         return lost
 
@@ -266,7 +303,14 @@ class RedisTaskQueue:
                 await self._run("list", partition, "back", worker_id, *mine)
             for first in range(0, len(others), 3 * PORTION):
                 some = others[first : first + 3 * PORTION]  # what it stopped in the middle
-                await self._run("report", partition, "", worker_id, "over", *_lost(some, worker_id, interrupted=True))
+                await self._run(
+                    "report",
+                    partition,
+                    "",
+                    worker_id,
+                    "over",
+                    *_lost(some, worker_id, interrupted=True),
+                )
             await self._run("list", partition, "forget", worker_id)
         await self._forget(worker_id)
         waker = self._wakers.pop(worker_id, None)
@@ -280,7 +324,9 @@ class RedisTaskQueue:
 
     async def depths(self) -> Mapping[str, tuple[int, int]]:
         depths: dict[str, tuple[int, int]] = {}
-        for found in await _all([self._ask("list", each, "depths") for each in range(self._partitions)]):
+        for found in await _all(
+            [self._ask("list", each, "depths") for each in range(self._partitions)]
+        ):
             for stream, waiting, running in zip(found[::3], found[1::3], found[2::3], strict=True):
                 queue, _ = keys.queue_of(stream.decode())
                 before = depths.get(queue, (0, 0))
@@ -293,13 +339,23 @@ class RedisTaskQueue:
         for stream, waiting in zip(found[::3], found[1::3], strict=True):
             where = keys.queue_of(stream.decode())
             counts[where] = counts.get(where, 0) + waiting
-        return [Backlog(queue, handler, waiting) for (queue, handler), waiting in counts.items() if waiting > 0]
+        return [
+            Backlog(queue, handler, waiting)
+            for (queue, handler), waiting in counts.items()
+            if waiting > 0
+        ]
 
     async def recall(
-        self, partition: int, token: str, backlog: Backlog, decide: Callable[[WaitingTask], TaskEvent | None]
+        self,
+        partition: int,
+        token: str,
+        backlog: Backlog,
+        decide: Callable[[WaitingTask], TaskEvent | None],
     ) -> int:
         link = self._server.of(partition)
-        names = [name.decode() for name in await link.ask("SMEMBERS", keys.prefix(partition) + "queues")]
+        names = [
+            name.decode() for name in await link.ask("SMEMBERS", keys.prefix(partition) + "queues")
+        ]
         recalled = 0
         for stream in names:
             if keys.queue_of(stream) == (backlog.queue, backlog.handler):
@@ -307,7 +363,11 @@ class RedisTaskQueue:
         return recalled
 
     async def _recall(
-        self, partition: int, token: str, stream: str, decide: Callable[[WaitingTask], TaskEvent | None]
+        self,
+        partition: int,
+        token: str,
+        stream: str,
+        decide: Callable[[WaitingTask], TaskEvent | None],
     ) -> int:
         link, key = self._server.of(partition), keys.prefix(partition) + "tasks:" + stream
         after = self._recalled_up_to.pop((partition, stream), b"0-0")

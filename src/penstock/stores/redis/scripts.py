@@ -28,7 +28,9 @@ class Script:
     def begin(self, link: Link, key: str, *arguments: Any) -> asyncio.Future[Any]:
         """As `run`, as a future: it happens whether or not somebody waits for it."""
         begun = link.begin("EVALSHA", self.digest, 1, key, *arguments) if self._is_loaded else None
-        return begun if begun is not None else asyncio.ensure_future(self.run(link, key, *arguments))
+        return (
+            begun if begun is not None else asyncio.ensure_future(self.run(link, key, *arguments))
+        )
 
     async def run(self, link: Link, key: str, *arguments: Any) -> Any:
         """`key` is the one that names the hash slot; the script makes its neighbours' names from it."""

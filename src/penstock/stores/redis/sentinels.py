@@ -1,8 +1,8 @@
 """Where the master is, as Redis Sentinels know it.
 
-All Sentinels are asked and the newest answer counts (the highest `config-epoch`): one that is cut off from the others
-goes on naming a master that they have replaced. Whoever connects asks the server itself as well (`ROLE`), because a
-master that was just demoted may still be named.
+All Sentinels are asked and the newest answer counts (the highest `config-epoch`): one that is cut
+off from the others goes on naming a master that they have replaced. Whoever connects asks the
+server itself as well (`ROLE`), because a master that was just demoted may still be named.
 """
 
 from __future__ import annotations

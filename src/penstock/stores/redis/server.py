@@ -1,7 +1,7 @@
 """The Redis that a store is on: one server, the master that Sentinels name, or a cluster.
 
-Each partition is on one node of a cluster. `of(partition)` is the connection that everybody shares; whoever waits in a
-blocking call gets one of its own.
+Each partition is on one node of a cluster. `of(partition)` is the connection that everybody shares;
+whoever waits in a blocking call gets one of its own.
 """
 
 from __future__ import annotations
@@ -38,12 +38,16 @@ class Server:
         locate = self._sentinels.master if self._sentinels is not None else None
         self._seeds = [Link(address, locate) for address in self.endpoints.servers]
         self.main = self._seeds[0]
-        """The connection to the one server there is; of a cluster, to the node that answered last."""
+        """The connection to the one server there is; of a cluster, to the node that answered last.
+        """
         self.partitions = 1
         self._blocking: set[Link] = set()
         self._offset = time.time() - time.monotonic()
         self._unanswered_since: float | None = None
-        """When the first question was asked that Redis hasn't answered. A busy process may not have asked for long."""
+        """When the first question was asked that Redis hasn't answered.
+
+        A busy process may not have asked for long.
+        """
         self._is_full = False
         self._refuses_writes = ""
         self._pulse: asyncio.Task[None] | None = None
@@ -95,13 +99,19 @@ class Server:
         for first, last, link in self._slots:
             if first <= slot <= last:
                 return link
-        raise StoreUnavailable(f"no node of the Redis cluster at {self.endpoints} has slot {slot} now")
+        raise StoreUnavailable(
+            f"no node of the Redis cluster at {self.endpoints} has slot {slot} now"
+        )
 
     def _read_slots(self, reply: Sequence[Any]) -> None:
-        """Which node has what. Asked all the time: whoever went to the wrong one tries again by itself."""
+        """Which node has what.
+
+        Asked all the time: whoever went to the wrong one tries again by itself.
+        """
         slots: list[tuple[int, int, Link]] = []
         for first, last, (host, port, *_), *_ in reply:
-            # a node that doesn't know its own address leaves it out: then it is the one that we asked
+            # a node that doesn't know its own address leaves it out: then it is the one that we
+            # asked
             node = ((host or b"").decode() or self.main.address.host, int(port))
             if node not in self._nodes:
                 self._nodes[node] = Link(self.endpoints.servers[0].at(*node))
@@ -123,18 +133,23 @@ class Server:
 
     def check_open(self) -> None:
         """Raises `StoreUnavailable` if Redis is known to be away, full or read-only."""
-        # of a cluster any node will do: what one of them can't do now is done when another has taken its place
+        # of a cluster any node will do: what one of them can't do now is done when another has
+        # taken its place
         if not self._is_cluster and self.main.failed is not None:
             raise self.main.failed
         since = self._unanswered_since
         if since is not None and time.monotonic() - since > SILENT_SECONDS:
-            raise StoreUnavailable(f"Redis at {self.endpoints} hasn't answered for {SILENT_SECONDS:g} s")
+            raise StoreUnavailable(
+                f"Redis at {self.endpoints} hasn't answered for {SILENT_SECONDS:g} s"
+            )
         if self._is_full:
             raise StoreUnavailable(
                 f"Redis at {self.endpoints} is out of memory; nothing new is accepted until some is free"
             )
         if self._refuses_writes:
-            raise StoreUnavailable(f"Redis at {self.endpoints} takes no writes now: {self._refuses_writes}")
+            raise StoreUnavailable(
+                f"Redis at {self.endpoints} takes no writes now: {self._refuses_writes}"
+            )
 
     async def _beats(self) -> None:
         while True:
@@ -167,7 +182,9 @@ class Server:
             master = await sentinels.master()
             for link in (self.main, *self._blocking):
                 if link.is_open and link.address != master:
-                    log.warning("Redis: the Sentinels name %s as master now, not %s", master, link.address)
+                    log.warning(
+                        "Redis: the Sentinels name %s as master now, not %s", master, link.address
+                    )
                     link.abort()
 
     async def _refusal(self) -> str:
@@ -185,7 +202,8 @@ class Server:
     async def _first_answer(self, calls: list[tuple[Any, ...]]) -> list[Any]:
         """Of the node that answered last, or of any other that the URL names or the cluster has.
 
-        A node that is cut off from most of the cluster says so (`cluster_state:fail`); then another one is asked.
+        A node that is cut off from most of the cluster says so (`cluster_state:fail`); then another
+        one is asked.
         """
         links = dict.fromkeys((self.main, *self._seeds, *self._nodes.values()))
         if len(links) == 1:
@@ -204,7 +222,9 @@ class Server:
                 return answers
             second_best = second_best or (link, answers)
         if second_best is None:
-            raise StoreUnavailable(f"no node of the Redis cluster at {self.endpoints} answers: {'; '.join(reasons)}")
+            raise StoreUnavailable(
+                f"no node of the Redis cluster at {self.endpoints} answers: {'; '.join(reasons)}"
+            )
         self.main, answers = second_best
         return answers
 
@@ -215,7 +235,9 @@ class Server:
         except StoreUnavailable:
             raise
         except StoreError:  # managed servers don't tell
-            log.warning("Redis doesn't show its settings; see to it that maxmemory-policy is noeviction and AOF is on")
+            log.warning(
+                "Redis doesn't show its settings; see to it that maxmemory-policy is noeviction and AOF is on"
+            )
             return
         if found and found[1] != b"noeviction":
             raise SettingsError(
@@ -237,9 +259,13 @@ def check_version(info: dict[str, str]) -> None:
         name, least, version = "Valkey", 8, info["valkey_version"]
     major = version.partition(".")[0]
     if not major.isdigit() or int(major) < least:
-        raise SettingsError(f"this is {name} {version or 'of an unknown version'}; {name} {least}.0 or newer is needed")
+        raise SettingsError(
+            f"this is {name} {version or 'of an unknown version'}; {name} {least}.0 or newer is needed"
+        )
 
 
 def _fields(info: bytes) -> dict[str, str]:
-    lines = (line.partition(":") for line in info.decode(errors="replace").splitlines() if ":" in line)
+    lines = (
+        line.partition(":") for line in info.decode(errors="replace").splitlines() if ":" in line
+    )
     return {name: value.strip() for name, _, value in lines}

@@ -1,4 +1,7 @@
-"""What the hot store offers to whoever moves executions between it and the cold store. See `stores.split`."""
+"""What the hot store offers to whoever moves executions between it and the cold store.
+
+See `stores.split`.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +28,22 @@ class RedisSide:
 
     async def server_id(self, partition: int) -> str:
         info = (await self._server.of(partition).ask("INFO", "server")).decode(errors="replace")
-        return next((line.partition(":")[2] for line in info.splitlines() if line.startswith("run_id:")), "")
+        return next(
+            (line.partition(":")[2] for line in info.splitlines() if line.startswith("run_id:")), ""
+        )
 
     async def built(self, lease: Lease) -> str:
-        found = await self._server.of(lease.partition).ask("HGET", keys.lease(lease.partition), "built")
+        found = await self._server.of(lease.partition).ask(
+            "HGET", keys.lease(lease.partition), "built"
+        )
         return found.decode() if found else ""
 
     async def outbox(self, partition: int, limit: int) -> list[Outgoing]:
         key = keys.prefix(partition) + "outbox"
-        return [_outgoing.decode(data) for data in await self._server.of(partition).ask("LRANGE", key, 0, limit - 1)]
+        return [
+            _outgoing.decode(data)
+            for data in await self._server.of(partition).ask("LRANGE", key, 0, limit - 1)
+        ]
 
     async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
         return await self._hot.changes(execution_ids)

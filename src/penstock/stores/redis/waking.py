@@ -1,7 +1,8 @@
 """How a worker learns that there is something to fetch, without asking all the time.
 
-Every partition has a stream of one entry that changes when tasks are handed out. A worker reads on from the entry that
-it knows, so nothing that came while it was busy is missed; and now and then it looks everywhere, whatever it was told.
+Every partition has a stream of one entry that changes when tasks are handed out. A worker reads on
+from the entry that it knows, so nothing that came while it was busy is missed; and now and then it
+looks everywhere, whatever it was told.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Waker:
         self._server = server
         self._groups = [list(group) for group in server.groups]
         self._links: list[Link] = [server.blocking(group[0]) for group in self._groups]
-        self._seen: dict[int, Any] = {partition: "0" for group in self._groups for partition in group}
+        self._seen: dict[int, Any] = {
+            partition: "0" for group in self._groups for partition in group
+        }
         self._hopeful: list[int] = list(self._seen)
         """Partitions that may have something, the one that waited longest first."""
         self._news = dict.fromkeys(self._seen, 0)
@@ -32,7 +35,10 @@ class Waker:
         self._reading: dict[asyncio.Task[None], int] = {}
 
     def hopeful(self) -> list[tuple[int, int]]:
-        """With how often each has had news. The first goes to the end, so that none is always served last."""
+        """With how often each has had news.
+
+        The first goes to the end, so that none is always served last.
+        """
         order = [(partition, self._news[partition]) for partition in self._hopeful]
         self._hopeful = self._hopeful[1:] + self._hopeful[:1]
         return order
@@ -52,7 +58,9 @@ class Waker:
                 reading = asyncio.create_task(self._read(self._links[index], self._groups[index]))
                 self._reading[reading] = index
             done, _ = await asyncio.wait(self._reading, return_when=asyncio.FIRST_COMPLETED)
-            failed = {self._reading.pop(task): task for task in done if task.exception() is not None}
+            failed = {
+                self._reading.pop(task): task for task in done if task.exception() is not None
+            }
             for task in done - set(failed.values()):
                 del self._reading[task]
             for index in failed:
@@ -65,7 +73,9 @@ class Waker:
         while not self._hopeful:
             try:
                 await self._read(self._links[0], self._groups[0])
-            except BaseException:  # also one that was given up: its answer would be in the way of the next
+            except (
+                BaseException
+            ):  # also one that was given up: its answer would be in the way of the next
                 await self._renew(0)
                 raise
 

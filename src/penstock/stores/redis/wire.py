@@ -1,7 +1,8 @@
 """A connection to Redis: calls go out as they come, replies come back in the same order.
 
-redis-py's client spends more time on a call than Redis does; here a call is one packed write and one future. A call
-that nobody waits for any more (its caller was cancelled) still takes its own reply, so replies never go astray.
+redis-py's client spends more time on a call than Redis does; here a call is one packed write and
+one future. A call that nobody waits for any more (its caller was cancelled) still takes its own
+reply, so replies never go astray.
 """
 
 from __future__ import annotations
@@ -22,11 +23,23 @@ CALL_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
 WATCH_SECONDS = 1.0
 TRIES = 5
-"""For a call that may be made again, on connections that break: one that breaks so often is no connection."""
+"""For a call that may be made again, on connections that break: one that breaks so often is no
+connection.
+"""
 AWAY = (
-    "LOADING", "READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED",
-    "ASK", "UNBLOCKED",
-)  # fmt: skip
+    "LOADING",
+    "READONLY",
+    "MASTERDOWN",
+    "OOM",
+    "MISCONF",
+    "NOREPLICAS",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "BUSY",
+    "MOVED",
+    "ASK",
+    "UNBLOCKED",
+)
 """Replies that say: not now. Everything else is about what was asked."""
 _NOTHING = object()
 T = TypeVar("T")
@@ -189,8 +202,11 @@ class Link:
     async def _pipeline(self, calls: list[tuple[Any, ...]]) -> list[Any]:
         wire = self._wire if self.is_open else await self._connect()
         assert wire is not None  # noqa: S101 -- for the type checker
-        # each is looked at, whatever became of the first or of the caller: asyncio complains of errors that nobody saw
-        replies = await asyncio.gather(*[wire.call(*arguments) for arguments in calls], return_exceptions=True)
+        # each is looked at, whatever became of the first or of the caller: asyncio complains of
+        # errors that nobody saw
+        replies = await asyncio.gather(
+            *[wire.call(*arguments) for arguments in calls], return_exceptions=True
+        )
         for reply in replies:
             if isinstance(reply, BaseException):
                 raise reply
@@ -212,7 +228,11 @@ class Link:
                 wire = await _again(lambda: _connected(self.address))
                 if self._locate is not None:
                     await _check_master(wire)
-        except (OSError, TimeoutError, StoreError) as error:  # also what it says to a greeting: not now, or not to you
+        except (
+            OSError,
+            TimeoutError,
+            StoreError,
+        ) as error:  # also what it says to a greeting: not now, or not to you
             reason = str(error) or "it doesn't answer"
             self.failed = StoreUnavailable(f"Redis at {self.address} can't be reached: {reason}")
             raise self.failed from None

@@ -24,11 +24,15 @@ class SqliteStores:
     split = events = None
     blobs: DirectoryBlobs | BlobsMovedToObjects
 
-    def __init__(self, path: Path, blobs: Path | None = None, objects: ObjectBlobs | None = None) -> None:
+    def __init__(
+        self, path: Path, blobs: Path | None = None, objects: ObjectBlobs | None = None
+    ) -> None:
         """`blobs`: the folder for large values, `objects`: the object store; else a folder beside the file."""
         path = path.absolute()
         if not path.parent.is_dir():
-            raise StoreError(f"{path}: the folder {path.parent} doesn't exist; create it, or name another file")
+            raise StoreError(
+                f"{path}: the folder {path.parent} doesn't exist; create it, or name another file"
+            )
         with ExitStack() as undo:
             try:
                 self._open_files(undo, path, blobs)
@@ -52,7 +56,10 @@ class SqliteStores:
             undo.callback(reader.close)
             searcher = Reader(path)
             undo.callback(searcher.close)
-            files = [path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".claims"))]
+            files = [
+                path,
+                *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".claims")),
+            ]
             watch = FileWatch(files, folder)
             undo.callback(watch.close)
             self._writer = Writer(path, watch)
@@ -60,8 +67,11 @@ class SqliteStores:
         self.hot = SqliteHotStore(self._writer, reader, claims)
         self.queue = self.hot.queue
         self.cold = SqliteColdStore(self.hot, self._writer, reader, searcher)
-        # earlier versions had the folder beside a symbolic link, not beside the file that it leads to
-        self.blobs = self._folder = DirectoryBlobs(folder, given.with_name(given.name + ".blobs"), on_made=watch.look)
+        # earlier versions had the folder beside a symbolic link, not beside the file that it leads
+        # to
+        self.blobs = self._folder = DirectoryBlobs(
+            folder, given.with_name(given.name + ".blobs"), on_made=watch.look
+        )
 
     async def open(self) -> None:
         """It is."""

@@ -27,8 +27,17 @@ class SqliteBooks:
         self._writer, self._reader, self._searcher = writer, reader, searcher
 
     async def put_key(self, key: ApiKey) -> None:
-        row = (key.id, key.name, msgspec.json.encode(key.scopes), key.hash, key.created_at, key.revoked_at)
-        statement = "INSERT OR REPLACE INTO api_keys (id, name, scopes, hash, created_at, revoked_at)"
+        row = (
+            key.id,
+            key.name,
+            msgspec.json.encode(key.scopes),
+            key.hash,
+            key.created_at,
+            key.revoked_at,
+        )
+        statement = (
+            "INSERT OR REPLACE INTO api_keys (id, name, scopes, hash, created_at, revoked_at)"
+        )
         await self._writer.submit(lambda connection: insert_many(connection, statement, [row]))
 
     async def keys(self) -> list[ApiKey]:
@@ -40,7 +49,9 @@ class SqliteBooks:
     async def revoke_key(self, key_id: str, now: float) -> bool:
         statement = "UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
         try:
-            done = await self._writer.submit(lambda connection: connection.execute(statement, (now, key_id)).rowcount)
+            done = await self._writer.submit(
+                lambda connection: connection.execute(statement, (now, key_id)).rowcount
+            )
         except UNKNOWABLE:
             return False
         return bool(done)
@@ -60,26 +71,42 @@ class SqliteBooks:
 
     async def forget_audit(self, before: float, limit: int = 1000) -> int:
         return int(
-            await self._writer.submit(lambda connection: connection.execute(FORGET_LINES, (limit, before)).rowcount)
+            await self._writer.submit(
+                lambda connection: connection.execute(FORGET_LINES, (limit, before)).rowcount
+            )
         )
 
 
 def write_lines(connection: sqlite3.Connection, lines: Sequence[AuditLine]) -> None:
-    insert_many(connection, f"INSERT INTO audit ({AUDIT_COLUMNS})", [_values(line) for line in lines])
+    insert_many(
+        connection, f"INSERT INTO audit ({AUDIT_COLUMNS})", [_values(line) for line in lines]
+    )
 
 
 def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
     wanted = {
-        "key_id = ?": search.key_id, "action = ?": search.action, "object = ?": search.object,
-        "at >= ?": search.since, "at < ?": search.until,
+        "key_id = ?": search.key_id,
+        "action = ?": search.action,
+        "object = ?": search.object,
+        "at >= ?": search.since,
+        "at < ?": search.until,
         "id < ?": None if search.before is None else min(search.before, MOST),
-    }  # fmt: skip
+    }
     return ((text, value) for text, value in wanted.items() if value is not None)
 
 
 def _values(line: AuditLine) -> tuple[object, ...]:
     detail = msgspec.json.encode(line.detail) if line.detail else None
-    return (line.at, line.key_id, line.key_name, line.action, line.object, line.address, line.status, detail)
+    return (
+        line.at,
+        line.key_id,
+        line.key_name,
+        line.action,
+        line.object,
+        line.address,
+        line.status,
+        detail,
+    )
 
 
 def _line(row: tuple[Any, ...]) -> AuditLine:

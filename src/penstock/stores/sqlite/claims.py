@@ -1,9 +1,9 @@
 """Which tasks are in a worker's hands, in a file that outlives the process.
 
-A handler that kills its process must cost its node an attempt, or it would be run again for ever. So a task is noted
-here before its handler is called and struck off when its outcome is on disk. The notes are in a memory map: they
-survive `kill -9` without a system call per task. They don't survive a power cut, and needn't: then the attempt runs
-again, as "at least once per attempt" says.
+A handler that kills its process must cost its node an attempt, or it would be run again for ever.
+So a task is noted here before its handler is called and struck off when its outcome is on disk. The
+notes are in a memory map: they survive `kill -9` without a system call per task. They don't survive
+a power cut, and needn't: then the attempt runs again, as "at least once per attempt" says.
 """
 
 from __future__ import annotations
@@ -56,7 +56,11 @@ class Claims:
             (length,) = HEADER.unpack_from(self._map, start)
             if 0 < length <= SLOT_BYTES - HEADER.size:
                 try:
-                    found[_decoder.decode(self._map[start + HEADER.size : start + HEADER.size + length])] = slot
+                    found[
+                        _decoder.decode(
+                            self._map[start + HEADER.size : start + HEADER.size + length]
+                        )
+                    ] = slot
                 except msgspec.DecodeError:
                     continue  # half written when the process ended: the task hadn't been handed out
         return found
@@ -72,7 +76,9 @@ class Claims:
             start = slot * SLOT_BYTES
             first = start + HEADER.size
             self._map[first : first + len(data)] = data
-            HEADER.pack_into(self._map, start, len(data))  # last: a note without a length doesn't exist
+            HEADER.pack_into(
+                self._map, start, len(data)
+            )  # last: a note without a length doesn't exist
 
     def remove(self, keys: Iterable[Key]) -> None:
         with self._turn:

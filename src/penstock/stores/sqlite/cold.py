@@ -1,4 +1,7 @@
-"""The cold store on SQLite: definitions, intents, what has ended. The same file as the hot store."""
+"""The cold store on SQLite: definitions, intents, what has ended.
+
+The same file as the hot store.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,12 @@ from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer
 
 
-class SqliteColdStore(SqliteDefinitions, SqliteExecutions, SqliteLetters, SqliteCounts, SqliteBooks, SqliteForgetting):
-    def __init__(self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader) -> None:
+class SqliteColdStore(
+    SqliteDefinitions, SqliteExecutions, SqliteLetters, SqliteCounts, SqliteBooks, SqliteForgetting
+):
+    def __init__(
+        self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
+    ) -> None:
         """`searcher` is for what may take long: who looks at one thing, or follows the feed, doesn't wait behind it."""
         SqliteDefinitions.__init__(self, writer, reader)
         SqliteExecutions.__init__(self, hot, writer, reader, searcher)

@@ -9,9 +9,14 @@ from penstock.stores.records import CountRow, Counts, Window
 from penstock.stores.sqlite.numbers import first_since
 from penstock.stores.sqlite.reader import HAS_CHANGES, Reader
 
-PENDING, RUNNING, PAUSED = str(ExecutionState.PENDING), str(ExecutionState.RUNNING), str(ExecutionState.PAUSED)
-# `id` is that of the row with the greatest `n` of its group: SQLite promises this where the only aggregate of that kind
-# is one max(). The end of the window is open: what a clock that was ahead has made counts in the last bucket.
+PENDING, RUNNING, PAUSED = (
+    str(ExecutionState.PENDING),
+    str(ExecutionState.RUNNING),
+    str(ExecutionState.PAUSED),
+)
+# `id` is that of the row with the greatest `n` of its group: SQLite promises this where the only
+# aggregate of that kind is one max(). The end of the window is open: what a clock that was ahead
+# has made counts in the last bucket.
 SELECT_CREATED = f"""
     SELECT workflow, CASE WHEN state = 'RUNNING' AND NOT {HAS_CHANGES} THEN 'PENDING' ELSE state END AS shown,
       min(CAST((created_at - :since) / :width AS INTEGER), :buckets - 1) AS bucket, count(*), id, max(n)
@@ -57,16 +62,27 @@ class SqliteCounts:
 
 def _created(connection: sqlite3.Connection, window: Window, most: int) -> Counts:
     values = {
-        "since": window.since, "width": window.bucket_seconds, "buckets": window.buckets,
-        "first": first_since(window.since), "most": most,
-    }  # fmt: skip
+        "since": window.since,
+        "width": window.bucket_seconds,
+        "buckets": window.buckets,
+        "first": first_since(window.since),
+        "most": most,
+    }
     rows = [CountRow(*row[:5]) for row in connection.execute(SELECT_CREATED, values)]
     is_full = sum(row.count for row in rows) == most
-    return Counts(rows, truncated=is_full and connection.execute(HAS_MORE, values).fetchone() is not None)
+    return Counts(
+        rows, truncated=is_full and connection.execute(HAS_MORE, values).fetchone() is not None
+    )
 
 
 def _active(connection: sqlite3.Connection, most: int) -> dict[str, int]:
     """A row is RUNNING from the moment that it should run; one without changes is shown as PENDING."""
-    waiting, paused = (connection.execute(COUNT_STATE, (state, most)).fetchone()[0] for state in (PENDING, PAUSED))
+    waiting, paused = (
+        connection.execute(COUNT_STATE, (state, most)).fetchone()[0] for state in (PENDING, PAUSED)
+    )
     all_running, begun = connection.execute(COUNT_BEGUN, (RUNNING, 2 * most)).fetchone()
-    return {PENDING: min(waiting + all_running - begun, most), RUNNING: min(begun, most), PAUSED: paused}
+    return {
+        PENDING: min(waiting + all_running - begun, most),
+        RUNNING: min(begun, most),
+        PAUSED: paused,
+    }

@@ -27,9 +27,15 @@ def create(
     audit: Mapping[str, AuditLine] = NO_LINES,
 ) -> list[str]:
     """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
-    keys = [(new.key_scope, new.idempotency_key) for new in executions if new.idempotency_key is not None]
+    keys = [
+        (new.key_scope, new.idempotency_key)
+        for new in executions
+        if new.idempotency_key is not None
+    ]
     ids = _settle(connection, executions, keys) if keys else [row[1] for row in rows]
-    new_rows = [row for row, name in zip(rows, ids, strict=True) if row[1] == name] if keys else rows
+    new_rows = (
+        [row for row, name in zip(rows, ids, strict=True) if row[1] == name] if keys else rows
+    )
     insert_many(connection, NEW_EXECUTIONS, new_rows)
     insert_many(connection, "INSERT INTO labels (key, value, n)", _labels(executions, rows, ids))
     if audit:
@@ -39,7 +45,9 @@ def create(
     return ids
 
 
-def _labels(executions: Sequence[NewExecution], rows: Sequence[Row], ids: list[str]) -> list[tuple[str, str, int]]:
+def _labels(
+    executions: Sequence[NewExecution], rows: Sequence[Row], ids: list[str]
+) -> list[tuple[str, str, int]]:
     return [
         (key, label_text(value), row[0])
         for new, row, name in zip(executions, rows, ids, strict=True)
@@ -48,13 +56,17 @@ def _labels(executions: Sequence[NewExecution], rows: Sequence[Row], ids: list[s
     ]
 
 
-def _settle(connection: sqlite3.Connection, executions: Sequence[NewExecution], keys: list[Key]) -> list[str]:
+def _settle(
+    connection: sqlite3.Connection, executions: Sequence[NewExecution], keys: list[Key]
+) -> list[str]:
     known = _known(connection, keys)
     before = dict(known)
     ids = idempotency.settle(executions, known)
     made = [(*key, *known[key]) for key in known if known[key] is not before.get(key)]
     insert_many(
-        connection, "INSERT OR REPLACE INTO idempotency (scope, key, execution_id, request_hash, created_at)", made
+        connection,
+        "INSERT OR REPLACE INTO idempotency (scope, key, execution_id, request_hash, created_at)",
+        made,
     )
     return ids
 

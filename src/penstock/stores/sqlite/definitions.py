@@ -16,7 +16,9 @@ from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
 SELECT_VERSION = "SELECT name, version, content_hash, document, created_at FROM workflows"
-SELECT_KNOWN = f"{SELECT_VERSION} WHERE name = ? AND (content_hash = ? AND NOT deleted OR content_hash = ?)"
+SELECT_KNOWN = (
+    f"{SELECT_VERSION} WHERE name = ? AND (content_hash = ? AND NOT deleted OR content_hash = ?)"
+)
 INSERT_VERSION = """
     INSERT INTO workflows (name, version, content_hash, created_at, deleted, document)
     SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5 FROM workflows WHERE name = ?1
@@ -39,25 +41,38 @@ class SqliteDefinitions:
     def __init__(self, writer: Writer, reader: Reader) -> None:
         self._writer, self._reader = writer, reader
 
-    async def put_workflow(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
+    async def put_workflow(
+        self, name: str, content_hash: str, document: bytes, now: float
+    ) -> WorkflowVersion:
         self._writer.check_open()  # also if there is nothing to write: who is answered relies on it
         known = await self._reader.rows(
-            f"{SELECT_VERSION} WHERE name = ? AND content_hash = ? AND NOT deleted", (name, content_hash)
+            f"{SELECT_VERSION} WHERE name = ? AND content_hash = ? AND NOT deleted",
+            (name, content_hash),
         )
         if known:
             return WorkflowVersion(*known[0])
-        row = await self._writer.submit(lambda connection: _put(connection, name, content_hash, document, now))
+        row = await self._writer.submit(
+            lambda connection: _put(connection, name, content_hash, document, now)
+        )
         return WorkflowVersion(*row)
 
-    async def put_inline(self, name: str, content_hash: str, document: bytes, now: float) -> WorkflowVersion:
-        known = await self._reader.rows(SELECT_KNOWN, (name, content_hash, inline_hash(content_hash)))
+    async def put_inline(
+        self, name: str, content_hash: str, document: bytes, now: float
+    ) -> WorkflowVersion:
+        known = await self._reader.rows(
+            SELECT_KNOWN, (name, content_hash, inline_hash(content_hash))
+        )
         if known:
             return WorkflowVersion(*known[0])
-        row = await self._writer.submit(lambda connection: _put_inline(connection, name, content_hash, document, now))
+        row = await self._writer.submit(
+            lambda connection: _put_inline(connection, name, content_hash, document, now)
+        )
         return WorkflowVersion(*row)
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
-        which, values = ("NOT deleted", (name,)) if version is None else ("version = ?", (name, version))
+        which, values = (
+            ("NOT deleted", (name,)) if version is None else ("version = ?", (name, version))
+        )
         rows = await self._reader.rows(
             f"{SELECT_VERSION} WHERE name = ? AND {which} ORDER BY version DESC LIMIT 1", values
         )
@@ -82,7 +97,9 @@ class SqliteDefinitions:
     async def delete_workflow(self, name: str) -> bool:
         def write(connection: sqlite3.Connection) -> bool:
             connection.execute("DELETE FROM aliases WHERE name = ?", (name,))
-            done = connection.execute("UPDATE workflows SET deleted = 1 WHERE name = ? AND NOT deleted", (name,))
+            done = connection.execute(
+                "UPDATE workflows SET deleted = 1 WHERE name = ? AND NOT deleted", (name,)
+            )
             return done.rowcount > 0
 
         return bool(await self._writer.submit(write))
@@ -97,24 +114,32 @@ class SqliteDefinitions:
             for version in sorted(weights):
                 if not _exists(connection, name, version):
                     raise NotFound(f"there is no workflow {name}@{version} in this store")
-            connection.execute("INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", (name, alias, data))
+            connection.execute(
+                "INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", (name, alias, data)
+            )
 
         await self._writer.submit(write)
 
     async def remove_alias(self, name: str, alias: str) -> bool:
         statement = "DELETE FROM aliases WHERE name = ? AND alias = ?"
-        done = await self._writer.submit(lambda connection: connection.execute(statement, (name, alias)).rowcount)
+        done = await self._writer.submit(
+            lambda connection: connection.execute(statement, (name, alias)).rowcount
+        )
         return bool(done)
 
     async def remember_handlers(self, handlers: Mapping[str, HandlerDefaults]) -> None:
         rows = encoded(handlers)
-        await self._writer.submit(lambda connection: insert_many(connection, "INSERT OR REPLACE INTO handlers", rows))
+        await self._writer.submit(
+            lambda connection: insert_many(connection, "INSERT OR REPLACE INTO handlers", rows)
+        )
 
     async def known_handlers(self) -> dict[str, HandlerDefaults]:
         return decoded(await self._reader.rows("SELECT name, defaults FROM handlers"))
 
 
-def _put(connection: sqlite3.Connection, name: str, content_hash: str, document: bytes, now: float) -> tuple[object]:
+def _put(
+    connection: sqlite3.Connection, name: str, content_hash: str, document: bytes, now: float
+) -> tuple[object]:
     done = connection.execute(
         "UPDATE workflows SET deleted = 0 WHERE name = ? AND content_hash = ?", (name, content_hash)
     )
@@ -130,7 +155,9 @@ def _put_inline(
     connection: sqlite3.Connection, name: str, content_hash: str, document: bytes, now: float
 ) -> tuple[object]:
     key = inline_hash(content_hash)
-    row: tuple[object] | None = connection.execute(SELECT_KNOWN, (name, content_hash, key)).fetchone()
+    row: tuple[object] | None = connection.execute(
+        SELECT_KNOWN, (name, content_hash, key)
+    ).fetchone()
     if row is None:
         connection.execute(INSERT_VERSION, (name, key, now, 1, document))
         row = connection.execute(SELECT_KNOWN, (name, content_hash, key)).fetchone()
@@ -147,5 +174,7 @@ def _exists(connection: sqlite3.Connection, name: str, version: int) -> bool:
 
 
 def _aliases(connection: sqlite3.Connection, name: str) -> dict[str, Weights]:
-    rows = connection.execute("SELECT alias, weights FROM aliases WHERE name = ? ORDER BY alias", (name,)).fetchall()
+    rows = connection.execute(
+        "SELECT alias, weights FROM aliases WHERE name = ? ORDER BY alias", (name,)
+    ).fetchall()
     return {alias: _weights_decoder.decode(weights) for alias, weights in rows}

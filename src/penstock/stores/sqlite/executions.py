@@ -11,7 +11,14 @@ import msgspec
 from penstock.engine.commands import Transition
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
-from penstock.stores.base import Kept, NewExecution, Stored, Wish, check_steerable, check_triggerable
+from penstock.stores.base import (
+    Kept,
+    NewExecution,
+    Stored,
+    Wish,
+    check_steerable,
+    check_triggerable,
+)
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import Made
 from penstock.stores.partial import history_of
@@ -45,13 +52,17 @@ decode_rest = _rest_decoder.decode
 
 
 class SqliteExecutions:
-    def __init__(self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader) -> None:
+    def __init__(
+        self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
+    ) -> None:
         self._hot, self._writer, self._reader, self._searcher = hot, writer, reader, searcher
         self._fresh: dict[str, NewExecution] = {}
         """Stored here and about to begin: the owner needn't read them back."""
         self._numbers = Numbers(reader)
 
-    async def create(self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES) -> list[str]:
+    async def create(
+        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    ) -> list[str]:
         rows = [self._row(new) for new in executions]
         lead = self._numbers.new_lead()
         ids: list[str] = await self._writer.submit(
@@ -79,17 +90,29 @@ class SqliteExecutions:
         labels = msgspec.json.encode(record.labels) if record.labels else None
         rest = None
         if new.idempotency_key is not None or new.kept or new.request_hash or new.key_scope:
-            rest = codec.encode(Rest(new.idempotency_key, new.request_hash, new.key_scope, new.kept))
+            rest = codec.encode(
+                Rest(new.idempotency_key, new.request_hash, new.key_scope, new.kept)
+            )
         return (
-            self._numbers.next(record.created_at), record.execution_id, record.workflow, record.version, state,
-            record.created_at, new.retry_of, labels, codec.encode(record), rest,
-        )  # fmt: skip
+            self._numbers.next(record.created_at),
+            record.execution_id,
+            record.workflow,
+            record.version,
+            state,
+            record.created_at,
+            new.retry_of,
+            labels,
+            codec.encode(record),
+            rest,
+        )
 
     def _begin(self, name: str, n: int, new: NewExecution) -> None:
         self._hot.number(name, n)
         self._fresh[name] = new
 
-    async def trigger(self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]) -> None:
+    async def trigger(
+        self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
+    ) -> None:
         def write(connection: sqlite3.Connection) -> tuple[int, NewExecution]:
             n, state, *stored = _find(connection, SELECT_INTENT, execution_id) or (0, None)
             check_triggerable(execution_id, state, waits=state == WAITS)
@@ -105,16 +128,22 @@ class SqliteExecutions:
 
     async def steer(self, execution_id: str, wish: Wish) -> None:
         def write(connection: sqlite3.Connection) -> None:
-            found = _find(connection, "SELECT n, state, wish FROM executions WHERE id = ?", execution_id)
+            found = _find(
+                connection, "SELECT n, state, wish FROM executions WHERE id = ?", execution_id
+            )
             n, state, wished = found or (0, None, None)
             check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)
             begun = SHOULD_START if state == WAITS else state
-            connection.execute("UPDATE executions SET wish = ?, state = ? WHERE n = ?", (wish, begun, n))
+            connection.execute(
+                "UPDATE executions SET wish = ?, state = ? WHERE n = ?", (wish, begun, n)
+            )
 
         await self._writer.submit(write)
 
     async def wishes(self, partition: int) -> dict[str, Wish]:  # noqa: ARG002
-        rows = await self._reader.rows(f"SELECT id, wish FROM executions WHERE {SHOULD_RUN} AND wish IS NOT NULL")  # noqa: S608
+        rows = await self._reader.rows(
+            f"SELECT id, wish FROM executions WHERE {SHOULD_RUN} AND wish IS NOT NULL"  # noqa: S608
+        )
         return dict(rows)
 
     async def started(self, partition: int) -> list[str]:  # noqa: ARG002
@@ -140,7 +169,9 @@ class SqliteExecutions:
     async def search(self, search: Search) -> list[ExecutionRow]:
         between = self._numbers.between(search.since, search.until)
         try:
-            return await self._searcher.run(lambda connection: searching.find(connection, search, between))
+            return await self._searcher.run(
+                lambda connection: searching.find(connection, search, between)
+            )
         except UNKNOWABLE:
             return []
 
@@ -155,7 +186,9 @@ class SqliteExecutions:
         return (int(rows[0][0]),)
 
 
-def _find(connection: sqlite3.Connection, statement: str, execution_id: str) -> tuple[Any, ...] | None:
+def _find(
+    connection: sqlite3.Connection, statement: str, execution_id: str
+) -> tuple[Any, ...] | None:
     try:
         found: tuple[Any, ...] | None = connection.execute(statement, (execution_id,)).fetchone()
     except UNKNOWABLE:
@@ -163,7 +196,9 @@ def _find(connection: sqlite3.Connection, statement: str, execution_id: str) -> 
     return found
 
 
-def _intent(record: bytes, rest: bytes | None, retry_of: str | None, *, waits: bool = False) -> NewExecution:
+def _intent(
+    record: bytes, rest: bytes | None, retry_of: str | None, *, waits: bool = False
+) -> NewExecution:
     new = NewExecution(codec.decode_record(record), retry_of=retry_of, waits=waits)
     if rest is not None:
         more = _rest_decoder.decode(rest)
@@ -172,13 +207,17 @@ def _intent(record: bytes, rest: bytes | None, retry_of: str | None, *, waits: b
     return new
 
 
-def _history(connection: sqlite3.Connection, execution_id: str, after: int) -> list[Transition] | None:
+def _history(
+    connection: sqlite3.Connection, execution_id: str, after: int
+) -> list[Transition] | None:
     """From the end, and no further than needed: who follows a long execution asks for its last lines all the time."""
     found = _find(connection, "SELECT n FROM executions WHERE id = ?", execution_id)
     if found is None:
         return None
     parts: list[list[Transition]] = []
-    for (change,) in connection.execute("SELECT change FROM changes WHERE n = ? ORDER BY id DESC", found):
+    for (change,) in connection.execute(
+        "SELECT change FROM changes WHERE n = ? ORDER BY id DESC", found
+    ):
         lines = history_of(change)
         parts.append([line for line in lines if line.seq > after])
         if lines and lines[0].seq <= after + 1:

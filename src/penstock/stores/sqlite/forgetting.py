@@ -1,8 +1,9 @@
 """Deleting what retention has done with, while the store is in use: in steps that hold nobody up.
 
-An execution goes in one transaction, all but its changes: there may be thousands of them, so they go a few at a time.
-Until then their execution's number is in `forgotten`; nobody finds them without the execution. A large value is a file
-that may belong to several executions: it goes when it is old and nothing that is stored names it.
+An execution goes in one transaction, all but its changes: there may be thousands of them, so they
+go a few at a time. Until then their execution's number is in `forgotten`; nobody finds them without
+the execution. A large value is a file that may belong to several executions: it goes when it is old
+and nothing that is stored names it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ GONE = """(
     {name}.ended_at IS NOT NULL AND {name}.ended_at < :before
     OR {name}.state = 'PENDING' AND {name}.created_at < :before
 )"""
-# As in PostgreSQL: those that ended before, or were made before and never triggered, unless a retry of it stays.
+# As in PostgreSQL: those that ended before, or were made before and never triggered, unless a retry
+# of it stays.
 OLD = f"""
     SELECT n, id, labels, rest FROM executions AS old WHERE {GONE.format(name="old")} AND NOT EXISTS (
       SELECT 1 FROM executions AS retry WHERE retry.retry_of = old.id
@@ -58,7 +60,9 @@ class SqliteForgetting:
         await self._forget_changes()  # of those that the last process was about to forget
         while numbers := await self._old(before, after):
             after = numbers[-1]
-            forgotten += await self._writer.submit(functools.partial(forget, before=before, numbers=numbers))
+            forgotten += await self._writer.submit(
+                functools.partial(forget, before=before, numbers=numbers)
+            )
             await self._forget_changes()
         return forgotten
 
@@ -85,9 +89,11 @@ class SqliteForgetting:
         before = before if oldest[0][0] is None else min(before, oldest[0][0])
         unused = await blobs.keys_before(before)
         for table, number, column in (
-            ("changes", "id", "change"), ("executions", "n", "intent"), ("executions", "n", "rest"),
+            ("changes", "id", "change"),
+            ("executions", "n", "intent"),
+            ("executions", "n", "rest"),
             ("letters", "id", "letter"),
-        ):  # fmt: skip
+        ):
             statement = f"SELECT {number}, {column} FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?"  # noqa: S608
             after = -1
             while unused and (rows := await self._searcher.rows(statement, (after, ROWS_PER_READ))):
@@ -113,12 +119,17 @@ def forget(connection: sqlite3.Connection, before: float, numbers: Sequence[int]
 
 
 def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
-    """All but its changes. By keys only: searching these tables for a number would read all of them."""
+    """All but its changes.
+
+    By keys only: searching these tables for a number would read all of them.
+    """
     from penstock.stores.sqlite.executions import decode_rest  # noqa: PLC0415 -- it imports the whole store
 
     n, execution_id, labels, rest = row
     if labels is not None:
-        pairs = [(key, label_text(value), n) for key, value in _labels_decoder.decode(labels).items()]
+        pairs = [
+            (key, label_text(value), n) for key, value in _labels_decoder.decode(labels).items()
+        ]
         connection.executemany("DELETE FROM labels WHERE key = ? AND value = ? AND n = ?", pairs)
     if rest is not None:
         more = decode_rest(rest)
@@ -137,7 +148,8 @@ def forget_changes(connection: sqlite3.Connection) -> bool:
     """Some of them; False when none are left."""
     chosen, size = [], 0
     rows = connection.execute(
-        "SELECT id, length(change) FROM forgotten CROSS JOIN changes USING (n) LIMIT ?", (CHANGES_PER_STEP,)
+        "SELECT id, length(change) FROM forgotten CROSS JOIN changes USING (n) LIMIT ?",
+        (CHANGES_PER_STEP,),
     )
     for number, length in rows.fetchall():
         chosen.append(number)
@@ -150,7 +162,9 @@ def forget_changes(connection: sqlite3.Connection) -> bool:
     return bool(chosen)
 
 
-def _delete_rows(connection: sqlite3.Connection, table: str, column: str, ids: Sequence[int]) -> None:
+def _delete_rows(
+    connection: sqlite3.Connection, table: str, column: str, ids: Sequence[int]
+) -> None:
     """The last row of a table stays, without content: the next is counted from it, and no number must come twice."""
     if not ids:
         return

@@ -38,7 +38,11 @@ SETTLING = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
 
 def _passing() -> float:
     """Seconds that pass whatever the host's clock is set to; also while the machine sleeps, where that is counted."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+    return (
+        time.clock_gettime(time.CLOCK_BOOTTIME)
+        if hasattr(time, "CLOCK_BOOTTIME")
+        else time.monotonic()
+    )
 
 
 class SqliteHotStore:
@@ -57,7 +61,9 @@ class SqliteHotStore:
         self._numbers: dict[str, int] = {}
         """By the id of each active execution, the number that this store gave it."""
         self._recent: deque[str] = deque(maxlen=RECENT_COMMITS)
-        """Of which executions the last commits were: those that only wait don't make the store busy."""
+        """Of which executions the last commits were: those that only wait don't make the store
+        busy.
+        """
         self._untouched: set[str] = set()
         """Created here, and nothing was written about them since: no need to look."""
         self.queue = SqliteTaskQueue(self, claims)
@@ -72,7 +78,9 @@ class SqliteHotStore:
         lease = self._lease
         if lease.token and lease.owner != owner and self._expires_at > self.now():
             return None
-        self._lease = Lease(partition, owner, secrets.token_hex(8), lease.commit_number, lease.position)
+        self._lease = Lease(
+            partition, owner, secrets.token_hex(8), lease.commit_number, lease.position
+        )
         self._expires_at = self.now() + seconds
         return structs.replace(self._lease)
 
@@ -122,18 +130,24 @@ class SqliteHotStore:
 
     async def commit(self, commit: Commit) -> None:
         self._check(commit)
-        self._recent.extend([commands.execution_id for commands in commit.changes[-RECENT_COMMITS:]])
+        self._recent.extend(
+            [commands.execution_id for commands in commit.changes[-RECENT_COMMITS:]]
+        )
         rows = self._rows(commit)
         updates = self._updates(commit.changes)
 
         def job(connection: sqlite3.Connection) -> None:
             _write(connection, rows, updates)
 
-        if (rows or updates) and not (self._is_small(rows) and self._writer.now(job, one_statement=not updates)):
-            # its effects must show whenever it is written, so nobody asks once more whether the file is still there
+        if (rows or updates) and not (
+            self._is_small(rows) and self._writer.now(job, one_statement=not updates)
+        ):
+            # its effects must show whenever it is written, so nobody asks once more whether the
+            # file is still there
             written = self._writing = self._writer.submit(job, is_answered=False)
             written.add_done_callback(lambda done: None if done.exception() else self._show(commit))
-            # once it is on its way it happens, also if the caller is cancelled: its effects must show then too
+            # once it is on its way it happens, also if the caller is cancelled: its effects must
+            # show then too
             await asyncio.shield(written)
         else:
             self._show(commit)
@@ -161,7 +175,9 @@ class SqliteHotStore:
         return rows
 
     def _is_small(self, rows: list[tuple[int, bytes]]) -> bool:
-        return len(rows) <= 1 and sum(len(data) for _, data in rows) < SMALL_BYTES and self._is_quiet()
+        return (
+            len(rows) <= 1 and sum(len(data) for _, data in rows) < SMALL_BYTES and self._is_quiet()
+        )
 
     def _is_quiet(self) -> bool:
         """Few executions exist, or only few of them go on."""
@@ -195,7 +211,9 @@ class SqliteHotStore:
                 updates.states.append((str(state), self._numbers[name]))
             for letter in commands.dead_letters:
                 category = letter.attempts[-1].error.category if letter.attempts else ""
-                updates.letters.append((self._numbers[name], letter.handler, category, codec.encode(letter)))
+                updates.letters.append(
+                    (self._numbers[name], letter.handler, category, codec.encode(letter))
+                )
         return updates
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:  # noqa: ARG002
@@ -209,7 +227,9 @@ class SqliteHotStore:
         return found
 
     async def next_due(self, partition: int) -> float | None:  # noqa: ARG002
-        while self._timer_heap and self._timers.get(self._timer_heap[0][1]) != self._timer_heap[0][0]:
+        while (
+            self._timer_heap and self._timers.get(self._timer_heap[0][1]) != self._timer_heap[0][0]
+        ):
             heappop(self._timer_heap)
         return self._timer_heap[0][0] if self._timer_heap else None
 
@@ -249,7 +269,9 @@ class _Updates:
         return bool(self.ended or self.states or self.timers or self.letters)
 
 
-def _write(connection: sqlite3.Connection, rows: list[tuple[int, bytes]], updates: _Updates) -> None:
+def _write(
+    connection: sqlite3.Connection, rows: list[tuple[int, bytes]], updates: _Updates
+) -> None:
     insert_many(connection, "INSERT INTO changes (n, change)", rows)
     _write_ended(connection, updates.ended)
     for state in updates.states:
@@ -258,13 +280,20 @@ def _write(connection: sqlite3.Connection, rows: list[tuple[int, bytes]], update
         if wake_at is None:
             connection.execute("DELETE FROM timers WHERE n = ?", (n,))
         else:
-            connection.execute("INSERT OR REPLACE INTO timers (n, wake_at) VALUES (?, ?)", (n, wake_at))
+            connection.execute(
+                "INSERT OR REPLACE INTO timers (n, wake_at) VALUES (?, ?)", (n, wake_at)
+            )
     insert_many(connection, "INSERT INTO letters (n, handler, category, letter)", updates.letters)
     insert_many(connection, "INSERT OR REPLACE INTO reports (n, report)", updates.reports)
 
 
-def _write_ended(connection: sqlite3.Connection, ended: list[tuple[float | None, str, int]]) -> None:
-    """As `insert_many`: few statements. What one batch ended has one time, so there are few groups."""
+def _write_ended(
+    connection: sqlite3.Connection, ended: list[tuple[float | None, str, int]]
+) -> None:
+    """As `insert_many`: few statements.
+
+    What one batch ended has one time, so there are few groups.
+    """
     groups: dict[tuple[float | None, str], list[int]] = {}
     for at, state, n in ended:
         groups.setdefault((at, state), []).append(n)

@@ -26,7 +26,8 @@ class SqliteLetters:
         where = " AND ".join(text for text, _ in conditions) or "1"
         values = tuple(value for _, some in conditions for value in some)
         rows = await self._searcher.rows(
-            f"{SELECT_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT ?", (*values, search.limit)
+            f"{SELECT_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT ?",
+            (*values, search.limit),
         )
         return [_letter(*row) for row in rows]
 
@@ -34,7 +35,9 @@ class SqliteLetters:
         rows = await self._reader.rows(f"{SELECT_LETTER} WHERE letters.id = ?", (letter_id,))
         return _letter(*rows[0]) if rows else None
 
-    async def close_letters(self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None) -> int:
+    async def close_letters(
+        self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
+    ) -> int:
         def write(connection: sqlite3.Connection) -> int:
             return sum(_close(connection, each, (how, now, retried_as)) for each in ids)
 
@@ -43,9 +46,11 @@ class SqliteLetters:
 
 def _conditions(search: LetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
     wanted = {
-        "workflow = ?": search.workflow, "handler = ?": search.handler, "category = ?": search.category,
+        "workflow = ?": search.workflow,
+        "handler = ?": search.handler,
+        "category = ?": search.category,
         "letters.n = (SELECT n FROM executions WHERE id = ?)": search.execution_id,
-    }  # fmt: skip
+    }
     for text, value in wanted.items():
         if value is not None:
             yield text, (value,)
@@ -59,7 +64,9 @@ def _letter(number: int, letter: bytes, *others: Any) -> LetterRow:
     return LetterRow(number, codec.decode_letter(letter), *others)
 
 
-def _close(connection: sqlite3.Connection, letter_id: int, how: tuple[Closed, float, str | None]) -> int:
+def _close(
+    connection: sqlite3.Connection, letter_id: int, how: tuple[Closed, float, str | None]
+) -> int:
     statement = "UPDATE letters SET closed = ?, closed_at = ?, retried_as = ? WHERE id = ? AND closed IS NULL"
     try:
         return connection.execute(statement, (*how, letter_id)).rowcount

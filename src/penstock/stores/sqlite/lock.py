@@ -1,18 +1,21 @@
 """One process per file, whatever name the file is opened by.
 
-The locks are the operating system's: they go with the process however that ends. A store is locked twice. The lock on
-the file itself (`_FileLock`) belongs to its device and inode, so it is met through a symbolic link, a hard link and
-another mount alike. The lock on a file beside it (`LockFile`) is the one that earlier versions know, and the only one
-where the system has no locks that belong to an open file; it also has the number of the process in it.
+The locks are the operating system's: they go with the process however that ends. A store is locked
+twice. The lock on the file itself (`_FileLock`) belongs to its device and inode, so it is met
+through a symbolic link, a hard link and another mount alike. The lock on a file beside it
+(`LockFile`) is the one that earlier versions know, and the only one where the system has no locks
+that belong to an open file; it also has the number of the process in it.
 
 Why the lock on the file doesn't get in SQLite's way:
 
-- SQLite has POSIX locks on some bytes from 2**30 on. Ours is on one byte far behind them, so neither ever waits for
-  the other. (`flock` is for the whole file: NFS and BSD would refuse SQLite's locks then.)
-- POSIX locks of a process on a file all go as soon as it closes any descriptor of that file. So ours is opened before
-  SQLite opens the file, closed when SQLite has closed it, and never opened while a store of this process has the file:
-  `_in_use` says which those are.
-- For the same reason our lock is no POSIX lock but one of the open file: SQLite closes descriptors, too.
+- SQLite has POSIX locks on some bytes from 2**30 on. Ours is on one byte far behind them, so
+  neither ever waits for the other. (`flock` is for the whole file: NFS and BSD would refuse
+  SQLite's locks then.)
+- POSIX locks of a process on a file all go as soon as it closes any descriptor of that file. So
+  ours is opened before SQLite opens the file, closed when SQLite has closed it, and never opened
+  while a store of this process has the file: `_in_use` says which those are.
+- For the same reason our lock is no POSIX lock but one of the open file: SQLite closes descriptors,
+  too.
 """
 
 from __future__ import annotations
@@ -53,7 +56,9 @@ def identity_of(path: Path) -> Identity | None:
 
 
 class StoreLock:
-    """Both locks of a store. `path` is the name that the file is to be used by; it may be another than the given one.
+    """Both locks of a store.
+
+    `path` is the name that the file is to be used by; it may be another than the given one.
 
     Raises `StoreLocked`.
     """

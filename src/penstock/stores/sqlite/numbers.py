@@ -1,8 +1,9 @@
 """The numbers of executions: one after another in order of creation, and made of the time.
 
-`n` counts ten-thousandths of a second, or is one more than the last where that is greater. So it is never before the
-execution's `created_at`, and a search by time knows where to begin without an index of its own. How far `n` has ever
-been ahead (many starts at once, a clock that was set back) is stored: it says where a search may end.
+`n` counts ten-thousandths of a second, or is one more than the last where that is greater. So it is
+never before the execution's `created_at`, and a search by time knows where to begin without an
+index of its own. How far `n` has ever been ahead (many starts at once, a clock that was set back)
+is stored: it says where a search may end.
 """
 
 from __future__ import annotations

@@ -50,7 +50,9 @@ def unusable(path: Path, error: Exception, what: str = "can't be used") -> Store
     """What opening raises: `StoreUnavailable` where it may be tried again with the same file."""
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     if isinstance(error, OSError) or any(word in text for word in UNAVAILABLE):
-        return StoreUnavailable(f"{path} {what}: {text}; nothing was lost, open it again when that is mended")
+        return StoreUnavailable(
+            f"{path} {what}: {text}; nothing was lost, open it again when that is mended"
+        )
     return StoreError(f"{path} {what}: {text}")
 
 
@@ -68,7 +70,9 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
         version = str(int(version) + 1)
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (version,))
     if version != SCHEMA_VERSION:
-        raise SchemaMismatch(f"{path} has schema {version}; this version of Penstock uses {SCHEMA_VERSION}")
+        raise SchemaMismatch(
+            f"{path} has schema {version}; this version of Penstock uses {SCHEMA_VERSION}"
+        )
 
 
 def _create_schema(connection: sqlite3.Connection) -> None:
@@ -78,7 +82,8 @@ def _create_schema(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('store_id', ?)", (secrets.token_hex(8),))
-    # earlier versions left it behind when they were killed, or had no room, while they opened a file
+    # earlier versions left it behind when they were killed, or had no room, while they opened a
+    # file
     connection.execute("DROP TABLE IF EXISTS stretch")
 
 
@@ -112,7 +117,10 @@ def _stretch_log(connection: sqlite3.Connection, path: Path) -> None:
     """
     connection.execute("BEGIN IMMEDIATE")  # nobody appends to the log meanwhile
     try:
-        with contextlib.suppress(OSError), path.with_name(path.name + "-wal").open("r+b", buffering=0) as log:
+        with (
+            contextlib.suppress(OSError),
+            path.with_name(path.name + "-wal").open("r+b", buffering=0) as log,
+        ):
             missing = LOG_BYTES - log.seek(0, os.SEEK_END)
             if missing > 0:
                 log.write(bytes(missing))

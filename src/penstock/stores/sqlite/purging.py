@@ -1,7 +1,8 @@
 """Executions that are old enough leave a file that no engine has open: `penstock purge`.
 
-An engine does the same by itself, in small steps (`forgetting`). Here nothing is under way, so large values that nobody
-needs can be told from those that are about to be needed at once, and the file is made smaller.
+An engine does the same by itself, in small steps (`forgetting`). Here nothing is under way, so
+large values that nobody needs can be told from those that are about to be needed at once, and the
+file is made smaller.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def purge(
         raise StoreError(f"there is no store {path}; name another with --store")
     with _open(path.absolute()) as (connection, name):
         folder = blobs or name.with_name(name.name + ".blobs")
-        connection.execute("CREATE TABLE IF NOT EXISTS forgotten (n INTEGER PRIMARY KEY)")  # not in older files
+        connection.execute(
+            "CREATE TABLE IF NOT EXISTS forgotten (n INTEGER PRIMARY KEY)"
+        )  # not in older files
         if dry_run:
             old = [row[0] for row in connection.execute(OLD, {"before": before})]
             kept = _keys_after(connection, old)
@@ -79,11 +82,15 @@ def _open(given: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
         raise unusable(given, error, "can't be purged") from None
     path = lock.path
     try:
-        with closing(sqlite3.connect(path)) as looking:  # before anything is set in it: it may be another program's
+        with closing(
+            sqlite3.connect(path)
+        ) as looking:  # before anything is set in it: it may be another program's
             row = looking.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
         if row is None or str(row[0]) not in (SCHEMA_VERSION, *UPDATES):
             found = row[0] if row else "none"
-            raise SchemaMismatch(f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}")
+            raise SchemaMismatch(
+                f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}"
+            )
         with closing(connect(path)) as connection:
             yield connection, path
     except sqlite3.Error as error:
@@ -94,7 +101,9 @@ def _open(given: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
 
 def _delete_executions(connection: sqlite3.Connection, before: float) -> int:
     deleted = 0
-    while rows := connection.execute(f"{OLD} ORDER BY n LIMIT :most", {"before": before, "most": BATCH}).fetchall():
+    while rows := connection.execute(
+        f"{OLD} ORDER BY n LIMIT :most", {"before": before, "most": BATCH}
+    ).fetchall():
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             deleted += forget(connection, before, [row[0] for row in rows])
@@ -128,7 +137,11 @@ def _keys_after(connection: sqlite3.Connection, gone: list[int]) -> set[str]:
 def _unused(keys: set[str], folder: Path, before: float) -> list[Path]:
     """Younger ones are left: what a task is given isn't written in any record."""
     files = [path for path in folder.glob("*/*") if path.is_file()] if folder.is_dir() else []
-    return [path for path in files if path.name.partition(".")[0] not in keys and path.stat().st_mtime < before]
+    return [
+        path
+        for path in files
+        if path.name.partition(".")[0] not in keys and path.stat().st_mtime < before
+    ]
 
 
 async def _unused_objects(
@@ -136,7 +149,11 @@ async def _unused_objects(
 ) -> list[StoredObject]:
     if objects is None:
         return []
-    found = [each async for each in objects.objects() if each.key not in kept and each.modified_at < before]
+    found = [
+        each
+        async for each in objects.objects()
+        if each.key not in kept and each.modified_at < before
+    ]
     if delete:
         await objects.delete_many([each.key for each in found])
     return found

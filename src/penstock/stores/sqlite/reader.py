@@ -68,7 +68,9 @@ class Reader:
             return None
         n, intent = found[0]
         rows = self.rows_now("SELECT change FROM changes WHERE n = ? ORDER BY id", (n,))
-        return codec.fold(codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows]), n
+        return codec.fold(
+            codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows]
+        ), n
 
     def _snapshot(self, job: Callable[[sqlite3.Connection], Answer]) -> Answer:
         with self._lock:

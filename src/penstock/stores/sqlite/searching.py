@@ -1,8 +1,9 @@
 """Searching executions: one page, the newest first, read from indexes that end in `n`.
 
-A search runs in lanes. A lane is a part of an index in which everything stands in the order of `n`, so its page is
-found without sorting and without reading what isn't asked for: one state, one state of one workflow, one label. The
-pages of the lanes together have the page that is wanted. Other filters are looked at row by row.
+A search runs in lanes. A lane is a part of an index in which everything stands in the order of `n`,
+so its page is found without sorting and without reading what isn't asked for: one state, one state
+of one workflow, one label. The pages of the lanes together have the page that is wanted. Other
+filters are looked at row by row.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ Lane = tuple[str, list[Condition]]
 """From where, and which."""
 
 
-def find(connection: sqlite3.Connection, search: Search, between: Iterable[tuple[str, int]]) -> list[ExecutionRow]:
+def find(
+    connection: sqlite3.Connection, search: Search, between: Iterable[tuple[str, int]]
+) -> list[ExecutionRow]:
     """`between`: what the search's times say about `n`."""
     common = [*((text, (value,)) for text, value in between), *_common(search)]
     numbers: list[int] = []
@@ -66,14 +69,21 @@ def _lanes(search: Search) -> list[Lane]:
         return [_small_lane(search)]
     states = _states(search.states)
     if search.workflow is None:
-        return [("executions INDEXED BY by_state", [state]) for state in states] or [("executions", [])]
+        return [("executions INDEXED BY by_state", [state]) for state in states] or [
+            ("executions", [])
+        ]
     of_workflow = ("workflow = ?", (search.workflow,))
     lanes: list[Lane] = []
     for state in states or [("state = ?", (str(each),)) for each in ExecutionState]:
         if state[1] == (RUNNING,):
             lanes.append(("executions INDEXED BY by_state", [state, of_workflow]))
         else:
-            lanes.append(("executions INDEXED BY by_workflow", [of_workflow, state, ("state <> 'RUNNING'", ())]))
+            lanes.append(
+                (
+                    "executions INDEXED BY by_workflow",
+                    [of_workflow, state, ("state <> 'RUNNING'", ())],
+                )
+            )
     return lanes
 
 
@@ -99,7 +109,9 @@ def _small_lane(search: Search) -> Lane:
 
 def _states(wanted: tuple[str, ...]) -> list[Condition]:
     """A row is RUNNING from the moment that it should run; one without changes is shown as PENDING."""
-    conditions: list[Condition] = [("state = ?", (state,)) for state in dict.fromkeys(wanted) if state != RUNNING]
+    conditions: list[Condition] = [
+        ("state = ?", (state,)) for state in dict.fromkeys(wanted) if state != RUNNING
+    ]
     if RUNNING in wanted or PENDING in wanted:
         text = "state = ?"
         if PENDING not in wanted:
@@ -112,12 +124,18 @@ def _states(wanted: tuple[str, ...]) -> list[Condition]:
 
 def _row(values: tuple[Any, ...]) -> ExecutionRow:
     n, name, workflow, version, state, created_at, ended_at, labels, retry_of, change = values
-    row = ExecutionRow(n, name, workflow, version, state, created_at, finished_at=ended_at, retry_of=retry_of)
+    row = ExecutionRow(
+        n, name, workflow, version, state, created_at, finished_at=ended_at, retry_of=retry_of
+    )
     if labels is not None:
         row.labels = msgspec.json.decode(labels)
     if change is None and state == RUNNING:
         row.state = PENDING
     record = record_of(change) if change is not None else None
     if record is not None:
-        row.started_at, row.error, row.error_node = record.started_at, record.error, record.error_node
+        row.started_at, row.error, row.error_node = (
+            record.started_at,
+            record.error,
+            record.error_node,
+        )
     return row

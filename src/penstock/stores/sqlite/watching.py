@@ -1,8 +1,9 @@
 """Whether the files of a store are still the ones that it has open.
 
-A file that is deleted, moved or replaced goes on taking what is written to it, as long as somebody has it open, and
-all of that is gone when the process ends. So the names are looked at several times a second, and once more before
-anything that was accepted is answered. While a file is away nothing is written; when the same one is back, all goes on.
+A file that is deleted, moved or replaced goes on taking what is written to it, as long as somebody
+has it open, and all of that is gone when the process ends. So the names are looked at several times
+a second, and once more before anything that was accepted is answered. While a file is away nothing
+is written; when the same one is back, all goes on.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class FileWatch:
                 if problem:
                     log.error("%s", problem)
                 else:
-                    log.warning("the files of %s are back; it is written to again", self._files[0][0])
+                    log.warning(
+                        "the files of %s are back; it is written to again", self._files[0][0]
+                    )
             self._problem = problem
         self.raise_if_gone()
 

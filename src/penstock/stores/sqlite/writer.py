@@ -1,7 +1,10 @@
-"""The one writer. Jobs that arrive while its thread is busy share the next transaction, and so one fsync.
+"""The one writer.
 
-When next to nothing is going on, a small job is written by the caller itself (`now`): handing it to the thread and back
-costs half as much again as the fsync, and there is nothing else that the caller could do meanwhile.
+Jobs that arrive while its thread is busy share the next transaction, and so one fsync.
+
+When next to nothing is going on, a small job is written by the caller itself (`now`): handing it to
+the thread and back costs half as much again as the fsync, and there is nothing else that the caller
+could do meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ UNAVAILABLE = ("disk is full", "disk I/O error", "readonly", "unable to open", "
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
+    connection = sqlite3.connect(
+        path, isolation_level=None, check_same_thread=False, cached_statements=256
+    )
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.execute(f"PRAGMA wal_autocheckpoint={LOG_PAGES}")
@@ -43,11 +48,14 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def insert_many(connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def insert_many(
+    connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]
+) -> None:
     """`INSERT … VALUES (…), (…)` in as few steps as possible.
 
-    `executemany` gives up the interpreter's lock for each row and, with a busy event loop beside it, waits up to 5 ms
-    to get it back: 1,000 rows could take seconds. One statement of many rows takes it back once.
+    `executemany` gives up the interpreter's lock for each row and, with a busy event loop beside
+    it, waits up to 5 ms to get it back: 1,000 rows could take seconds. One statement of many rows
+    takes it back once.
     """
     if not rows:
         return
@@ -56,7 +64,8 @@ def insert_many(connection: sqlite3.Connection, statement: str, rows: Sequence[t
     for start in range(0, len(rows), most):
         some = rows[start : start + most]
         connection.execute(
-            f"{statement} VALUES {','.join([row_text] * len(some))}", [value for row in some for value in row]
+            f"{statement} VALUES {','.join([row_text] * len(some))}",
+            [value for row in some for value in row],
         )
 
 
@@ -90,10 +99,15 @@ class Writer:
     def now(self, job: Job, *, one_statement: bool = False) -> bool:
         """Run `job` in a transaction of its own, here; False if the thread had better do it.
 
-        A job of one statement needs no `BEGIN` and no `COMMIT`: a statement by itself is a transaction.
+        A job of one statement needs no `BEGIN` and no `COMMIT`: a statement by itself is a
+        transaction.
         """
         self.check_open()
-        if self._seconds > QUICK_SECONDS or not self._jobs.empty() or not self._turn.acquire(blocking=False):
+        if (
+            self._seconds > QUICK_SECONDS
+            or not self._jobs.empty()
+            or not self._turn.acquire(blocking=False)
+        ):
             return False
         try:
             self._transaction([job], explicit=not one_statement)
@@ -219,5 +233,7 @@ def _explain(error: Exception, path: Path) -> Exception:
         return error
     text = str(error)
     if any(word in text for word in UNAVAILABLE):
-        return StoreUnavailable(f"{path} can't be written: {text}; nothing was lost, it is tried again")
+        return StoreUnavailable(
+            f"{path} can't be written: {text}; nothing was lost, it is tried again"
+        )
     return StoreError(f"{path}: {text}")

@@ -1,7 +1,7 @@
 """The handlers that every worker has.
 
-Importing this costs little: aiohttp, CEL and the schema validator are imported by the first task that needs them.
-`input`, `output` and `decision` aren't here: the engine evaluates these itself.
+Importing this costs little: aiohttp, CEL and the schema validator are imported by the first task
+that needs them. `input`, `output` and `decision` aren't here: the engine evaluates these itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ Handler: TypeAlias = Callable[[dict[str, Any], Context], Awaitable[Any]]
 
 
 def builtin(settings: Settings, sandbox: Sandbox | None = None) -> dict[str, Handler]:
-    """Canonical name to handler. One that has `close()` holds connections: the worker closes it when it stops.
+    """Canonical name to handler.
+
+    One that has `close()` holds connections: the worker closes it when it stops.
 
     `sandbox` is where they have computed what may take long; one of its own without it.
     """

@@ -1,9 +1,10 @@
 """Which addresses a document may make a worker call.
 
-A document's author picks the URL, but the call starts inside the operator's network. So a name is resolved once,
-*every* address of the answer is judged, and the connection goes to one of exactly these: a name that gives another
-answer a moment later (DNS rebinding) gains nothing. What isn't public is refused unless a setting opens it; the
-metadata services of the clouds, which hand out credentials, stay closed whatever the settings say.
+A document's author picks the URL, but the call starts inside the operator's network. So a name is
+resolved once, *every* address of the answer is judged, and the connection goes to one of exactly
+these: a name that gives another answer a moment later (DNS rebinding) gains nothing. What isn't
+public is refused unless a setting opens it; the metadata services of the clouds, which hand out
+credentials, stay closed whatever the settings say.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ Network: TypeAlias = IPv4Network | IPv6Network
 Endpoint: TypeAlias = tuple[int, tuple[Any, ...]]
 """A socket family and what `connect` takes for it."""
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[Any, ...]]]]
-"""As `getaddrinfo`: a name and a port to (family, type, protocol, canonical name, socket address)."""
+"""As `getaddrinfo`: a name and a port to (family, type, protocol, canonical name, socket address).
+"""
 
 SCHEMES = ("http", "https")
 
@@ -31,25 +33,48 @@ def _networks(*texts: str) -> tuple[Network, ...]:
     return tuple(ip_network(text) for text in texts)
 
 
-# AWS, Azure, Google, Oracle, DigitalOcean, ECS and EKS tasks, Tencent, Scaleway; Azure's wire server; Alibaba;
-# Oracle Classic; then AWS, EKS, Google and Scaleway over IPv6.
+# AWS, Azure, Google, Oracle, DigitalOcean, ECS and EKS tasks, Tencent, Scaleway; Azure's wire
+# server; Alibaba; Oracle Classic; then AWS, EKS, Google and Scaleway over IPv6.
 METADATA = _networks(
-    *("169.254.169.0/24", "169.254.170.0/24", "169.254.0.23/32", "169.254.42.42/32", "168.63.129.16/32"),
+    *(
+        "169.254.169.0/24",
+        "169.254.170.0/24",
+        "169.254.0.23/32",
+        "169.254.42.42/32",
+        "168.63.129.16/32",
+    ),
     *("100.100.100.200/32", "192.0.0.192/32"),
     *("fd00:ec2::/64", "fd20:ce::254/128", "fd00:42::42/128"),
 )
-# Python's own `is_private` and `is_global` have changed between 3.11 and 3.13, and know nothing of what is embedded.
+# Python's own `is_private` and `is_global` have changed between 3.11 and 3.13, and know nothing of
+# what is embedded.
 SPECIAL: dict[str, tuple[Network, ...]] = {
     "metadata": METADATA,
     "loopback": _networks("127.0.0.0/8", "::1/128"),
-    "private": _networks("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"),
+    "private": _networks(
+        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"
+    ),
     "link-local": _networks("169.254.0.0/16", "fe80::/10", "fec0::/10"),
     "local NAT64": _networks("64:ff9b:1::/48"),
     "multicast": _networks("224.0.0.0/4", "ff00::/8"),
     "unspecified": _networks("0.0.0.0/8", "::/128"),
     "reserved": _networks(
-        *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24"),
-        *("240.0.0.0/4", "2001:2::/48", "2001:10::/28", "2001:20::/28", "2001:db8::/32", "3fff::/20"),
+        *(
+            "192.0.0.0/24",
+            "192.0.2.0/24",
+            "192.88.99.0/24",
+            "198.18.0.0/15",
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+        ),
+        *(
+            "240.0.0.0/4",
+            "2001:2::/48",
+            "2001:10::/28",
+            "2001:20::/28",
+            "2001:db8::/32",
+            "3fff::/20",
+        ),
     ),
 }
 OPENED_BY_PRIVATE = frozenset({"loopback", "private"})
@@ -99,7 +124,11 @@ def _parsed(host: str) -> Address:
 
 def _number(text: str) -> int:
     """A part of an IPv4 address, by C's rules; what isn't one is too large to be one."""
-    for pattern, base in ((r"0x([0-9a-f]{0,16})", 16), (r"0([0-7]{0,16})", 8), (r"([1-9][0-9]{0,15})", 10)):
+    for pattern, base in (
+        (r"0x([0-9a-f]{0,16})", 16),
+        (r"0([0-7]{0,16})", 8),
+        (r"([1-9][0-9]{0,15})", 10),
+    ):
         if match := re.fullmatch(pattern, text, re.ASCII | re.IGNORECASE):
             return int(match[1] or "0", base)
     return 2**32
@@ -141,7 +170,8 @@ def meanings(address: Address) -> list[Address]:
         case "public" | "reserved":
             return inner or [address]
         case "local NAT64":
-            # Its layout is the operator's choice, so what is read out of it can forbid but not allow.
+            # Its layout is the operator's choice, so what is read out of it can forbid but not
+            # allow.
             return [address, *inner]
         case _:
             return [address]
@@ -155,7 +185,11 @@ class AddressPolicy:
     """`private` opens loopback and private networks; `allow` opens single hosts, addresses and networks."""
 
     def __init__(
-        self, *, private: bool = False, allow: Sequence[str] = (), resolver: Resolver = system_resolver
+        self,
+        *,
+        private: bool = False,
+        allow: Sequence[str] = (),
+        resolver: Resolver = system_resolver,
     ) -> None:
         self.private = private
         self.allow = tuple(allow)
@@ -169,10 +203,15 @@ class AddressPolicy:
                 self._names.add(_name(entry))
 
     def widened(self, *allow: str) -> AddressPolicy:
-        return AddressPolicy(private=self.private, allow=(*self.allow, *allow), resolver=self._resolver)
+        return AddressPolicy(
+            private=self.private, allow=(*self.allow, *allow), resolver=self._resolver
+        )
 
     def check(self, address: Address | str, host: str = "") -> None:
-        """Raise `Terminal` unless this address may be called. `host` is the name it was found under."""
+        """Raise `Terminal` unless this address may be called.
+
+        `host` is the name it was found under.
+        """
         address = ip_address(address.partition("%")[0]) if isinstance(address, str) else address
         kinds = {meaning: kind(meaning) for meaning in meanings(address)}
         for meaning, what in kinds.items():
@@ -190,7 +229,10 @@ class AddressPolicy:
         return named or any(address in network or meaning in network for network in self._networks)
 
     async def resolve(self, host: str, port: int) -> list[Endpoint]:
-        """The endpoints to connect to, all checked. One forbidden address in the answer refuses all of it."""
+        """The endpoints to connect to, all checked.
+
+        One forbidden address in the answer refuses all of it.
+        """
         address = literal(host)
         if address is not None:
             self.check(address, host)

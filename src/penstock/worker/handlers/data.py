@@ -23,7 +23,8 @@ INPUTS = ("inputs", "input", "values", "data")
 """Where the values may stand in a config; without any of them they are the parents' outputs."""
 INPUT_BYTES_MAX = 4 * 1024 * 1024
 NUMBER_CHARACTERS_MAX = 40
-"""A number of JSON has no more characters than this; a text of many digits would take long to read."""
+"""A number of JSON has no more characters than this; a text of many digits would take long to read.
+"""
 
 AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,
@@ -52,7 +53,9 @@ async def aggregate(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
     if isinstance(values, Mapping):
         values = list(values.values())
     if not isinstance(values, list):
-        raise bad_config("inputs must be a list or an object; without it the dependencies' outputs are taken")
+        raise bad_config(
+            "inputs must be a list or an object; without it the dependencies' outputs are taken"
+        )
     name = config.get("aggregate_type") or config.get("operation") or "list"
     result = _choose(AGGREGATES, name, "aggregate_type")(values)
     return {"result": _finite(result), "count": len(values)}
@@ -70,7 +73,9 @@ class ComputeHandler:
             return await self._transform({"expression": config["expression"]}, ctx)
         missing = [name for name in ("operation", "a", "b") if config.get(name) is None]
         if missing:
-            raise bad_config(f"give operation, a and b, or a CEL expression (missing: {', '.join(missing)})")
+            raise bad_config(
+                f"give operation, a and b, or a CEL expression (missing: {', '.join(missing)})"
+            )
         operation = _choose(OPERATIONS, config["operation"], "operation")
         return {"result": _finite(operation(_number(config["a"]), _number(config["b"])))}
 
@@ -87,7 +92,9 @@ class ValidateHandler:
         value = _inputs(ctx) if given is None else given
         errors: list[str] = []
         if config.get("schema") is not None:
-            errors += lines_of(await schema_problems_in(self._sandbox, config["schema"], value, ctx.workflow))
+            errors += lines_of(
+                await schema_problems_in(self._sandbox, config["schema"], value, ctx.workflow)
+            )
         required = config.get("required") or []
         if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
             raise bad_config("required must be a list of names")

@@ -36,10 +36,20 @@ if TYPE_CHECKING:
 KEYS = ("url", "method", "headers", "params", "body", "json", "timeout_seconds", "expect_status")
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# The client frames messages; a document that could do so too could smuggle a second request into the first.
-# `Host` is the URL's: another one would reach a server that nobody has checked, behind the one that was.
+# The client frames messages; a document that could do so too could smuggle a second request into
+# the first. `Host` is the URL's: another one would reach a server that nobody has checked, behind
+# the one that was.
 RESERVED_HEADERS = frozenset(
-    {"connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-connection", "te"}
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "http2-settings",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+    }
     | {"trailer", "transfer-encoding", "upgrade"}
 )
 FORM = "application/x-www-form-urlencoded"
@@ -49,9 +59,15 @@ CLIENT_MODULE = "penstock.worker.handlers.http_client"
 
 class HttpHandler:
     def __init__(
-        self, settings: Settings, *, sandbox: Sandbox | None = None, resolver: Resolver = system_resolver
+        self,
+        settings: Settings,
+        *,
+        sandbox: Sandbox | None = None,
+        resolver: Resolver = system_resolver,
     ) -> None:
-        self._policy = AddressPolicy(private=settings.http_private, allow=settings.http_allow, resolver=resolver)
+        self._policy = AddressPolicy(
+            private=settings.http_private, allow=settings.http_allow, resolver=resolver
+        )
         self._max_response_bytes = settings.http_max_response_bytes
         self._client: HttpClient | None = None
         self.sandbox: Sandbox = sandbox or sandbox_of(settings)
@@ -73,7 +89,10 @@ class HttpHandler:
             await asyncio.to_thread(import_module, CLIENT_MODULE)
 
     def new_client(self, *allow: str) -> HttpClient:
-        """A client of its own, with its own connections, that may also call these hosts. The caller closes it."""
+        """A client of its own, with its own connections, that may also call these hosts.
+
+        The caller closes it.
+        """
         from penstock.worker.handlers.http_client import HttpClient  # noqa: PLC0415 -- see there
 
         return HttpClient(self._policy.widened(*allow), max_response_bytes=self._max_response_bytes)
@@ -93,7 +112,9 @@ def run(parts: Sequence[bytes]) -> Iterator[bytes]:
         try:
             text.decode()
             msgspec.json.decode(text, type=msgspec.Raw)  # well-formed; nobody needs the values here
-            yield msgspec.json.encode({**output(replace(response, body=b"")), "data": msgspec.Raw(text)})
+            yield msgspec.json.encode(
+                {**output(replace(response, body=b"")), "data": msgspec.Raw(text)}
+            )
             return  # noqa: TRY300 -- what isn't JSON goes on below
         except (msgspec.MsgspecError, RecursionError, UnicodeError):
             pass
@@ -189,7 +210,9 @@ def _pairs(given: Any, where: str) -> tuple[tuple[str, str], ...]:
     found = []
     for name, value in given.items():
         values = value if isinstance(value, list) and where != "headers" else [value]
-        found += [(str(name), _scalar(item, f"{where}.{name}")) for item in values if item is not None]
+        found += [
+            (str(name), _scalar(item, f"{where}.{name}")) for item in values if item is not None
+        ]
     return tuple(found)
 
 
@@ -211,13 +234,18 @@ def _body(config: Mapping[str, Any], headers: dict[str, str]) -> bytes | None:
         raise bad_config("give body or json, not both")
     if body is None and as_json is None:
         return None
-    content_type = next((value for name, value in headers.items() if name.lower() == "content-type"), "")
+    content_type = next(
+        (value for name, value in headers.items() if name.lower() == "content-type"), ""
+    )
     if isinstance(body, str):
         default, content = "text/plain; charset=utf-8", body.encode()
     elif isinstance(body, Mapping) and content_type.lower().startswith(FORM):
         default, content = FORM, urlencode(_pairs(body, "body")).encode()
     else:
-        default, content = "application/json", msgspec.json.encode(body if as_json is None else as_json)
+        default, content = (
+            "application/json",
+            msgspec.json.encode(body if as_json is None else as_json),
+        )
     if not content_type:
         headers["Content-Type"] = default
     return content
@@ -235,5 +263,7 @@ def _expect(given: Any) -> frozenset[int]:
     statuses = given if isinstance(given, list) else [] if given is None else [given]
     for status in statuses:
         if not is_number(status) or not 100 <= status <= 599 or status != int(status):  # noqa: PLR2004 -- HTTP's range
-            raise bad_config(f"expect_status is {given!r}; allowed: a status such as 200, or a list of them")
+            raise bad_config(
+                f"expect_status is {given!r}; allowed: a status such as 200, or a list of them"
+            )
     return frozenset(int(status) for status in statuses)

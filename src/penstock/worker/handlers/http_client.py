@@ -28,9 +28,18 @@ CONNECT_SECONDS = 30.0
 REDIRECTS_MAX = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 FAILED_BODY_BYTES = 64 * 1024
-# All others stay with the host they were written for: a key may be in `Authorization`, in `Cookie`, in `X-Api-Key`.
+# All others stay with the host they were written for: a key may be in `Authorization`, in `Cookie`,
+# in `X-Api-Key`.
 CARRIED_ACROSS_HOSTS = frozenset(
-    {"accept", "accept-encoding", "accept-language", "content-type", "idempotency-key", "traceparent", "user-agent"}
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "content-type",
+        "idempotency-key",
+        "traceparent",
+        "user-agent",
+    }
 )
 
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -47,12 +56,16 @@ class CheckedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         endpoints = await self._policy.resolve(host, port)
-        found = [(kind, address) for kind, address in endpoints if family in {socket.AF_UNSPEC, kind}]
+        found = [
+            (kind, address) for kind, address in endpoints if family in {socket.AF_UNSPEC, kind}
+        ]
         if not found:
             raise OSError(None, "the name has no address")
         numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         return [
-            ResolveResult(hostname=host, host=address[0], port=address[1], family=kind, proto=0, flags=numeric)
+            ResolveResult(
+                hostname=host, host=address[0], port=address[1], family=kind, proto=0, flags=numeric
+            )
             for kind, address in found
         ]
 
@@ -70,16 +83,24 @@ class Hop:
     body: bytes | None
 
     def redirected(self, status: int, target: URL, secrets: Sequence[SecretInUse] = ()) -> Hop:
-        """The next request. A header that has a secret in it stays with the host that it was written for."""
-        to_get = (status == 303 and self.method != "HEAD") or (status in {301, 302} and self.method == "POST")  # noqa: PLR2004
+        """The next request.
+
+        A header that has a secret in it stays with the host that it was written for.
+        """
+        to_get = (status == 303 and self.method != "HEAD") or (  # noqa: PLR2004
+            status in {301, 302} and self.method == "POST"
+        )
         headers = self.headers
         if to_get:
-            headers = _without(headers, {"content-type", "content-language", "content-encoding", "idempotency-key"})
+            headers = _without(
+                headers, {"content-type", "content-language", "content-encoding", "idempotency-key"}
+            )
         if not _same_site(self.url, target):
             headers = {
                 name: value
                 for name, value in headers.items()
-                if name.lower() in CARRIED_ACROSS_HOSTS and not any(secret.value in value for secret in secrets)
+                if name.lower() in CARRIED_ACROSS_HOSTS
+                and not any(secret.value in value for secret in secrets)
             }
         return Hop("GET" if to_get else self.method, target, headers, None if to_get else self.body)
 
@@ -87,7 +108,8 @@ class Hop:
 class HttpClient:
     """One pool of connections under one policy.
 
-    Clients with different policies never share a pool: a connection that one of them may open would serve the other.
+    Clients with different policies never share a pool: a connection that one of them may open would
+    serve the other.
     """
 
     def __init__(self, policy: AddressPolicy, *, max_response_bytes: int) -> None:
@@ -101,14 +123,19 @@ class HttpClient:
             self._session = None
 
     async def send(self, request: Request) -> Response:
-        """The final response, whatever its status. `Retryable` for the network's faults, `Terminal` for the rest."""
+        """The final response, whatever its status.
+
+        `Retryable` for the network's faults, `Terminal` for the rest.
+        """
         started = time.monotonic()
         try:
             async with asyncio.timeout(request.timeout_seconds):
                 return await self._follow(request, started)
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             message = f"{request.shown}: {_reason(error, request)}"
-            raise Retryable(message, category=request.category, detail={"url": shown_url(request.url)}) from None
+            raise Retryable(
+                message, category=request.category, detail={"url": shown_url(request.url)}
+            ) from None
 
     async def _follow(self, request: Request, started: float) -> Response:
         url, headers = self._first_target(request)
@@ -142,14 +169,20 @@ class HttpClient:
         following = hop.redirected(status, target, request.secrets)
         if following.body is not None and not _same_site(hop.url, target):
             reason = f"answered {status}, a redirect to {str(target.origin())[:200]}"
-            advice = "a body isn't sent on to another host; if that is where it belongs, make it the url"
+            advice = (
+                "a body isn't sent on to another host; if that is where it belongs, make it the url"
+            )
             raise self._refused(request, f"{reason}, and {advice}")
         return following
 
     async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
         """Counts what comes out of the decompression, so a small body that unpacks to gigabytes is stopped too."""
         accepted = request.accepts(response.status)
-        limit = self._max_response_bytes if accepted else min(FAILED_BODY_BYTES, self._max_response_bytes)
+        limit = (
+            self._max_response_bytes
+            if accepted
+            else min(FAILED_BODY_BYTES, self._max_response_bytes)
+        )
         parts: list[bytes] = []
         size = 0
         async for chunk in response.content.iter_any():
@@ -157,7 +190,8 @@ class HttpClient:
             size += len(chunk)
             if size > limit and accepted:
                 raise self._refused(
-                    request, f"response larger than {limit} bytes (PENSTOCK_HTTP_MAX_RESPONSE_BYTES sets the limit)"
+                    request,
+                    f"response larger than {limit} bytes (PENSTOCK_HTTP_MAX_RESPONSE_BYTES sets the limit)",
                 )
             if size > limit:
                 break
@@ -165,7 +199,9 @@ class HttpClient:
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(resolver=CheckedResolver(self._policy), use_dns_cache=False, limit=0)
+            connector = aiohttp.TCPConnector(
+                resolver=CheckedResolver(self._policy), use_dns_cache=False, limit=0
+            )
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -190,7 +226,8 @@ class HttpClient:
 
     def _parsed(self, text: str, request: Request) -> URL:
         try:
-            # yarl drops line breaks and tabs, and would read another URL than the one that was written.
+            # yarl drops line breaks and tabs, and would read another URL than the one that was
+            # written.
             if not re.search(r"[\x00-\x1f\x7f]", text):
                 return URL(text)
         except ValueError:
@@ -201,7 +238,9 @@ class HttpClient:
         """The URL to call, without user and password; an address in it is checked and written in its plain form."""
         host = url.raw_host or ""
         if url.scheme not in SCHEMES or not host:
-            raise self._refused(request, f"'{shown_url(str(url))[:200]}' isn't an http or https URL")
+            raise self._refused(
+                request, f"'{shown_url(str(url))[:200]}' isn't an http or https URL"
+            )
         address = literal(host)
         if address is not None:
             self._policy.check(address, host)
@@ -211,7 +250,10 @@ class HttpClient:
         for secret in request.secrets:
             if not secret.may_go_to(host):
                 reason = f"the secret '{secret.name}' may not be sent to '{host[:80]}'"
-                raise Terminal(f"{request.shown}: {reason} (hosts of [secrets.{secret.name}])", category="secret")
+                raise Terminal(
+                    f"{request.shown}: {reason} (hosts of [secrets.{secret.name}])",
+                    category="secret",
+                )
         return url.with_user(None).with_host(host).with_fragment(None)
 
     def _refused(self, request: Request, reason: str) -> HandlerError:
@@ -222,7 +264,12 @@ class HttpClient:
 def _same_site(old: URL, new: URL) -> bool:
     if old.host != new.host:
         return False
-    upgraded = old.scheme == "http" and new.scheme == "https" and old.is_default_port() and new.is_default_port()
+    upgraded = (
+        old.scheme == "http"
+        and new.scheme == "https"
+        and old.is_default_port()
+        and new.is_default_port()
+    )
     return old.origin() == new.origin() or upgraded
 
 

@@ -1,4 +1,7 @@
-"""A request, its response, and what a status means for the attempt. Nothing here touches the network."""
+"""A request, its response, and what a status means for the attempt.
+
+Nothing here touches the network.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,22 @@ RETRIED = frozenset({408, 425, 429})
 RETRY_AFTER_SECONDS_MAX = 3600.0
 EXCERPT_BYTES = 2048
 INLINE_BYTES = 256 * 1024
-"""A larger answer is read in the sandbox: a decoder of JSON lets nobody else run until it is done."""
+"""A larger answer is read in the sandbox: a decoder of JSON lets nobody else run until it is done.
+"""
 READ_SECONDS = 60.0
-"""Processor time for that. It is work for each byte, so the size of the answer bounds it as well."""
+"""Processor time for that.
 
-_SECRET_PARAMETER = re.compile(r"key|token|secret|passw|pwd|sig$|signature|auth|credential|session", re.IGNORECASE)
-# Python knows encodings (punycode, utf-7, unicode_escape) that are slow on hostile input or make broken text.
-_CHARSET = re.compile(r"utf-(8|16|32)(-[bl]e)?|ascii|(iso8859|cp|shift_jis|euc|gb|big5|koi8|mac)[a-z0-9_-]*")
+It is work for each byte, so the size of the answer bounds it as well.
+"""
+
+_SECRET_PARAMETER = re.compile(
+    r"key|token|secret|passw|pwd|sig$|signature|auth|credential|session", re.IGNORECASE
+)
+# Python knows encodings (punycode, utf-7, unicode_escape) that are slow on hostile input or make
+# broken text.
+_CHARSET = re.compile(
+    r"utf-(8|16|32)(-[bl]e)?|ascii|(iso8859|cp|shift_jis|euc|gb|big5|koi8|mac)[a-z0-9_-]*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +86,17 @@ class Response:
         if self.is_json:
             try:
                 return msgspec.json.decode(
-                    self.text.removeprefix("\ufeff") if self.charset else self.body.removeprefix(codecs.BOM_UTF8)
+                    self.text.removeprefix("\ufeff")
+                    if self.charset
+                    else self.body.removeprefix(codecs.BOM_UTF8)
                 )
             except (msgspec.MsgspecError, RecursionError, UnicodeError):
                 return self.text
-        return self.text if self._is_text() else {"base64": _base64(self.body), "content_type": self.content_type}
+        return (
+            self.text
+            if self._is_text()
+            else {"base64": _base64(self.body), "content_type": self.content_type}
+        )
 
     @property
     def is_json(self) -> bool:
@@ -87,7 +105,10 @@ class Response:
 
     def to_parts(self) -> list[bytes]:
         """As parts of a job for the sandbox."""
-        return [msgspec.msgpack.encode(replace(self, headers=dict(self.headers), body=b"")), self.body]
+        return [
+            msgspec.msgpack.encode(replace(self, headers=dict(self.headers), body=b"")),
+            self.body,
+        ]
 
     @classmethod
     def from_parts(cls, parts: Sequence[bytes]) -> Response:
@@ -107,7 +128,9 @@ class Response:
         return b"\0" not in self.body
 
 
-async def read_answer(sandbox: Sandbox, function: str, response: Response, turn: str) -> msgspec.Raw | None:
+async def read_answer(
+    sandbox: Sandbox, function: str, response: Response, turn: str
+) -> msgspec.Raw | None:
     """The handler's output, made of an answer that is too large to be read on a loop that others wait for.
 
     None for a small one. Raises `Terminal` for one that goes over the sandbox's limits.
@@ -145,7 +168,9 @@ def shown_url(url: str) -> str:
     query = parts.query
     pairs = parse_qsl(query, keep_blank_values=True)
     if any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
-        query = urlencode([(n, "***" if _SECRET_PARAMETER.search(n) else v) for n, v in pairs], safe="*")
+        query = urlencode(
+            [(n, "***" if _SECRET_PARAMETER.search(n) else v) for n, v in pairs], safe="*"
+        )
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
 
 

@@ -1,7 +1,8 @@
 """`llm_service`: a chat completion from any OpenAI-compatible endpoint that the operator has named.
 
-The output is `{response, model, usage, finish_reason, parsed}`. With `response_schema` the reply has to be JSON that
-fits the schema: `parsed` has it, and a reply that doesn't fit is another attempt's chance.
+The output is `{response, model, usage, finish_reason, parsed}`. With `response_schema` the reply
+has to be JSON that fits the schema: `parsed` has it, and a reply that doesn't fit is another
+attempt's chance.
 """
 
 from __future__ import annotations
@@ -20,13 +21,28 @@ from penstock.sandbox import Job, Overrun, schema_problems_in
 from penstock.sandbox import call as run_job
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import HttpHandler, bad_config, check_keys, is_number
-from penstock.worker.handlers.http_exchange import INLINE_BYTES, READ_SECONDS, Request, Response, failure
+from penstock.worker.handlers.http_exchange import (
+    INLINE_BYTES,
+    READ_SECONDS,
+    Request,
+    Response,
+    failure,
+)
 from penstock.worker.redaction import redact
 
 if TYPE_CHECKING:
     from penstock.worker.handlers.http_client import HttpClient
 
-KEYS = ("prompt", "messages", "model", "system", "temperature", "max_tokens", "response_schema", "provider")
+KEYS = (
+    "prompt",
+    "messages",
+    "model",
+    "system",
+    "temperature",
+    "max_tokens",
+    "response_schema",
+    "provider",
+)
 UNAUTHORIZED = frozenset({401, 403})
 EXCERPT_CHARACTERS = 2000
 SHORTEST_KEY = 8
@@ -71,19 +87,29 @@ class LlmHandler:
         """Before the model is asked: a call costs money."""
         if schema is None:
             return
-        problems = await schema_problems_in(self._http.sandbox, msgspec.Raw(schema), None, ctx.workflow)
+        problems = await schema_problems_in(
+            self._http.sandbox, msgspec.Raw(schema), None, ctx.workflow
+        )
         unusable = [problem.message for problem in problems if problem.code == "bad_schema"]
         if unusable:
-            raise bad_config(f"response_schema isn't a usable JSON schema: {unusable[0].removeprefix(UNUSABLE)[:300]}")
+            raise bad_config(
+                f"response_schema isn't a usable JSON schema: {unusable[0].removeprefix(UNUSABLE)[:300]}"
+            )
 
-    async def _read_large(self, response: Response, schema: bytes | None, model: str, ctx: Context) -> msgspec.Raw:
+    async def _read_large(
+        self, response: Response, schema: bytes | None, model: str, ctx: Context
+    ) -> msgspec.Raw:
         parts = [msgspec.msgpack.encode((model, schema)), *response.to_parts()]
         try:
-            answer = await run_job(self._http.sandbox, Job(FUNCTION, parts, turn=ctx.workflow, seconds=READ_SECONDS))
+            answer = await run_job(
+                self._http.sandbox, Job(FUNCTION, parts, turn=ctx.workflow, seconds=READ_SECONDS)
+            )
         except Overrun as error:
             message = f"the answer has {len(response.body):,} bytes and can't be read: {error}"
             raise Terminal(message, category="too_large") from None
-        output, failed = msgspec.msgpack.decode(answer, type=tuple[bytes | None, tuple[str, Any] | None])
+        output, failed = msgspec.msgpack.decode(
+            answer, type=tuple[bytes | None, tuple[str, Any] | None]
+        )
         if failed is not None:
             raise Retryable(failed[0], category="llm", detail=failed[1])
         return msgspec.Raw(output or b"null")
@@ -97,10 +123,14 @@ class LlmHandler:
         provider = self._providers.get(name)
         if provider is None:
             known = ", ".join(sorted(self._providers))
-            raise bad_config(f"there is no LLM provider '{name}'{nearest(name, self._providers)} (known: {known})")
+            raise bad_config(
+                f"there is no LLM provider '{name}'{nearest(name, self._providers)} (known: {known})"
+            )
         # A server of one's own often has no keys; OpenAI's always has.
         if not provider.api_key and provider.base_url == OPENAI_URL:
-            raise Terminal(f"the LLM provider '{name}' has no API key: {_key_hint(name)}", category="llm")
+            raise Terminal(
+                f"the LLM provider '{name}' has no API key: {_key_hint(name)}", category="llm"
+            )
         return provider
 
     def _client(self, name: str, provider: LlmProvider) -> HttpClient:
@@ -123,7 +153,9 @@ def run(parts: Sequence[bytes]) -> Iterator[bytes]:
 
 def read_config(config: Mapping[str, Any], ctx: Context) -> Call:
     check_keys(config, KEYS, ctx)
-    options = {name: config[name] for name in ("temperature", "max_tokens") if config.get(name) is not None}
+    options = {
+        name: config[name] for name in ("temperature", "max_tokens") if config.get(name) is not None
+    }
     if not all(is_number(value) for value in options.values()):
         raise bad_config("temperature and max_tokens must be numbers")
     for name in ("model", "provider", "system"):
@@ -131,7 +163,13 @@ def read_config(config: Mapping[str, Any], ctx: Context) -> Call:
             raise bad_config(f"{name} must be text")
     schema = config.get("response_schema")
     encoded = None if schema is None else msgspec.json.encode(schema)
-    return Call(_messages(config), config.get("model") or None, options, encoded, config.get("provider") or None)
+    return Call(
+        _messages(config),
+        config.get("model") or None,
+        options,
+        encoded,
+        config.get("provider") or None,
+    )
 
 
 def _messages(config: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -141,7 +179,11 @@ def _messages(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     if messages is None:
         text = prompt if isinstance(prompt, str) else msgspec.json.encode(prompt).decode()
         messages = [{"role": "user", "content": text}]
-    elif not isinstance(messages, list) or not messages or not all(_is_message(item) for item in messages):
+    elif (
+        not isinstance(messages, list)
+        or not messages
+        or not all(_is_message(item) for item in messages)
+    ):
         raise bad_config("messages must be a list of objects with role and content")
     system = config.get("system")
     return [{"role": "system", "content": system}, *messages] if system else messages
@@ -173,7 +215,14 @@ def _request(call: Call, model: str, provider: LlmProvider, ctx: Context) -> Req
     if provider.api_key:
         headers["Authorization"] = f"Bearer {provider.api_key}"
     url = f"{provider.base_url}/chat/completions"
-    return Request("POST", url, headers, body=msgspec.json.encode(payload), category="llm", secrets=tuple(ctx.secrets))
+    return Request(
+        "POST",
+        url,
+        headers,
+        body=msgspec.json.encode(payload),
+        category="llm",
+        secrets=tuple(ctx.secrets),
+    )
 
 
 def _key_hint(name: str) -> str:
@@ -200,7 +249,9 @@ def _output(response: Response, schema: bytes | None, model: str) -> dict[str, A
         usage, finish_reason = answer.get("usage") or {}, choice.get("finish_reason")
     except (msgspec.MsgspecError, RecursionError, LookupError, TypeError, AttributeError):
         detail = {"url": response.url, "body": response.text[:EXCERPT_CHARACTERS]}
-        raise Retryable("the answer isn't a chat completion", category="llm", detail=detail) from None
+        raise Retryable(
+            "the answer isn't a chat completion", category="llm", detail=detail
+        ) from None
     return {
         "response": text,
         "model": answer.get("model") or model,

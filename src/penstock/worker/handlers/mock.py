@@ -51,7 +51,9 @@ async def mock_http(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
     status = min(request.expect, default=200)
     if _FAILING.match(request.url):
         status = 503
-    response = Response(status, {"content-type": "application/json"}, b"", shown_url(request.url), "", None, 0)
+    response = Response(
+        status, {"content-type": "application/json"}, b"", shown_url(request.url), "", None, 0
+    )
     if not request.accepts(status):
         raise failure(request, response, " (a stand-in: hosts named fail answer so)")
     return {
@@ -117,7 +119,9 @@ def _fitting(schema: bytes) -> tuple[str, Any]:
         return text, llm.parsed(text, schema)
     except Retryable as error:
         hint = "give the schema a `default` or `examples` where a simple value doesn't fit"
-        raise Terminal(f"no mock for this response_schema: {error}; {hint}", category="mock") from None
+        raise Terminal(
+            f"no mock for this response_schema: {error}; {hint}", category="mock"
+        ) from None
 
 
 def _number(config: Mapping[str, Any]) -> int:

@@ -1,4 +1,7 @@
-"""A small value that fits a JSON schema, for mocks. It covers what response schemas use, not all of the standard."""
+"""A small value that fits a JSON schema, for mocks.
+
+It covers what response schemas use, not all of the standard.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,18 @@ FORMATS = {
 
 
 def sample(schema: Any) -> Any:
-    """The schema must be a valid one. Where no simple value is found, the answer doesn't fit: check it."""
+    """The schema must be a valid one.
+
+    Where no simple value is found, the answer doesn't fit: check it.
+    """
     return _Sampler(schema).value(schema, 0)
 
 
 class _Sampler:
     def __init__(self, root: Any) -> None:
         self._root = root
-        # Schemas may refer to themselves, several times at each step: depth alone wouldn't bound the work.
+        # Schemas may refer to themselves, several times at each step: depth alone wouldn't bound
+        # the work.
         self._steps_left = STEPS_MAX
         self._makers: dict[str | None, Callable[[Mapping[str, Any], int], Any]] = {
             "object": self._object,
@@ -79,9 +86,15 @@ class _Sampler:
     def _object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
         """Required properties, and the optional plain ones: documents refer to these too."""
         properties = schema.get("properties", {})
-        plain = [name for name, inner in properties.items() if isinstance(inner, Mapping) and "$ref" not in inner]
+        plain = [
+            name
+            for name, inner in properties.items()
+            if isinstance(inner, Mapping) and "$ref" not in inner
+        ]
         names = dict.fromkeys([*schema.get("required", []), *plain])
-        return {name: self.value(properties.get(name, {"type": "string"}), depth + 1) for name in names}
+        return {
+            name: self.value(properties.get(name, {"type": "string"}), depth + 1) for name in names
+        }
 
     def _array(self, schema: Mapping[str, Any], depth: int) -> list[Any]:
         found = [self.value(head, depth + 1) for head in schema.get("prefixItems", [])]
@@ -105,7 +118,12 @@ def _type(schema: Mapping[str, Any]) -> str | None:
     if isinstance(kind, list):
         kind = next((name for name in kind if name != "null"), None)
     if kind is None:
-        hints = {"properties": "object", "required": "object", "items": "array", "pattern": "string"}
+        hints = {
+            "properties": "object",
+            "required": "object",
+            "items": "array",
+            "pattern": "string",
+        }
         kind = next((implied for key, implied in hints.items() if key in schema), None)
     return kind
 
@@ -121,7 +139,9 @@ def _number(schema: Mapping[str, Any], step: float | None) -> float:
     high = schema.get("maximum", schema.get("exclusiveMaximum"))
     value = low if low is not None else min(0, high) if high is not None else 0
     if step:
-        value = math.ceil(value / step) * step if low is not None else math.floor(value / step) * step
+        value = (
+            math.ceil(value / step) * step if low is not None else math.floor(value / step) * step
+        )
     edge = step or ((high - low) / 2 if low is not None and high is not None else 1)
     if value == schema.get("exclusiveMinimum"):
         value += edge

@@ -2,8 +2,9 @@
 
 Also `input` with a `transform_type`; without a config, the result is the parents' outputs by id.
 
-An expression that is provably cheap on the values that it names is evaluated at once; any other in the sandbox, with
-limits on time and memory, because a short expression can compute for as long and take as much memory as it likes.
+An expression that is provably cheap on the values that it names is evaluated at once; any other in
+the sandbox, with limits on time and memory, because a short expression can compute for as long and
+take as much memory as it likes.
 """
 
 from __future__ import annotations
@@ -28,9 +29,48 @@ LENGTH_MAX = 20_000
 FUNCTION = "penstock.worker.handlers.transform:run"
 # Words that CEL keeps for itself, and the two maps; a parent of such a name is found in `nodes`.
 RESERVED = frozenset(
-    {"as", "bool", "break", "bytes", "const", "continue", "double", "duration", "dyn", "else", "false", "for"}
-    | {"function", "if", "import", "in", "inputs", "int", "let", "list", "loop", "map", "namespace", "nodes", "null"}
-    | {"null_type", "package", "return", "string", "timestamp", "true", "type", "uint", "var", "void", "while"}
+    {
+        "as",
+        "bool",
+        "break",
+        "bytes",
+        "const",
+        "continue",
+        "double",
+        "duration",
+        "dyn",
+        "else",
+        "false",
+        "for",
+    }
+    | {
+        "function",
+        "if",
+        "import",
+        "in",
+        "inputs",
+        "int",
+        "let",
+        "list",
+        "loop",
+        "map",
+        "namespace",
+        "nodes",
+        "null",
+    }
+    | {
+        "null_type",
+        "package",
+        "return",
+        "string",
+        "timestamp",
+        "true",
+        "type",
+        "uint",
+        "var",
+        "void",
+        "while",
+    }
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -70,7 +110,9 @@ class TransformHandler:
         try:
             answer = await call(self._sandbox, Job(FUNCTION, parts, turn=ctx.workflow))
         except (Overrun, JobFailed) as error:
-            raise _failed(f"the expression {_shown(expression)} can't be evaluated: {error}") from None
+            raise _failed(
+                f"the expression {_shown(expression)} can't be evaluated: {error}"
+            ) from None
         result = msgspec.msgpack.decode(answer, type=_Answer)
         if result.error is not None:
             raise _failed(result.error)
@@ -104,11 +146,21 @@ def run(parts: Sequence[bytes]) -> Iterator[bytes]:
     yield msgspec.msgpack.encode(answer)
 
 
-def _values(expression: str, named: Mapping[str, bytes], variables: Mapping[str, Any]) -> dict[str, Any]:
+def _values(
+    expression: str, named: Mapping[str, bytes], variables: Mapping[str, Any]
+) -> dict[str, Any]:
     """What the expression can refer to; `named` are the parents that it mentions."""
     inputs = {name: msgspec.json.decode(text) for name, text in named.items()}
-    values = {name: value for name, value in inputs.items() if name not in RESERVED and _IDENTIFIER.fullmatch(name)}
-    return values | {name: inputs for name in ("inputs", "nodes") if name in expression} | dict(variables)
+    values = {
+        name: value
+        for name, value in inputs.items()
+        if name not in RESERVED and _IDENTIFIER.fullmatch(name)
+    }
+    return (
+        values
+        | {name: inputs for name in ("inputs", "nodes") if name in expression}
+        | dict(variables)
+    )
 
 
 def evaluated(expression: str, values: dict[str, Any], parents: Sequence[str]) -> bytes:
@@ -127,7 +179,9 @@ def _read(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if not isinstance(expression, str):
         raise bad_config("expression must be text")
     if len(expression) > LENGTH_MAX:
-        raise bad_config(f"the expression has {len(expression):,} characters; the limit is {LENGTH_MAX:,}")
+        raise bad_config(
+            f"the expression has {len(expression):,} characters; the limit is {LENGTH_MAX:,}"
+        )
     if not isinstance(variables, dict):
         raise bad_config('variables must be an object, such as {"limit": 3}')
     for name in variables:
@@ -175,7 +229,9 @@ def _shown(expression: str) -> str:
 def _cleaned(reason: str, parents: Sequence[str]) -> str:
     """CEL puts a code and a position in front of its message, a code behind it, and draws an arrow below it."""
     if unknown := re.search(r"undeclared reference to '([^']+)'", reason):
-        return f"'{unknown[1]}' is unknown (parents of this node: {', '.join(parents) or 'none'})"[:300]
+        return f"'{unknown[1]}' is unknown (parents of this node: {', '.join(parents) or 'none'})"[
+            :300
+        ]
     first = re.sub(r"^([A-Z_]+: )?(ERROR: <input>:-?\d+:-?\d+: )?", "", reason.partition("\n")[0])
     return re.sub(r" \[[A-Z_]+\]$", "", first)[:300]
 
@@ -184,7 +240,10 @@ def _to_json(value: Any) -> Any:
     """As CEL's own mapping to JSON has it: bytes in base64, times as text, durations in seconds."""
     match value:
         case dict():
-            return {key if isinstance(key, str) else str(_to_json(key)): _to_json(item) for key, item in value.items()}
+            return {
+                key if isinstance(key, str) else str(_to_json(key)): _to_json(item)
+                for key, item in value.items()
+            }
         case list():
             return [_to_json(item) for item in value]
         case bytes() | bytearray():
@@ -193,6 +252,8 @@ def _to_json(value: Any) -> Any:
             return value.isoformat().replace("+00:00", "Z")
         case timedelta():
             return f"{value.total_seconds():g}s"
-        case None | bool() | int() | str() | float() if not isinstance(value, float) or math.isfinite(value):
+        case None | bool() | int() | str() | float() if not isinstance(
+            value, float
+        ) or math.isfinite(value):
             return value
     raise _failed(f"the expression gives {str(value)[:100]}, which JSON can't hold")

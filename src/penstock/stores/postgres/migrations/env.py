@@ -1,4 +1,7 @@
-"""Run by Alembic. The connection is handed in by `migrating.migrate`, with the transaction that it has begun."""
+"""Run by Alembic.
+
+The connection is handed in by `migrating.migrate`, with the transaction that it has begun.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from alembic import context
 from penstock.stores.postgres.tables import VERSION_TABLE, metadata
 
 context.configure(
-    connection=context.config.attributes["connection"], target_metadata=metadata, version_table=VERSION_TABLE
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
 )
 with context.begin_transaction():
     context.run_migrations()

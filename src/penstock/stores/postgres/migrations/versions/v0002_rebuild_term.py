@@ -13,4 +13,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.get_bind().exec_driver_sql(Path(__file__).with_name("v0002_rebuild_term.sql").read_text("utf-8"))
+    op.get_bind().exec_driver_sql(
+        Path(__file__).with_name("v0002_rebuild_term.sql").read_text("utf-8")
+    )
