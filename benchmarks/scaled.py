@@ -90,7 +90,7 @@ class Bench:
     async def _hops(self, execution_id: str) -> list[float]:
         """Milliseconds from one outcome to the next, of nodes one after another."""
         lines = await self.service.executions.history(execution_id)
-        ends = [line.at for line in lines if line.node and line.after == "COMPLETED"]
+        ends = [line.at for line in lines if line.node_id and line.after == "COMPLETED"]
         return sorted((after - before) * 1000 for before, after in pairwise(ends)) or [0.0]
 
     async def _rows(self, statement: str, ids: list[str]) -> list[tuple[Any, ...]]:

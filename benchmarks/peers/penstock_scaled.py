@@ -29,7 +29,7 @@ async def run_latency(it: Bench) -> Measured:
         await it.service.executions.end(made.execution_id, PATIENCE_SECONDS)
         lines = await it.service.executions.history(made.execution_id)
         waits.append(
-            next(line.at for line in lines if line.node and line.after == "RUNNING") - began
+            next(line.at for line in lines if line.node_id and line.after == "RUNNING") - began
         )
     return Measured(statistics.median(waits) * SUBMISSIONS, SUBMISSIONS)
 

@@ -52,7 +52,7 @@ GUARDS = [
     ),
     Guard(
         "a node that ran in a lost generation goes back by the table", "engine/rebuilding.py",
-        "                check_node(run.address, run.state, after)\n", "",
+        "                check_node(run.node_id, run.state, after)\n", "",
         "tests/engine/test_rebuilding.py",
     ),
     Guard(
@@ -127,7 +127,7 @@ GUARDS = [
     ),
     Guard(
         "a node that has begun isn't begun by another parent", "engine/execution.py",
-        "if number in self._readied or node.address in self.runs:", "if number in self._readied:",
+        "if number in self._readied or node.node_id in self.runs:", "if number in self._readied:",
         "tests/engine/test_guards.py tests/engine/test_kept.py tests/engine/test_joins.py",
     ),
     Guard(

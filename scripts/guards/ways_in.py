@@ -38,7 +38,7 @@ GUARDS = [
     ),
     Guard(
         "a branch before a kept node stays not taken", "service/retry_plan.py",
-        "run = untaken.get(node.address) or stored", "run = stored",
+        "run = untaken.get(node.node_id) or stored", "run = stored",
         "tests/service/test_retry_plan.py",
     ),
     Guard(

@@ -89,11 +89,13 @@ def _problems(stored: Stored) -> list[str]:
     states = {address: str(run.state) for address, run in stored.runs.items()}
     if states != {address: state for address, state in told.items() if address}:
         found.append("the states folded from the history aren't the states stored")
-    ends = Counter(line.node for line in stored.history if line.node and line.after in NODE_ENDS)
+    ends = Counter(
+        line.node_id for line in stored.history if line.node_id and line.after in NODE_ENDS
+    )
     if set(ends) != set(states) or set(ends.values()) != {1}:
         found.append(f"recorded outcomes per node: {ends}")
     dispatched = Counter(
-        (line.node, line.attempt) for line in stored.history if line.after == "QUEUED"
+        (line.node_id, line.attempt) for line in stored.history if line.after == "QUEUED"
     )
     if set(dispatched.values()) - {1}:
         found.append("an attempt was dispatched twice")
@@ -109,10 +111,10 @@ def _retold(stored: Stored) -> tuple[list[str], dict[str, str]]:
             found.append(f"history line {number} has number {line.seq}")
         if told.get("", "") in EXECUTION_ENDS:
             found.append(f"{line} after the end")
-        before = told.get(line.node, "PENDING")
+        before = told.get(line.node_id, "PENDING")
         if line.before != before:
             found.append(f"{line} although it was {before}")
-        if line.node and NodeState(line.after) not in NODE_TRANSITIONS[NodeState(line.before)]:
+        if line.node_id and NodeState(line.after) not in NODE_TRANSITIONS[NodeState(line.before)]:
             found.append(f"{line} isn't in the table")
-        told[line.node] = line.after
+        told[line.node_id] = line.after
     return found, told

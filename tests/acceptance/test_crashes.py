@@ -39,7 +39,7 @@ def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path
     for stored in verdict.executions.values():
         assert stored.runs.keys() == nodes[stored.record.workflow]
     completed = {
-        f"{name} {run.address} {run.attempt}"
+        f"{name} {run.node_id} {run.attempt}"
         for name, it in verdict.executions.items()
         for run in it.runs.values()
     }
@@ -80,7 +80,7 @@ def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_other
     assert deaths == 3
     assert verdict.states() == {"COMPLETED": 5, "FAILED": 1}
     (letter,) = verdict.letters
-    assert (letter.node, letter.handler) == ("bad", "poison")
+    assert (letter.node_id, letter.handler) == ("bad", "poison")
     assert [failure.error.category for failure in letter.attempts] == ["lost"] * 3
     assert [failure.attempt for failure in letter.attempts] == [1, 2, 3]
     assert "died while it held the task" in letter.attempts[-1].error.message

@@ -200,7 +200,7 @@ def _slowest_redelivery(it: Plant, verdict: Verdict) -> float:
     found = [0.0]
     for name, stored in verdict.executions.items():
         for line in stored.history:
-            pid = pids.get((name, line.node, line.attempt))
+            pid = pids.get((name, line.node_id, line.attempt))
             if line.reason == LOST and pid in deaths:
                 since = [at for at in (deaths[pid], *owners) if at <= line.at]
                 found.append(line.at - max(since, default=line.at))

@@ -76,7 +76,7 @@ async def _until_at_rest(it: Plant, *ids: str) -> int:
 def _dispatched_while_stopped(stored: Stored) -> list[str]:
     found, state = [], ""
     for line in stored.history:
-        state = state if line.node else line.after
+        state = state if line.node_id else line.after
         if line.after == "QUEUED" and state in ("PAUSED", "CANCELLED"):
             found.append(f"{stored.record.execution_id}: {line}")
     return found
@@ -89,7 +89,7 @@ def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> No
         line for stored in verdict.executions.values() for line in _dispatched_while_stopped(stored)
     ] == []
     wishes = Counter(
-        line.after for it in verdict.executions.values() for line in it.history if not line.node
+        line.after for it in verdict.executions.values() for line in it.history if not line.node_id
     )
     fault.shows(
         **verdict.figures(),

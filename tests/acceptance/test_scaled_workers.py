@@ -99,7 +99,9 @@ async def _awake(it: Plant, client: Client, sleeper: Role, slept: str) -> None:
 
 async def _lines(client: Client, execution_id: str, node: str) -> list[Transition]:
     return [
-        line for line in await client.service.executions.history(execution_id) if line.node == node
+        line
+        for line in await client.service.executions.history(execution_id)
+        if line.node_id == node
     ]
 
 

@@ -129,7 +129,7 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
             WorkflowRow("kept", 2, 2, 1.0, 1.0, {"stable": {1: 90, 2: 10}})
         ]
         rows = await stores.cold.letters(LetterSearch(closed=True))
-        assert [(row.letter.node, row.closed, row.retried_as) for row in rows] == [
+        assert [(row.letter.node_id, row.closed, row.retried_as) for row in rows] == [
             ("b", None, None),
             ("a", "retried", "again"),
         ]

@@ -60,7 +60,7 @@ class TestTheExample:
             "fail_fast",
         )
         assert plan.input == {"lang": "en"}
-        assert [plan.nodes[i].address for i in plan.order] == [
+        assert [plan.nodes[i].node_id for i in plan.order] == [
             "input",
             "user",
             "vip",
@@ -70,7 +70,7 @@ class TestTheExample:
         assert (plan.result_nodes, plan.single_result) == (("output",), True)
 
     def test_gives_nodes_their_own_values_over_the_defaults(self):
-        nodes = {found.address: found for found in compile_document(parse(EXAMPLE)).plan.nodes}
+        nodes = {found.node_id: found for found in compile_document(parse(EXAMPLE)).plan.nodes}
         assert (nodes["user"].retry, nodes["user"].timeout_seconds) == (Retry(max_attempts=5), 10.0)
         assert (nodes["letter"].retry, nodes["letter"].timeout_seconds) == (
             Retry(max_attempts=4),
@@ -97,14 +97,14 @@ class TestTheTopLevel:
             {"dag": {"nodes": nodes}},
             {"dag": None, "nodes": nodes},
         ):
-            assert [found.address for found in compile_document(document).plan.nodes] == ["a", "b"]
+            assert [found.node_id for found in compile_document(document).plan.nodes] == ["a", "b"]
 
     def test_nodes_may_be_a_mapping_of_id_to_node(self):
         document = {
             "nodes": {"a": {"handler": "noop"}, "b": {"handler": "noop", "depends_on": ["a"]}}
         }
         plan = compile_document(document).plan
-        assert [(found.address, found.dependencies) for found in plan.nodes] == [
+        assert [(found.node_id, found.dependencies) for found in plan.nodes] == [
             ("a", ()),
             ("b", (0,)),
         ]
@@ -234,7 +234,7 @@ class TestNodes:
         plan = plan_of(
             node(name), node("after", name, config={"x": f"{{{{ nodes[{json.dumps(name)}].y }}}}"})
         )
-        assert plan.nodes[0].address == name
+        assert plan.nodes[0].node_id == name
         assert plan.nodes[1].needs == {name}
 
     @pytest.mark.parametrize(
@@ -548,7 +548,7 @@ class TestGraphs:
 
     def test_nodes_may_stand_before_what_they_depend_on(self):
         plan = plan_of(node("c", "b"), node("b", "a"), node("a"))
-        assert [plan.nodes[i].address for i in plan.order] == ["a", "b", "c"]
+        assert [plan.nodes[i].node_id for i in plan.order] == ["a", "b", "c"]
 
     def test_the_output_node_is_the_result(self):
         plan = plan_of(node("a"), node("end", "a", handler="output"), node("c", "a"))

@@ -72,8 +72,8 @@ def compiled(document: dict[str, Any], limits: Limits | None = None) -> Plan:
 
 def assert_whole(plan: Plan, document: dict[str, Any]) -> None:
     nodes = document["dag"]["nodes"]
-    assert [node.address for node in plan.nodes] == [raw["id"] for raw in nodes]
-    assert [[plan.nodes[i].address for i in node.dependencies] for node in plan.nodes] == [
+    assert [node.node_id for node in plan.nodes] == [raw["id"] for raw in nodes]
+    assert [[plan.nodes[i].node_id for i in node.dependencies] for node in plan.nodes] == [
         raw["dependencies"] for raw in nodes
     ]
     assert plan.dependency_counts == [len(raw["dependencies"]) for raw in nodes]

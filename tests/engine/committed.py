@@ -48,8 +48,8 @@ class Committed:
 
     def _fold(self, line: Transition) -> None:
         assert line.seq == len(self.history) + 1
-        assert line.before == self.folded.get(line.node, "PENDING"), line
-        if line.node:
+        assert line.before == self.folded.get(line.node_id, "PENDING"), line
+        if line.node_id:
             assert NodeState(line.after) in NODE_TRANSITIONS[NodeState(line.before)], line
         else:
             assert (
@@ -59,7 +59,7 @@ class Committed:
             f"after the end: {line}"
         )
         self.history.append(line)
-        self.folded[line.node] = line.after
+        self.folded[line.node_id] = line.after
 
     def load(self, plan: Plan) -> Execution:
         """As a new owner does: nothing is shared with the execution that wrote it."""
@@ -81,7 +81,7 @@ class Committed:
         for line in begin_generation(record, runs, len(self.history), generation, now):
             self._fold(line)
         self.record = pack(record)
-        self.nodes = {run.address: pack(run) for run in runs}
+        self.nodes = {run.node_id: pack(run) for run in runs}
         self.timer = None
 
     def assert_holds_all_of(self, execution: Execution) -> None:

@@ -95,9 +95,11 @@ class Lane:
         self.preparing.update(self.execution.take_unprepared())
         commands = self.execution.take_commands()
         told = [
-            task.node for task in commands.tasks if task.node in self.model.again
+            task.node_id for task in commands.tasks if task.node_id in self.model.again
         ]  # they come first
-        told += [line.node for line in commands.history if line.before in {"PENDING", "RETRYING"}]
+        told += [
+            line.node_id for line in commands.history if line.before in {"PENDING", "RETRYING"}
+        ]
         self._commit(commands, event)
         tell(self.model, event, now, self.blobs)
         self.more = commands.more
@@ -149,10 +151,10 @@ class Lane:
         """
         runs, record = self.execution.runs.values(), self.execution.record
         errors = {
-            run.address: [(failure.attempt, failure.error.category) for failure in run.failures]
+            run.node_id: [(failure.attempt, failure.error.category) for failure in run.failures]
             for run in runs
         }
-        reasons = {run.address: run.reason for run in runs if run.state != "SKIPPED"}
+        reasons = {run.node_id: run.reason for run in runs if run.state != "SKIPPED"}
         return reasons, errors, record.failing, record.error is None
 
     def _commit(self, commands: Commands, event: ev.AnyEvent) -> None:
@@ -163,17 +165,17 @@ class Lane:
             isinstance(event, ev.TaskSucceeded | ev.TaskFailed | ev.TaskLost)
             and event.generation == self.model.generation
         ):
-            self.handed_out.discard((event.node, event.attempt))
-        self.handed_out.update((task.node, task.attempt) for task in commands.tasks)
-        self.handed_out.difference_update((stop.node, stop.attempt) for stop in commands.stops)
+            self.handed_out.discard((event.node_id, event.attempt))
+        self.handed_out.update((task.node_id, task.attempt) for task in commands.tasks)
+        self.handed_out.difference_update((stop.node_id, stop.attempt) for stop in commands.stops)
 
     def _compare(self) -> None:
         model, execution = self.model, self.execution
-        states = {node.address: "PENDING" for node in execution.nodes}
+        states = {node.node_id: "PENDING" for node in execution.nodes}
         states.update((address, str(run.state)) for address, run in execution.runs.items())
         assert states == model.state
         assert str(execution.record.state) == model.execution
-        assert execution.record.error_node == model.error_node
+        assert execution.record.error_node_id == model.error_node
         attempts = {name: attempt for name, attempt in model.attempt.items() if attempt}
         assert {
             address: run.attempt for address, run in execution.runs.items() if run.attempt
@@ -185,17 +187,17 @@ class Lane:
 
     def _compare_dispatches(self, tasks: list[Task]) -> None:
         self.tasks += tasks
-        assert len({(task.node, task.generation, task.attempt) for task in self.tasks}) == len(
+        assert len({(task.node_id, task.generation, task.attempt) for task in self.tasks}) == len(
             self.tasks
         )
-        assert {(task.node, task.attempt) for task in self.tasks} == self.model.dispatched.keys()
-        assert self.committed.kept.keys().isdisjoint(task.node for task in tasks), "it was kept"
+        assert {(task.node_id, task.attempt) for task in self.tasks} == self.model.dispatched.keys()
+        assert self.committed.kept.keys().isdisjoint(task.node_id for task in tasks), "it was kept"
         for task in tasks:
             assert isinstance(task.inputs, list)
             inputs = {name: self._value(value) for name, value in task.inputs}
             assert (
                 Dispatch(self._value(task.config), inputs)
-                == self.model.dispatched[task.node, task.attempt]
+                == self.model.dispatched[task.node_id, task.attempt]
             )
 
     def _assert_not_stuck(self) -> None:
@@ -247,7 +249,7 @@ def tell(model: Model, event: ev.AnyEvent, now: float, blobs: dict[str, bytes]) 
         return
     model.now = now
     if isinstance(event, ev.TaskEvent):
-        if model.is_current(event.node, event.generation, event.attempt):
+        if model.is_current(event.node_id, event.generation, event.attempt):
             _tell_of_task(model, event, blobs)
     elif isinstance(event, ev.NodesAdded):
         for added in event.nodes:
@@ -258,17 +260,17 @@ def tell(model: Model, event: ev.AnyEvent, now: float, blobs: dict[str, bytes]) 
 
 def _tell_of_task(model: Model, event: ev.TaskEvent, blobs: dict[str, bytes]) -> None:
     match event:
-        case ev.TaskStarted(node=node, started_at=at):
+        case ev.TaskStarted(node_id=node, started_at=at):
             model.task_started(node, at)
-        case ev.TaskSucceeded(node=node, output=output):
+        case ev.TaskSucceeded(node_id=node, output=output):
             text = blobs[output.key] if isinstance(output, Blob) else output
             model.task_succeeded(node, msgspec.json.decode(text))
-        case ev.TaskFailed(node=node, retryable=retryable, retry_after=asked):
+        case ev.TaskFailed(node_id=node, retryable=retryable, retry_after=asked):
             model.task_failed(node, retryable=retryable, asked=asked)
-        case ev.TaskLost(node=node, interrupted=interrupted):
+        case ev.TaskLost(node_id=node, interrupted=interrupted):
             model.task_lost(node, interrupted=interrupted)
 
 
 def _alike(like: Node, added: ev.AddedNode) -> Node:
     fields = {name: getattr(like, name) for name in Node.__dataclass_fields__}
-    return Node(**{**fields, "name": added.address, "parents": added.dependencies})
+    return Node(**{**fields, "name": added.node_id, "parents": added.dependencies})

@@ -112,7 +112,7 @@ class Story:
         generation = self.steady.model.generation + generation_off
         about: Any = {
             "execution_id": EXECUTION_ID,
-            "node": name,
+            "node_id": name,
             "generation": generation,
             "worker_id": "worker",
         }

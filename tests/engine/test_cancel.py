@@ -54,16 +54,16 @@ def test_cancel_ends_everything_at_once_and_nothing_is_dispatched_afterwards(sit
     trial = situation()
     dispatched = list(trial.dispatches)
     held = {
-        (task.node, task.attempt)
+        (task.node_id, task.attempt)
         for task in trial.tasks
-        if trial.states[task.node] in {"QUEUED", "RUNNING"}
+        if trial.states[task.node_id] in {"QUEUED", "RUNNING"}
     }
     trial.cancel(at=5.0)
     assert trial.state == "CANCELLED"
     assert trial.last.finished
     assert trial.states["a"] == "CANCELLED"
     assert trial.execution.record.finished_at == 5.0
-    assert {(stop.node, stop.attempt) for stop in trial.stops} >= held
+    assert {(stop.node_id, stop.attempt) for stop in trial.stops} >= held
     trial.begin(at=6.0)
     trial.resume(at=6.0)
     trial.timer(at=1000.0)
@@ -104,9 +104,9 @@ def test_a_cancel_wins_over_a_failure_that_has_not_ended_the_execution_and_the_f
     assert (trial.states["bad"], trial.states["clean"]) == ("FAILED", "CANCELLED")
     record = trial.execution.record
     assert record.error is not None
-    assert (record.error.message, record.error_node) == ("bad failed", "bad")
+    assert (record.error.message, record.error_node_id) == ("bad failed", "bad")
     last = trial.last.history[-1]
-    assert (last.node, last.after, last.reason) == ("", "CANCELLED", "asked by jo")
+    assert (last.node_id, last.after, last.reason) == ("", "CANCELLED", "asked by jo")
     trial.lose_the_owner()
     assert trial.state == "CANCELLED"
 
@@ -123,7 +123,7 @@ def test_a_cancel_that_comes_after_the_failure_has_ended_the_execution_changes_n
 def test_the_reason_of_the_cancel_is_in_the_history_of_every_node_that_it_ended():
     trial = Trial(node("a"), node("b", "a"))
     trial.cancel(reason="asked by jo")
-    assert [(line.node, line.reason) for line in trial.last.history[:2]] == [
+    assert [(line.node_id, line.reason) for line in trial.last.history[:2]] == [
         ("a", "asked by jo"),
         ("b", "asked by jo"),
     ]

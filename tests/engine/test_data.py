@@ -163,7 +163,7 @@ def test_everything_that_is_not_a_data_node_runs_on_a_worker():
     trial = Trial(
         node("a", handler="noop"), node("b", handler="transform"), node("c", handler="echo")
     )
-    assert [(task.node, task.queue) for task in trial.tasks] == [
+    assert [(task.node_id, task.queue) for task in trial.tasks] == [
         ("a", "noop"),
         ("b", "transform"),
         ("c", "echo"),

@@ -24,7 +24,7 @@ def test_failing_fast_stops_what_runs_skips_what_waits_and_ends_the_execution_at
         "waits": "SKIPPED",
         "child": "SKIPPED",
     }
-    assert {(stop.node, stop.attempt) for stop in trial.stops} == {("running", 1), ("queued", 1)}
+    assert {(stop.node_id, stop.attempt) for stop in trial.stops} == {("running", 1), ("queued", 1)}
     assert trial.state == "FAILED"
     assert trial.last.finished
     assert trial.run("child").reason == "upstream_failed"
@@ -71,7 +71,7 @@ def test_the_first_error_is_the_error_of_the_execution():
     trial.fail("second", at=1.0)
     trial.fail("first", at=2.0)
     record = trial.execution.record
-    assert record.error_node == "second"
+    assert record.error_node_id == "second"
     assert record.error is not None
     assert record.error.message == "second failed"
 
@@ -86,7 +86,7 @@ def test_an_optional_node_that_fails_stays_visible_but_counts_as_success(on_fail
     )
     trial.fail("extra")
     assert trial.states == {"extra": "FAILED", "main": "QUEUED", "join": "PENDING"}
-    assert [letter.node for letter in trial.dead_letters] == ["extra"]
+    assert [letter.node_id for letter in trial.dead_letters] == ["extra"]
     trial.succeed("main")
     trial.succeed("join")
     assert trial.states["extra"] == "FAILED"
@@ -226,7 +226,7 @@ def test_an_exception_in_the_core_fails_this_execution_and_says_so():
         "internal_error",
         "division by zero",
     )
-    assert [stop.node for stop in trial.stops] == ["a"]
+    assert [stop.node_id for stop in trial.stops] == ["a"]
 
 
 def test_an_exception_while_it_was_started_fails_the_execution_too():
@@ -245,7 +245,7 @@ def test_an_execution_that_cannot_be_handled_any_more_is_failed_from_its_records
     commands = ending.wreck(execution.record, execution.runs, execution.last_seq, "no plan", 2.0)
     trial.committed.commit(commands)
     assert commands.finished
-    assert [(stop.node, stop.attempt) for stop in commands.stops] == [("running", 1)]
+    assert [(stop.node_id, stop.attempt) for stop in commands.stops] == [("running", 1)]
     assert trial.states | {"waits": "any"} == {
         "done": "COMPLETED",
         "running": "CANCELLED",
@@ -274,4 +274,4 @@ def test_an_error_of_the_whole_execution_names_no_node():
     record = trial.execution.record
     assert record.error is not None
     assert record.error.category == "timeout"
-    assert record.error_node is None
+    assert record.error_node_id is None

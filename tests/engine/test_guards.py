@@ -227,7 +227,7 @@ def without(patch: pytest.MonkeyPatch, change: Callable[[Execution, Any], None])
     original = Execution._current
 
     def blind(self: Execution, event: Any) -> NodeRun | None:
-        if event.node in self.runs:
+        if event.node_id in self.runs:
             change(self, event)
         return original(self, event)
 
@@ -286,7 +286,7 @@ def remove_ended_and_the_table(patch: pytest.MonkeyPatch) -> None:
 def remove_attempt(patch: pytest.MonkeyPatch) -> None:
     without(
         patch,
-        lambda execution, event: setattr(event, "attempt", execution.runs[event.node].attempt),
+        lambda execution, event: setattr(event, "attempt", execution.runs[event.node_id].attempt),
     )
 
 
@@ -307,7 +307,7 @@ def remove_generation(patch: pytest.MonkeyPatch) -> None:
     "lose",
 )
 def remove_state(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Execution, "_current", lambda self, event: self.runs.get(event.node))
+    patch.setattr(Execution, "_current", lambda self, event: self.runs.get(event.node_id))
 
 
 @guard(
@@ -330,9 +330,11 @@ def remove_no_record(patch: pytest.MonkeyPatch) -> None:
     original = Execution._current
 
     def invent(self: Execution, event: Any) -> NodeRun | None:
-        known = event.node in self.runs
+        known = event.node_id in self.runs
         return (
-            original(self, event) if known else NodeRun(event.node, NodeState.QUEUED, event.attempt)
+            original(self, event)
+            if known
+            else NodeRun(event.node_id, NodeState.QUEUED, event.attempt)
         )
 
     patch.setattr(Execution, "_current", invent)
@@ -363,7 +365,7 @@ def before_timers(patch: pytest.MonkeyPatch, change: Callable[[Execution], None]
 @guard("timers: attempt", test_a_timer_of_an_earlier_attempt_changes_nothing)
 def remove_attempt_of_timers(patch: pytest.MonkeyPatch) -> None:
     def relabel(execution: Execution) -> None:
-        runs = [execution.runs[node.address] for node in execution.nodes]
+        runs = [execution.runs[node.node_id] for node in execution.nodes]
         found = [
             (due, number, runs[number].attempt, kind)
             for due, number, _, kind in execution.deadlines
@@ -384,7 +386,7 @@ def remove_state_of_timers(patch: pytest.MonkeyPatch) -> None:
 @guard("start: state", test_a_node_that_ended_while_it_waited_for_its_start_does_not_start)
 def remove_state_at_start(patch: pytest.MonkeyPatch) -> None:
     def start_anyway(execution: Execution, number: int) -> None:
-        execution.runs[execution.nodes[number].address].state = NodeState.RETRYING
+        execution.runs[execution.nodes[number].node_id].state = NodeState.RETRYING
         start(execution, number)
 
     patch.setattr(core, "start", start_anyway)

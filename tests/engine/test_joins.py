@@ -158,9 +158,9 @@ def test_a_node_can_ask_to_fail_with_its_dependency(workflow):
     assert trial.states == {"a": "FAILED", "b": "FAILED"}
     assert trial.run("b").reason == "dependency"
     assert trial.dispatches == [("a", 1)]
-    assert [letter.node for letter in trial.dead_letters] == ["a"]
+    assert [letter.node_id for letter in trial.dead_letters] == ["a"]
     assert trial.state == "FAILED"
-    assert trial.execution.record.error_node == "a"
+    assert trial.execution.record.error_node_id == "a"
 
 
 @pytest.mark.parametrize("on_failure", ["fail_fast", "continue"])

@@ -18,7 +18,7 @@ def test_a_kept_node_is_recorded_in_the_first_commit_and_what_comes_after_it_sta
     assert trial.dispatches == [("b", 1)]
     assert (trial.config("b"), trial.tasks[0].inputs) == ({"x": 1}, [("a", ONE)])
     lines = [
-        (line.node, line.before, line.after, line.attempt, line.reason)
+        (line.node_id, line.before, line.after, line.attempt, line.reason)
         for line in trial.committed.history
     ]
     assert lines[:2] == [
@@ -65,7 +65,7 @@ def test_a_large_kept_output_stays_where_it_is_until_somebody_needs_it():
         node("a"), node("b", "a"), node("c", "a", config={"x": "{{ a.x }}"}), kept={"a": blob}
     )
     assert trial.committed.load(trial.plan).outputs == {"a": blob}
-    assert [(task.node, task.inputs) for task in trial.tasks] == [("b", [("a", blob)])]
+    assert [(task.node_id, task.inputs) for task in trial.tasks] == [("b", [("a", blob)])]
     assert trial.execution.wanted == {"a": blob}
     trial.provide(a={"x": 1})
     assert trial.config("c") == {"x": 1}

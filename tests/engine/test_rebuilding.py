@@ -22,7 +22,7 @@ def rebuilt(trial: Trial, generation: int = 2) -> list[tuple[str, int, int]]:
     trial.lose_the_owner()
     while trial.last.more:
         trial.go_on()
-    return [(task.node, task.generation, task.attempt) for task in trial.tasks[before:]]
+    return [(task.node_id, task.generation, task.attempt) for task in trial.tasks[before:]]
 
 
 def test_what_was_queued_and_what_ran_is_handed_out_again_with_the_same_attempt():
@@ -77,7 +77,7 @@ def test_what_was_out_of_a_paused_execution_waits_for_the_resume():
     assert rebuilt(trial) == []
     assert trial.state == "PAUSED"
     trial.resume()
-    assert sorted(task.node for task in trial.last.tasks) == ["a", "b"]
+    assert sorted(task.node_id for task in trial.last.tasks) == ["a", "b"]
 
 
 def test_more_than_one_commit_takes_is_handed_out_in_several():
@@ -90,7 +90,7 @@ def test_more_than_one_commit_takes_is_handed_out_in_several():
         trial.lose_the_owner()
         while trial.last.more:
             assert len(trial.go_on().tasks) <= 3
-    handed_out = [task.node for task in trial.tasks if task.generation == 2]
+    handed_out = [task.node_id for task in trial.tasks if task.generation == 2]
     assert sorted(handed_out) == sorted(f"n{i}" for i in range(7))
 
 

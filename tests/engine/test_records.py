@@ -58,7 +58,7 @@ def test_the_history_has_every_change_once_with_its_attempt_and_reason():
     trial = Trial(once("a"), node("b", "a"))
     trial.fail("a", at=2.0)
     lines = [
-        (line.seq, line.node, line.before, line.after, line.attempt, line.reason)
+        (line.seq, line.node_id, line.before, line.after, line.attempt, line.reason)
         for line in trial.committed.history
     ]
     assert lines == [
@@ -97,7 +97,12 @@ def test_logs_are_kept_for_the_attempt_that_wrote_them_and_only_for_one_that_cou
 def test_a_task_says_all_that_a_worker_needs():
     trial = Trial(node("a", queue="slow", timeout_seconds=7, config={"x": 1}))
     [task] = trial.tasks
-    assert (task.execution_id, task.workflow, task.node, task.handler) == (ID, "trial", "a", "noop")
+    assert (task.execution_id, task.workflow, task.node_id, task.handler) == (
+        ID,
+        "trial",
+        "a",
+        "noop",
+    )
     assert (task.generation, task.attempt, task.queue, task.timeout_seconds) == (1, 1, "slow", 7.0)
     assert (task.config, task.inputs, task.secrets) == (b'{"x":1}', [], ())
 
@@ -118,7 +123,7 @@ def test_a_batch_of_events_is_one_commit():
             ev.TaskSucceeded(ID, name, 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0
         )
     commands = trial.execution.take_commands()
-    assert [task.node for task in commands.tasks] == ["join"]
+    assert [task.node_id for task in commands.tasks] == ["join"]
     assert list(commands.nodes) == ["a", "b", "join"]
     assert list(commands.outputs) == ["a", "b"]
     assert [line.seq for line in commands.history] == [4, 5, 6, 7, 8]

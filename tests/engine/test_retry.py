@@ -141,7 +141,7 @@ def test_after_the_last_attempt_the_node_fails_and_leaves_a_dead_letter_with_eve
     assert trial.states == {"a": "FAILED"}
     assert trial.state == "FAILED"
     [letter] = trial.dead_letters
-    assert (letter.node, letter.handler, letter.at) == ("a", "noop", 4.0)
+    assert (letter.node_id, letter.handler, letter.at) == ("a", "noop", 4.0)
     assert [
         (failure.attempt, failure.at, failure.error.category) for failure in letter.attempts
     ] == [
@@ -221,5 +221,5 @@ def test_a_handler_that_stops_its_own_worker_again_and_again_ends_in_the_dead_le
 def test_every_attempt_of_a_node_has_the_same_idempotency_key():
     trial = Trial(node("a"), node("b"))
     trial.lose("a", at=1.0)
-    keys = [(task.node, task.attempt, task.idempotency_key) for task in trial.tasks]
+    keys = [(task.node_id, task.attempt, task.idempotency_key) for task in trial.tasks]
     assert keys == [("a", 1, "execution-1:a"), ("b", 1, "execution-1:b"), ("a", 2, "execution-1:a")]

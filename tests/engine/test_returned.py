@@ -10,7 +10,7 @@ from tests.engine.trial import ID, Trial, node
 
 
 def newly_handed_out(trial: Trial, before: int) -> list[str]:
-    return [task.node for task in trial.tasks[before:]]
+    return [task.node_id for task in trial.tasks[before:]]
 
 
 def test_a_returned_task_is_handed_out_again_and_uses_up_no_attempt():

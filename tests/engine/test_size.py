@@ -175,8 +175,8 @@ def test_a_completion_copies_nothing_that_grows_with_the_workflow():
     for trial in (pairs(20), pairs(2_000)):
         event = ev.TaskSucceeded(ID, "a7", 1, 1, "worker-1", started_at=1.0, output=b"1")
         peaks.append(
-            memory_taken(lambda event=event, trial=trial: trial.execution.handle(event, 1.0))
-        )  # type: ignore[misc]
+            memory_taken(lambda event=event, trial=trial: trial.execution.handle(event, 1.0))  # type: ignore[misc]
+        )
     assert peaks[1] < peaks[0] + 4_000
 
 
@@ -219,8 +219,8 @@ def test_a_failed_attempt_costs_the_same_in_a_workflow_a_hundred_times_larger():
             *about, started_at=1.0, error=ev.TaskError("handler", "no"), retryable=True
         )
         costs.add(
-            lines_executed(lambda event=event, trial=trial: trial.execution.handle(event, 1.0))
-        )  # type: ignore[misc]
+            lines_executed(lambda event=event, trial=trial: trial.execution.handle(event, 1.0))  # type: ignore[misc]
+        )
     assert len(costs) == 1
 
 

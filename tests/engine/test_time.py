@@ -14,7 +14,7 @@ def test_the_execution_times_out_with_everything_in_it():
     trial.timer(at=60.0)
     assert trial.state == "FAILED"
     assert trial.states == {"running": "CANCELLED", "retrying": "CANCELLED", "waits": "SKIPPED"}
-    assert [stop.node for stop in trial.stops] == ["running"]
+    assert [stop.node_id for stop in trial.stops] == ["running"]
     error = trial.execution.record.error
     assert error is not None
     assert (error.category, error.message) == ("timeout", "the execution didn't end within 60 s")
@@ -66,8 +66,8 @@ def test_a_task_that_nobody_takes_in_time_fails_without_a_retry():
     trial.timer(at=30.0)
     assert trial.states == {"a": "FAILED"}
     assert trial.run("a").reason == "queue_timeout"
-    assert [(stop.node, stop.attempt) for stop in trial.stops] == [("a", 1)]
-    assert [letter.node for letter in trial.dead_letters] == ["a"]
+    assert [(stop.node_id, stop.attempt) for stop in trial.stops] == [("a", 1)]
+    assert [letter.node_id for letter in trial.dead_letters] == ["a"]
 
 
 def test_a_task_that_was_taken_does_not_time_out_in_the_queue():
@@ -103,7 +103,7 @@ def test_an_attempt_whose_worker_did_not_stop_it_is_ended_by_the_owner_and_retri
     assert trial.states == {"a": "RUNNING"}
     trial.timer(at=due)
     assert trial.states == {"a": "RETRYING"}
-    assert [(stop.node, stop.attempt) for stop in trial.stops] == [("a", 1)]
+    assert [(stop.node_id, stop.attempt) for stop in trial.stops] == [("a", 1)]
     trial.timer(at=due + 1.0)
     assert trial.dispatches == [("a", 1), ("a", 2)]
     trial.started("a", at=due + 1.0)

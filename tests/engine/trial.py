@@ -149,7 +149,7 @@ class Trial:
     def _about(self, name: str, **other: int) -> dict[str, Any]:
         run = self.execution.runs.get(name)
         attempt, generation = run.attempt if run else 1, self.execution.record.generation
-        about = {"execution_id": ID, "node": name, "generation": generation, "attempt": attempt}
+        about = {"execution_id": ID, "node_id": name, "generation": generation, "attempt": attempt}
         return {**about, "worker_id": "worker-1", **other}
 
     @property
@@ -159,7 +159,7 @@ class Trial:
     @property
     def states(self) -> dict[str, str]:
         runs = self.execution.runs
-        addresses = [node.address for node in self.execution.nodes]
+        addresses = [node.node_id for node in self.execution.nodes]
         return {
             address: str(runs[address].state) if address in runs else "PENDING"
             for address in addresses
@@ -175,13 +175,13 @@ class Trial:
 
     def config(self, name: str) -> Any:
         """As the last task of the node carries it."""
-        value = next(task.config for task in reversed(self.tasks) if task.node == name)
+        value = next(task.config for task in reversed(self.tasks) if task.node_id == name)
         assert isinstance(value, bytes)
         return msgspec.json.decode(value)
 
     @property
     def dispatches(self) -> list[tuple[str, int]]:
-        return [(task.node, task.attempt) for task in self.tasks]
+        return [(task.node_id, task.attempt) for task in self.tasks]
 
     @property
     def wake_at(self) -> float | None:

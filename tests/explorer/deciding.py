@@ -135,12 +135,12 @@ def lost(key: Key) -> bytes:
 
 
 def _key(task: Task | Stop) -> Key:
-    return (task.node, task.generation, task.attempt)
+    return (task.node_id, task.generation, task.attempt)
 
 
 def _frozen(stored: Stored) -> bytes:
     """With one empty history line instead of all: the order of what has happened makes no difference any more."""
     line = Transition(stored.last_seq, 0.0, "", "", "", 0)
-    runs = sorted(stored.runs.values(), key=lambda run: run.address)
+    runs = sorted(stored.runs.values(), key=lambda run: run.node_id)
     outputs = dict(sorted(stored.outputs.items()))
     return codec.encode(codec.Change(codec.SCHEMA, stored.record, runs, outputs, [line]))

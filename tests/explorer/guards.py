@@ -33,7 +33,7 @@ def _blind(change: Callable[[Execution, Any], None]) -> list[Any]:
     original = Execution._current
 
     def current(self: Execution, event: Any) -> NodeRun | None:
-        if event.node in self.runs:
+        if event.node_id in self.runs:
             change(self, event)
         return original(self, event)
 
@@ -41,7 +41,7 @@ def _blind(change: Callable[[Execution, Any], None]) -> list[Any]:
 
 
 def _any_state(self: Execution, event: Any) -> NodeRun | None:
-    run = self.runs.get(event.node)
+    run = self.runs.get(event.node_id)
     is_it = run is not None and (run.attempt, self.record.generation) == (
         event.attempt,
         event.generation,
@@ -60,7 +60,7 @@ def _handle_whatever_has_ended(self: Execution, event: Any, now: float) -> Comma
 
 _OF_THE_CORE: dict[Guard, Callable[[], list[Any]]] = {
     Guard.ATTEMPT: lambda: _blind(
-        lambda self, event: setattr(event, "attempt", self.runs[event.node].attempt)
+        lambda self, event: setattr(event, "attempt", self.runs[event.node_id].attempt)
     ),
     Guard.GENERATION: lambda: _blind(
         lambda self, event: setattr(event, "generation", self.record.generation)

@@ -76,7 +76,7 @@ def _outcomes(commit: Commit) -> list[tuple[int, str]]:
     generation = thawed_once(commit.after).record.generation
     ends = {*map(str, NODE_ENDS), *map(str, EXECUTION_ENDS)}
     history = codec.decode_change(commit.change).history
-    return [(generation, line.node) for line in history if line.after in ends]
+    return [(generation, line.node_id) for line in history if line.after in ends]
 
 
 def noted(ledger: Ledger, commit: Commit) -> Ledger:

@@ -177,7 +177,7 @@ def test_a_handler_that_nobody_of_the_queue_has_fails_the_task_after_the_limit_a
         )
         assert "'work'" in failure.error.message
         assert "'shared'" in failure.error.message
-        assert [line.after for line in stored.history if line.node == "a"] == [
+        assert [line.after for line in stored.history if line.node_id == "a"] == [
             "QUEUED",
             "FAILED",
         ], "nobody began it"

@@ -41,12 +41,12 @@ def test_what_the_intent_keeps_does_not_run() -> None:
         blob = await desk.stores.blobs.put(b'{"x":1}')
         await retry(desk, diamond(), Kept("a", b"{}"), Kept("b", blob), Kept("gone", b"{}"))
         tasks = await desk.work(await desk.own())
-        assert [task.node for task in tasks] == ["c", "d"]
+        assert [task.node_id for task in tasks] == ["c", "d"]
         stored = await desk.stored(NAME)
         assert stored.record.state == ExecutionState.COMPLETED
         assert stored.outputs["b"] == blob
         assert isinstance(stored.outputs["b"], Blob)
-        assert [run.address for run in stored.runs.values() if run.reason == "kept"] == ["a", "b"]
+        assert [run.node_id for run in stored.runs.values() if run.reason == "kept"] == ["a", "b"]
 
     asyncio.run(scenario())
 
@@ -66,7 +66,7 @@ def test_an_owner_that_dies_between_the_commits_leaves_nothing_that_was_kept_to_
             still_reused.append((await desk.stored(NAME)).record.kept > 0)
             desk.now += 1
         assert still_reused[:4] == [True, True, True, False]
-        assert [task.node for task in await desk.fetch()] == ["last"]
+        assert [task.node_id for task in await desk.fetch()] == ["last"]
 
     monkeypatch.setattr(core, "COMMIT_WEIGHT", 2)
     asyncio.run(scenario())
@@ -79,7 +79,11 @@ def test_the_intent_is_read_only_while_something_in_it_is_needed() -> None:
         read = _count_intents(desk)
         await desk.drain(await desk.own("owner-1", seconds=0.0))
         desk.now += 1
-        assert [task.node for task in await desk.work(await desk.own("owner-2"))] == ["b", "c", "d"]
+        assert [task.node_id for task in await desk.work(await desk.own("owner-2"))] == [
+            "b",
+            "c",
+            "d",
+        ]
         assert read == [[NAME]]
 
     asyncio.run(scenario())
@@ -131,7 +135,7 @@ def test_an_execution_that_gained_nodes_before_its_start_still_keeps() -> None:
         execution.handle(NodesAdded(NAME, (AddedNode("b[0]", "b", ("a",)),)), desk.now)
         await owner._commit_batch()
         desk.now += 1
-        assert sorted(task.node for task in await desk.work(await desk.own("owner-2"))) == [
+        assert sorted(task.node_id for task in await desk.work(await desk.own("owner-2"))) == [
             "b",
             "b[0]",
         ]
@@ -146,7 +150,7 @@ def test_an_execution_cancelled_before_it_began_ends_without_running_anything() 
         await desk.stores.hot.append([CancelRequested(NAME), ExecutionStarted(NAME)])
         assert await desk.work(await desk.own()) == []
         stored = await desk.stored(NAME)
-        assert [(line.node, line.before, line.after) for line in stored.history] == [
+        assert [(line.node_id, line.before, line.after) for line in stored.history] == [
             *[(name, "PENDING", "CANCELLED") for name in "abcd"],
             ("", "PENDING", "CANCELLED"),
         ]

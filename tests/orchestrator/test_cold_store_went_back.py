@@ -86,12 +86,12 @@ def test_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None
         paused = await desk.start(diamond())
         await desk.stores.hot.append([PauseRequested(paused)])
         await desk.drain(owner)
-        (bad,) = [task for task in await desk.fetch() if task.node == "bad"]
+        (bad,) = [task for task in await desk.fetch() if task.node_id == "bad"]
         await desk.report(TaskFailed(*key_of(bad), "worker-1", desk.now, Error("handler", "no")))
         await desk.drain(owner)
         desk.stores.put_cold_back(older)
         await desk.archiver(owner, metrics).drain()
-        assert [row.letter.node for row in await desk.stores.cold.letters(LetterSearch())] == [
+        assert [row.letter.node_id for row in await desk.stores.cold.letters(LetterSearch())] == [
             "bad"
         ]
         assert desk.row(name).runs["bad"].state == "FAILED"
@@ -145,7 +145,7 @@ def test_what_the_older_copy_has_as_running_and_the_hot_store_has_let_go_runs_ag
         assert metrics.cold_store_went_back == 1
         await desk.drain(again)
         (task,) = await desk.fetch()
-        assert (task.execution_id, task.node, task.attempt) == (over, "a", 1)
+        assert (task.execution_id, task.node_id, task.attempt) == (over, "a", 1)
         assert task.generation > 2
         assert await desk.states(runs) == {"a": "QUEUED"}, "what runs isn't touched"
         await desk.succeed([task, *(each for each in tasks if each.execution_id == runs)])
@@ -202,7 +202,7 @@ def test_an_execution_whose_version_is_lost_waits_and_does_not_fail(
         assert await desk.state(name) == "RUNNING"
         desk.stores.cold._workflows = lost
         desk.now += 61
-        assert [task.node for task in await desk.work(later)] == ["a", "b"]
+        assert [task.node_id for task in await desk.work(later)] == ["a", "b"]
         assert await desk.state(name) == "COMPLETED"
 
     with caplog.at_level(logging.ERROR, "penstock.orchestrator"):

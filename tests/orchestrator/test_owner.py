@@ -34,7 +34,7 @@ def test_an_execution_runs_to_its_end() -> None:
         desk = Desk()
         name = await desk.start(diamond())
         tasks = await desk.work(await desk.own())
-        assert [task.node for task in tasks] == ["a", "b", "c", "d"]
+        assert [task.node_id for task in tasks] == ["a", "b", "c", "d"]
         assert await desk.state(name) == "COMPLETED"
         assert desk.stores.hot.inbox_depth() == desk.stores.queue.depth() == 0
         assert await desk.stores.hot.active(0) == []
@@ -105,7 +105,7 @@ def test_a_start_that_comes_twice_starts_once() -> None:
         await desk.stores.hot.append([ExecutionStarted(name)])
         await desk.drain(owner)
         await desk.stores.hot.append([ExecutionStarted(name)])
-        assert sorted(task.node for task in await desk.work(owner)) == ["a", "b"]
+        assert sorted(task.node_id for task in await desk.work(owner)) == ["a", "b"]
 
     asyncio.run(scenario())
 
@@ -259,7 +259,7 @@ def test_large_configs_travel_as_blobs_that_are_there_before_the_commit() -> Non
 
         desk.stores.hot.commit = watch  # type: ignore[method-assign]
         await desk.drain(await desk.own())
-        configs = {task.node: task.config for task in await desk.fetch()}
+        configs = {task.node_id: task.config for task in await desk.fetch()}
         assert isinstance(configs["small"], bytes)
         assert isinstance(configs["large"], Blob)
         assert [len(data) for data in seen] == [configs["large"].size]
@@ -314,7 +314,7 @@ def test_ten_thousand_ready_nodes_are_dispatched_over_several_commits_each_once(
         assert max(written) <= core.COMMIT_WEIGHT + 1
         assert len(written) >= 10
         tasks = await desk.fetch()
-        assert len({task.node for task in tasks}) == len(tasks) == 10_000
+        assert len({task.node_id for task in tasks}) == len(tasks) == 10_000
         assert set((await desk.states(name)).values()) == {"QUEUED"}
 
     asyncio.run(scenario())
@@ -330,7 +330,7 @@ def test_an_owner_that_dies_between_these_commits_leaves_the_rest_to_the_next_on
         desk.now += 1
         await desk.drain(await desk.own("second"))
         tasks = await desk.fetch()
-        assert len({task.node for task in tasks}) == len(tasks) == 3_000
+        assert len({task.node_id for task in tasks}) == len(tasks) == 3_000
 
     asyncio.run(scenario())
 

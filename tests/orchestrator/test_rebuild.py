@@ -48,7 +48,7 @@ async def _lose(desk: SplitDesk) -> PartitionOwner:
 
 
 def _keys(tasks: list[Task]) -> list[tuple[str, int, int]]:
-    return sorted((task.node, task.generation, task.attempt) for task in tasks)
+    return sorted((task.node_id, task.generation, task.attempt) for task in tasks)
 
 
 async def _say_it_runs(desk: SplitDesk, task: Task) -> None:
@@ -256,7 +256,7 @@ def test_nodes_that_a_retry_keeps_are_kept_again() -> None:
         assert intent is not None
         desk.stores.cold._write(NewExecution(intent.record, kept=[KeptNode("a", b"{}")]))
         owner = await _lose(desk)
-        assert [task.node for task in await desk.work(owner)] == ["b"]
+        assert [task.node_id for task in await desk.work(owner)] == ["b"]
 
     asyncio.run(scenario())
 

@@ -28,7 +28,7 @@ def test_what_only_waits_leaves_memory_and_goes_on_with_its_next_event() -> None
         assert not owner._cache
         assert not owner._resting
         await desk.succeed([first])
-        assert [task.node for task in await desk.work(owner)] == ["b", "c", "d"]
+        assert [task.node_id for task in await desk.work(owner)] == ["b", "c", "d"]
         assert await desk.state(name) == "COMPLETED"
 
     asyncio.run(scenario())

@@ -139,12 +139,12 @@ def test_dead_letters_are_brought_once_also_while_their_execution_runs() -> None
         nodes = [node("bad", retry={"max_attempts": 1}), node("slow")]
         await desk.start(nodes, on_failure="continue")
         await desk.drain(owner)
-        bad, slow = sorted(await desk.fetch(), key=lambda task: task.node)
+        bad, slow = sorted(await desk.fetch(), key=lambda task: task.node_id)
         await desk.report(TaskFailed(*key_of(bad), "worker-1", desk.now, Error("handler", "no")))
         await desk.drain(owner)
         archive = desk.archiver(owner)
         await archive.drain()
-        assert [row.letter.node for row in await desk.stores.cold.letters(LetterSearch())] == [
+        assert [row.letter.node_id for row in await desk.stores.cold.letters(LetterSearch())] == [
             "bad"
         ]
         await desk.succeed([slow])

@@ -303,12 +303,12 @@ async def test_a_letter_is_stored_once_and_closed_ones_stay_closed(
     for _ in range(2):
         await store.put_copies(0, 1, [only_letters])
     rows = await store.letters(LetterSearch())
-    assert [(row.id, row.letter.node) for row in rows] == [(2, "q"), (1, "p")]
+    assert [(row.id, row.letter.node_id) for row in rows] == [(2, "q"), (1, "p")]
     await store.close_letters([1], "dropped", 5.0)
     await store.put_copies(
         0, 1, [copy_of("a", FAILED, 3, letters=[*only_letters.letters, letter("a", "r")])]
     )
-    assert [row.letter.node for row in await store.letters(LetterSearch())] == ["r", "q"]
+    assert [row.letter.node_id for row in await store.letters(LetterSearch())] == ["r", "q"]
     assert await store.execution("a") is not None
 
 
@@ -323,10 +323,10 @@ async def test_texts_that_handlers_choose_do_not_stop_an_archive(store: Postgres
         letters=[DeadLetter("a", "n\x00", "h\x00", 1.0, [AttemptFailure(1, 1.0, error)])],
     )
     assert copy.summary is not None
-    copy.summary.error, copy.summary.error_node = error, "n\x00"
+    copy.summary.error, copy.summary.error_node_id = error, "n\x00"
     await store.put_copies(0, 1, [copy])
     (row,) = await store.search(Search())
-    assert (row.error, row.error_node) == (error, "n\x00")
+    assert (row.error, row.error_node_id) == (error, "n\x00")
     for search in (LetterSearch(category="odd\x00category"), LetterSearch(handler="h\x00")):
         (found,) = await store.letters(search)
         assert found.letter == copy.letters[0]

@@ -15,7 +15,7 @@ STREAM = "penstock:{0}:tasks:0:echo"
 async def _shown(it: Place, most: int = 100) -> dict[str, list[str]]:
     """The nodes of the tasks that each worker holds."""
     found = await it.queue.worker_details(most)
-    return {each["worker_id"]: [held.node for held, _ in each["tasks"]] for each in found}
+    return {each["worker_id"]: [held.node_id for held, _ in each["tasks"]] for each in found}
 
 
 def test_every_worker_is_shown_with_the_tasks_on_its_list() -> None:
@@ -53,7 +53,7 @@ def test_looking_does_not_make_the_tasks_of_others_ours() -> None:
             ((shown, seconds),) = worker["tasks"]
             fields = (
                 "execution_id",
-                "node",
+                "node_id",
                 "generation",
                 "attempt",
                 "handler",

@@ -103,7 +103,7 @@ def test_a_result_of_a_newer_schema_fails_its_attempt_with_the_reason() -> None:
                 assert isinstance(event, TaskFailed)
                 assert event.retryable
                 assert event.error.category == "schema"
-                assert (event.execution_id, event.node, event.attempt) == (NAME, "fetch", 1)
+                assert (event.execution_id, event.node_id, event.attempt) == (NAME, "fetch", 1)
             assert len(await it.inbox()) == 2
 
     asyncio.run(scenario())

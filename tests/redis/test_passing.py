@@ -105,7 +105,7 @@ def test_a_large_backlog_is_looked_at_in_portions() -> None:
             seen: list[str] = []
 
             def look(waiting: Any) -> None:
-                seen.append(waiting.task.node)
+                seen.append(waiting.task.node_id)
 
             for _ in range(4):
                 await it.queue.recall(0, it.lease.token, Backlog("echo", None, 1000), look)

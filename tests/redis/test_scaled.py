@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from penstock.config import Settings
-from penstock.contract.facts import begin, ended, execution_ids, new
+from penstock.contract.facts import begin, ended, new, new_execution_ids
 from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
 from penstock.stores.opening import open_stores
 from penstock.stores.records import Search
@@ -64,7 +64,7 @@ def test_what_redis_has_and_postgresql_has_not_heard_of_is_found_as_running() ->
     async def scenario() -> None:
         stores = ScaledStores(redis_url(), Settings(database=database_url(partitions=1)))
         await stores.open()
-        names = [name for name, _ in zip(execution_ids(stores), range(9), strict=False)]
+        names = [name for name, _ in zip(new_execution_ids(stores), range(9), strict=False)]
         owner = await begin(stores, *names[::2])
         await stores.cold.create([new(name) for name in names[1::2]])
         await owner.commit(ended(names[0]))
@@ -95,7 +95,7 @@ def test_while_redis_is_away_only_what_has_ended_is_shown(monkeypatch: pytest.Mo
     async def scenario() -> None:
         stores = ScaledStores(redis_url(), Settings(database=database_url()))
         await stores.open()
-        names = execution_ids(stores)
+        names = new_execution_ids(stores)
         over, runs = next(names), next(names)
         owner = await begin(stores, over, runs)
         await owner.commit(ended(over))
@@ -117,7 +117,7 @@ def test_what_runs_in_redis_and_has_no_row_in_postgresql_can_be_cancelled_all_th
         stores = ScaledStores(redis_url(), Settings(database=database_url()))
         await stores.open()
         try:
-            name = next(execution_ids(stores))
+            name = next(new_execution_ids(stores))
             await begin(stores, name)
             await stores.cold.database.change("DELETE FROM executions")
             with pytest.raises(NotFound):

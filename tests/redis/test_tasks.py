@@ -25,7 +25,7 @@ def test_a_new_owner_stops_a_task_that_the_last_one_handed_out() -> None:
         async with place() as it:
             waiting, held = await it.hand_out("a", "b")
             await it.own("owner-1")
-            assert [each.node for each in await it.queue.fetch("worker-1", ECHO, 1)] == ["a"]
+            assert [each.node_id for each in await it.queue.fetch("worker-1", ECHO, 1)] == ["a"]
             await it.commit(Commands(NAME, stops=[stop(waiting), stop(held)]))
             assert await _entries(it) == 0
             assert await it.queue.heartbeat("worker-1", ECHO, [stop(waiting)]) == [stop(waiting)]
@@ -81,7 +81,7 @@ def test_a_task_with_a_long_name_and_large_numbers_is_set_aside_too() -> None:
             await it.commit(Commands(NAME, stops=[stop(each) for each in long[1:]]))
             await it.commit(Commands(NAME, held=False))
             fetched = await it.queue.fetch("worker-1", ECHO, 10)
-            assert [each.node for each in fetched] == ["first", "n" * 31]
+            assert [each.node_id for each in fetched] == ["first", "n" * 31]
 
     asyncio.run(scenario())
 
@@ -95,7 +95,7 @@ def test_a_task_that_cannot_be_read_fails_its_node_and_leaves_the_worker_alone()
             await it.call("XADD", STREAM, "*", "1", b"\xc1 not even that")
             assert await it.queue.fetch("worker-1", ECHO, 10) == [given]
             events = await it.inbox()
-            assert {event.node for event in events} == {"b", ""}
+            assert {event.node_id for event in events} == {"b", ""}
             assert all(isinstance(event, TaskFailed) and not event.retryable for event in events)
             await it.queue.report("worker-1", [success(given, "worker-1")])
             assert await _entries(it) == 0
@@ -224,7 +224,7 @@ def test_a_server_that_has_forgotten_its_scripts_is_told_them_again() -> None:
             assert len(await it.queue.fetch("worker-1", ECHO, 1)) == 1
             await it.call("SCRIPT", "FLUSH")
             await it.commit(queued(task(NAME, "b")))
-            assert [each.node for each in await it.queue.fetch("worker-1", ECHO, 1)] == ["b"]
+            assert [each.node_id for each in await it.queue.fetch("worker-1", ECHO, 1)] == ["b"]
 
     asyncio.run(scenario())
 

@@ -12,7 +12,7 @@ START = "1970-01-01T00:00:0"
 
 
 def attempts(trial: Trial, name: str) -> list[dict[str, Any]]:
-    lines = [line for line in trial.committed.history if line.node == name]
+    lines = [line for line in trial.committed.history if line.node_id == name]
     return attempts_of(trial.execution.runs.get(name), lines)
 
 

@@ -148,7 +148,7 @@ def stored(
         "x", "w", version, state, b"{}", 0.0, started_at=10.0, finished_at=10.0 + seconds
     )
     record.added = fields.get("added", [])
-    return Stored(record, {run.address: run for run in runs}, {}, 0, [], [])
+    return Stored(record, {run.node_id: run for run in runs}, {}, 0, [], [])
 
 
 def run(name: str, state: NodeState, seconds: float = 1.0, **fields: Any) -> NodeRun:

@@ -172,9 +172,9 @@ async def _random_clients(luck: random.Random) -> None:
     for client in clients:
         rest = asyncio.create_task(client.read())
         await until(
-            lambda client=client: client.got == lanes.lines or _has_too_much(client, lanes),
+            lambda client=client: client.got == lanes.lines or _has_too_much(client, lanes),  # type: ignore[misc]
             "every line",
-        )  # type: ignore[misc]
+        )
         rest.cancel()
         await asyncio.wait((rest,))
         assert client.got == lanes.lines

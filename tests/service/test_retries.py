@@ -50,11 +50,11 @@ class Shop(Desk):
             done += tasks
             for task in tasks:
                 about = (*key_of(task), "worker-1", self.now)
-                bad = task.node == failing
+                bad = task.node_id == failing
                 await self.report(
                     TaskFailed(*about, TaskError("handler", "boom"), retryable=False)
                     if bad
-                    else TaskSucceeded(*about, b'{"by":"%s"}' % task.node.encode())
+                    else TaskSucceeded(*about, b'{"by":"%s"}' % task.node_id.encode())
                 )
             await self.drain(owner)
         return done
@@ -67,7 +67,7 @@ class Shop(Desk):
 
 
 def nodes(tasks: list[Task]) -> list[str]:
-    return [task.node for task in tasks]
+    return [task.node_id for task in tasks]
 
 
 def test_a_retry_runs_what_did_not_complete_with_the_outputs_of_what_did() -> None:
@@ -128,7 +128,7 @@ def test_labels_overrides_and_priority_are_the_old_ones_unless_told_otherwise() 
         await shop.submissions.accept([NewExecution(record)])
         await shop.work_until(owner, "b")
         second, _ = await shop.retries.retry("labelled")
-        [task] = [task for task in await shop.work_until(owner, "b") if task.node == "b"]
+        [task] = [task for task in await shop.work_until(owner, "b") if task.node_id == "b"]
         assert (task.config, task.priority) == (b'{"url":"y"}', 5)
         assert (await shop.stored(second)).record.labels == {"team": "x"}
         third, _ = await shop.retries.retry(second, labels={"why": "again"})

@@ -64,12 +64,14 @@ class Chain:
             committed.commit(commands)
             committed.assert_holds_all_of(execution)
             out += commands.tasks
-            ran.dispatched.extend(task.node for task in commands.tasks)
+            ran.dispatched.extend(task.node_id for task in commands.tasks)
             ran.succeeded.update(
-                line.node for line in commands.history if line.attempt and line.after == "COMPLETED"
+                line.node_id
+                for line in commands.history
+                if line.attempt and line.after == "COMPLETED"
             )
-            gone = {stop.node for stop in commands.stops}
-            out = [task for task in out if task.node not in gone]
+            gone = {stop.node_id for stop in commands.stops}
+            out = [task for task in out if task.node_id not in gone]
             if commands.finished:
                 record, runs, outputs = execution.record, execution.runs, execution.outputs
                 return ran._replace(
@@ -84,13 +86,13 @@ class Chain:
                 event = self.outcome(out.pop(self.choose.below(len(out))), failures=failures)
 
     def outcome(self, task: Task, *, failures: bool) -> ev.AnyEvent:
-        about = ("e", task.node, 1, task.attempt, "worker")
+        about = ("e", task.node_id, 1, task.attempt, "worker")
         if failures and self.choose.one_in(3):
             return ev.TaskFailed(
                 *about, started_at=0.0, error=TaskError("handler", "no"), retryable=False
             )
         inputs = sorted((name, self.text(value)) for name, value in task.inputs)
-        number = crc32(repr((task.node, self.text(task.config), inputs)).encode())
+        number = crc32(repr((task.node_id, self.text(task.config), inputs)).encode())
         return ev.TaskSucceeded(
             *about, started_at=0.0, output=self.keep({"v": number, "flag": number % 3 > 0})
         )

@@ -91,9 +91,9 @@ def test_what_comes_while_others_are_stored_goes_together_into_the_next_transact
         for turn in range(40):
             tasks.append(slow.submit())
             await until(
-                lambda turn=turn: len(slow.created) == min(turn + 1, MOST_TRANSACTIONS),
+                lambda turn=turn: len(slow.created) == min(turn + 1, MOST_TRANSACTIONS),  # type: ignore[misc]
                 "it is taken",
-            )  # type: ignore[misc]
+            )
             await let_others_run(3)
         assert slow.created == [1] * MOST_TRANSACTIONS
         slow.go_on.set()

@@ -63,32 +63,32 @@ class Story:
         """By node: attempts besides its `max_attempts`, because others were no fault of its own."""
 
     def read(self, number: int, line: Any) -> None:
-        before = self.states.get(line.node, "PENDING")
+        before = self.states.get(line.node_id, "PENDING")
         if line.seq != number:
             self.found.append(f"history has a gap or a repeat at {number}: {line}")
         if self.states.get("") in ENDS:
             self.found.append(f"G4 recorded after the end: {line}")
         if before != line.before or before in ENDS:
             self.found.append(f"G4 history doesn't join: {line} after {before}")
-        self.states[line.node] = line.after
+        self.states[line.node_id] = line.after
         if line.after == "RETRYING" and line.reason == REBUILT:
-            self._rebuilt[line.node] += 1
+            self._rebuilt[line.node_id] += 1
         if line.after == "RETRYING" and line.reason in ("lost", "interrupted"):
             self._count_loss(line)
         if line.after == "QUEUED":
-            self._dispatched[line.node, line.attempt, self._rebuilt[line.node]] += 1
-            self._check_parents(line.node)
+            self._dispatched[line.node_id, line.attempt, self._rebuilt[line.node_id]] += 1
+            self._check_parents(line.node_id)
         if line.after in ENDS:
-            self._outcomes[line.node] += 1
+            self._outcomes[line.node_id] += 1
 
     def _count_loss(self, line: Any) -> None:
         """The first worker that dies never takes a node's last attempt; one that is stopped takes none."""
         if line.reason == "interrupted":
-            self._spared[line.node] += 1
+            self._spared[line.node_id] += 1
             return
-        self._losses[line.node] += 1
-        if self._losses[line.node] == 1 and line.attempt == self._attempts_max(line.node):
-            self._spared[line.node] += 1
+        self._losses[line.node_id] += 1
+        if self._losses[line.node_id] == 1 and line.attempt == self._attempts_max(line.node_id):
+            self._spared[line.node_id] += 1
 
     def _attempts_max(self, name: str) -> int:
         most: int = self._nodes[name].get("retry", {}).get("max_attempts", 4)

@@ -254,7 +254,7 @@ class Rows:
         self._places[each.execution_id] = place
         record.state = type(record.state)(summary.state)
         record.started_at, record.finished_at = summary.started_at, summary.finished_at
-        record.error, record.error_node = summary.error, summary.error_node
+        record.error, record.error_node_id = summary.error, summary.error_node_id
         self.records[each.execution_id] = codec.encode(record)
         if each.changes:
             self.changes[each.execution_id] = each.changes

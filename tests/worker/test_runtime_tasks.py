@@ -410,7 +410,7 @@ def test_the_store_is_told_before_a_handler_is_called() -> None:
             assert output_of(await place.run("in_a_thread"))
             given = await place.give("in_a_process")
             await place.outcome(given)
-            assert given.node in queue.nodes
+            assert given.node_id in queue.nodes
 
     asyncio.run(scenario())
 
@@ -433,11 +433,11 @@ def test_a_task_that_waits_for_a_thread_is_not_said_to_have_begun() -> None:
             tasks = await place.give_all(["blocks"] * 3)
             await until(lambda: place.worker.attempts == 3)
             await until(lambda: queue.nodes)
-            assert queue.nodes == [tasks[0].node]
+            assert queue.nodes == [tasks[0].node_id]
             release.set()
             for each in tasks:
                 output_of(await place.outcome(each))
-            assert sorted(queue.nodes) == sorted(each.node for each in tasks)
+            assert sorted(queue.nodes) == sorted(each.node_id for each in tasks)
 
     try:
         asyncio.run(scenario())

@@ -175,7 +175,7 @@ def test_logs_of_attempts_that_run_at_the_same_time_do_not_mix(kind: str) -> Non
             for each in await place.give_all([f"logs_{kind}"] * 4):
                 lines = (await place.outcome(each)).logs.splitlines()
                 assert [line.split()[-2:] for line in lines] == [
-                    [each.node, str(n)] for n in range(5)
+                    [each.node_id, str(n)] for n in range(5)
                 ]
 
     asyncio.run(scenario())

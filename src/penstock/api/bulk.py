@@ -39,13 +39,17 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     async def bulk(request: Request) -> Response:
         """One answer each, in the same order. `preview` only says what a retry would run."""
         body = await bodies.read(request, body_schemas.BULK)
-        action, names, preview = body["action"], body["execution_ids"], body.get("preview", False)
+        action, execution_ids, preview = (
+            body["action"],
+            body["execution_ids"],
+            body.get("preview", False),
+        )
         if preview and action != RETRY:
             raise invalid_request(
                 [("preview", f"only a retry has a preview; leave it out to {action} them")]
             )
-        await charge(request.scope, len(names))
-        items = await _do_all(service, action, names, preview=preview)
+        await charge(request.scope, len(execution_ids))
+        items = await _do_all(service, action, execution_ids, preview=preview)
         if preview:
             skip_audit(request.scope)
         else:
@@ -63,13 +67,13 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 
 
 async def _do_all(
-    service: Service, action: Action, names: list[str], *, preview: bool
+    service: Service, action: Action, execution_ids: list[str], *, preview: bool
 ) -> list[dict[str, Any]]:
     room = asyncio.Semaphore(MOST_AT_ONCE)
 
-    async def do_one(name: str) -> dict[str, Any]:
+    async def do_one(execution_id: str) -> dict[str, Any]:
         done = {
-            "execution_id": name,
+            "execution_id": execution_id,
             "ok": True,
             "made": None,
             "runs": None,
@@ -79,19 +83,19 @@ async def _do_all(
         try:
             async with room:
                 if action == RETRY:
-                    return done | await _retry(service, name, preview=preview)
-                await service.executions.steer(name, action)
+                    return done | await _retry(service, execution_id, preview=preview)
+                await service.executions.steer(execution_id, action)
         except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
             return done | {"ok": False, "error": problem_of(error)}
         return done
 
-    return await asyncio.gather(*map(do_one, names))
+    return await asyncio.gather(*map(do_one, execution_ids))
 
 
-async def _retry(service: Service, name: str, *, preview: bool) -> dict[str, Any]:
+async def _retry(service: Service, execution_id: str, *, preview: bool) -> dict[str, Any]:
     made = None
     if preview:
-        plan = await service.retries.preview(name)
+        plan = await service.retries.preview(execution_id)
     else:
-        made, plan = await service.retries.retry(name)
+        made, plan = await service.retries.retry(execution_id)
     return {"made": made, "runs": runs_view(plan), "keeps": plan.keeps}

@@ -198,7 +198,10 @@ class Letters:
         retried = await self._letters.retry(number)
         note(request.scope, retried_as=retried.execution_id)
         row = await self._letters.get(number)
-        shown = {"id": number, "task_id": views.task_id(row.letter.execution_id, row.letter.node)}
+        shown = {
+            "id": number,
+            "task_id": views.task_id(row.letter.execution_id, row.letter.node_id),
+        }
         shown |= {"execution_id": retried.execution_id, "retry_of": retried.retry_of}
         return answer({**shown, "status": "success", "message": "What failed runs again"})
 
@@ -206,7 +209,10 @@ class Letters:
         number = _number(letter_id)
         row = await self._letters.get(number)
         await self._letters.drop(number)
-        shown = {"id": number, "task_id": views.task_id(row.letter.execution_id, row.letter.node)}
+        shown = {
+            "id": number,
+            "task_id": views.task_id(row.letter.execution_id, row.letter.node_id),
+        }
         return answer({**shown, "status": "success", "message": f"Dead letter {number} deleted"})
 
 

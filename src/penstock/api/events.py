@@ -277,7 +277,7 @@ def encode_bare(batch: Batch) -> bytes:
     The ids are the same, so each is a place to go on from.
     """
     if batch.bare is None:
-        batch.bare = _events([entry for entry in batch.entries if not entry.line.node]) + _end(
+        batch.bare = _events([entry for entry in batch.entries if not entry.line.node_id]) + _end(
             batch
         )
     return batch.bare

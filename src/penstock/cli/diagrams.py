@@ -107,7 +107,7 @@ def _handler(node: PlanNode) -> str:
 
 
 def _name(node: PlanNode) -> str:
-    return one_line(node.address, NAME_WIDTH_MAX)
+    return one_line(node.node_id, NAME_WIDTH_MAX)
 
 
 def _waits_for(plan: Plan, node: PlanNode) -> str:
@@ -140,7 +140,7 @@ def _mermaid_shape(node: PlanNode) -> tuple[str, str]:
 
 def _mermaid_label(node: PlanNode) -> str:
     lines = [
-        node.address,
+        node.node_id,
         node.handler,
         *([f"if {one_line(node.condition.source, 60)}"] if node.condition else []),
     ]
@@ -160,7 +160,7 @@ def dot(plan: Plan) -> Iterator[str]:
             f"\\nif {_dot_text(one_line(node.condition.source, 60))}" if node.condition else ""
         )
         shape = ", shape=diamond" if node.handler == "decision" else ""
-        yield f'    n{number} [label="{_dot_text(node.address)}\\n{_dot_text(node.handler)}{condition}"{shape}];'
+        yield f'    n{number} [label="{_dot_text(node.node_id)}\\n{_dot_text(node.handler)}{condition}"{shape}];'
     for number, node in enumerate(plan.nodes):
         style = " [style=dashed]" if node.condition else ""
         for parent in node.dependencies:

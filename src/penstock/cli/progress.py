@@ -69,8 +69,8 @@ class Progress:
         self.started_at: float = created_at
         self.finished_at: float | None = None
         self.rows = {
-            node.address: Row(
-                node.address,
+            node.node_id: Row(
+                node.node_id,
                 node.handler,
                 node.condition.source if node.condition else "",
                 node.retry.max_attempts,
@@ -133,9 +133,9 @@ class Progress:
             for failure in run.failures:
                 due_at = run.due_at if failure.attempt == run.attempt else None
                 self._failures.setdefault(
-                    (run.address, failure.attempt), (failure.error.message, due_at)
+                    (run.node_id, failure.attempt), (failure.error.message, due_at)
                 )
-            if run.failures and (row := self.rows.get(run.address)):
+            if run.failures and (row := self.rows.get(run.node_id)):
                 self._explain(row)
 
     def _explain(self, row: Row) -> None:

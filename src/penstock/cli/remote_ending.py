@@ -33,16 +33,16 @@ async def plan_of(client: Client, handle: Execution, result: Result) -> Plan:
         ).plan
 
 
-async def run_of(handle: Execution, name: str) -> NodeRun:
+async def run_of(handle: Execution, node_id: str) -> NodeRun:
     """One node with all its failed attempts."""
-    node = await handle.node(name)
+    node = await handle.node(node_id)
     failures = [
         AttemptFailure(it["attempt"], stamp(it["at"]) or 0.0, error_of(it["error"]))
         for it in node["attempts"]
         if it["error"]
     ]
     return NodeRun(
-        name,
+        node_id,
         NodeState(node["state"]),
         attempt=node["attempt"],
         due_at=stamp(node.get("due_at")),
@@ -55,14 +55,14 @@ async def ending_of(
     handle: Execution, result: Result, *, logs: bool = False, interrupted: bool = False
 ) -> Ending:
     """With what the report says about failed nodes, and with `logs` the logs of all."""
-    failed = [name for name, node in result.nodes.items() if node["state"] == "FAILED"][
+    failed = [node_id for node_id, node in result.nodes.items() if node["state"] == "FAILED"][
         :FAILED_SHOWN
     ]
-    runs = {name: await run_of(handle, name) for name in failed}
+    runs = {node_id: await run_of(handle, node_id) for node_id in failed}
     told = [
-        (name, attempt, text)
-        for name in (result.nodes if logs else failed)
-        for attempt, text in (await handle.logs(name)).items()
+        (node_id, attempt, text)
+        for node_id in (result.nodes if logs else failed)
+        for attempt, text in (await handle.logs(node_id)).items()
     ]
     return Ending(
         result, Stored(_record(result.view), runs, {}, 0, [], told), interrupted, timed_out=False

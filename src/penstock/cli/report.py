@@ -31,11 +31,11 @@ def report(ending: Ending, *, all_logs: bool = False, debug: bool = False) -> It
 
 def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
     nodes = ending.result.nodes
-    failed = [name for name, node in nodes.items() if node["state"] == "FAILED"]
-    for name in failed[:FAILED_SHOWN]:
-        run = ending.stored.runs.get(name) if ending.stored else None
+    failed = [node_id for node_id, node in nodes.items() if node["state"] == "FAILED"]
+    for node_id in failed[:FAILED_SHOWN]:
+        run = ending.stored.runs.get(node_id) if ending.stored else None
         if run is not None and run.failures:
-            yield from _failure(name, run, debug=debug)
+            yield from _failure(node_id, run, debug=debug)
     if len(failed) > FAILED_SHOWN:
         yield [
             (
@@ -51,14 +51,14 @@ def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
         yield []
 
 
-def _failure(name: str, run: NodeRun, *, debug: bool) -> Iterator[Spans]:
+def _failure(node_id: str, run: NodeRun, *, debug: bool) -> Iterator[Spans]:
     failures = run.failures
     error = failures[-1].error
     attempts = len(failures) + run.failures_dropped
     tries = f" after {attempts} attempts" if attempts > 1 else ""
     yield [
         ("✗ ", "bold red"),
-        (one_line(name), "bold"),
+        (one_line(node_id), "bold"),
         (f" failed{tries}  ", "red"),
         (error.category, "dim"),
     ]
@@ -103,11 +103,11 @@ def _hint(category: str) -> Iterator[Spans]:
 
 def _logs(ending: Ending, *, everything: bool) -> Iterator[Spans]:
     nodes = ending.result.nodes
-    for name, attempt, text in ending.stored.logs if ending.stored else ():
-        if not everything and nodes.get(name, {}).get("state") != "FAILED":
+    for node_id, attempt, text in ending.stored.logs if ending.stored else ():
+        if not everything and nodes.get(node_id, {}).get("state") != "FAILED":
             continue
         lines = clean(text).splitlines()
-        yield [("log of ", "dim"), (one_line(name), "bold"), (f", attempt {attempt}", "dim")]
+        yield [("log of ", "dim"), (one_line(node_id), "bold"), (f", attempt {attempt}", "dim")]
         if not everything and len(lines) > LOG_LINES_SHOWN:
             yield [
                 (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, execution_ids, new, submitted
+from penstock.contract.facts import Owner, begin, ended, new, new_execution_ids, submitted
 from penstock.engine.events import Blob, TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
@@ -10,28 +10,28 @@ from penstock.stores.base import Kept, NewExecution, Stores
 
 
 async def test_a_created_execution_should_run_and_can_be_looked_at(stores: Stores) -> None:
-    name = next(execution_ids(stores))
+    execution_id = next(new_execution_ids(stores))
     intent = new(
-        name,
+        execution_id,
         labels={"team": "é", "n": 1},
         idempotency_key="key",
         request_hash="hash",
         retry_of="before",
     )
-    assert await stores.cold.create([intent]) == [name]
-    assert await stores.cold.started(0) == [name]
-    stored = await stores.cold.execution(name)
+    assert await stores.cold.create([intent]) == [execution_id]
+    assert await stores.cold.started(0) == [execution_id]
+    stored = await stores.cold.execution(execution_id)
     assert stored is not None
     assert stored.record == intent.record
     assert (stored.runs, stored.outputs, stored.history, stored.last_seq) == ({}, {}, [], 0)
     for _ in range(2):
-        assert await stores.cold.intent(name) == intent
+        assert await stores.cold.intent(execution_id) == intent
 
 
 async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
-    names = execution_ids(stores)
+    execution_ids = new_execution_ids(stores)
     record = submitted(
-        next(names),
+        next(execution_ids),
         overrides={"a": {"x": [1, None]}},
         priority=-3,
         labels={"é": 1},
@@ -42,9 +42,9 @@ async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
     kept = [Kept("a", b"[1]"), Kept("b[3]", Blob("key", 999))]
     intents = [
         NewExecution(record, "key", "hash", "before", kept, waits=False, key_scope="k1"),
-        NewExecution(submitted(next(names)).record, kept=kept),
-        new(next(names), request_hash="hash"),
-        new(next(names), key_scope="k1", waits=True),
+        NewExecution(submitted(next(execution_ids)).record, kept=kept),
+        new(next(execution_ids), request_hash="hash"),
+        new(next(execution_ids), key_scope="k1", waits=True),
     ]
     await stores.cold.create(intents)
     for intent in intents:
@@ -55,18 +55,18 @@ async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
 async def test_a_look_at_the_intent_of_one_that_has_begun_or_ended_changes_nothing(
     stores: Stores,
 ) -> None:
-    names = execution_ids(stores)
-    begun, finished = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    begun, finished = next(execution_ids), next(execution_ids)
     owner = await begin(stores, begun, finished)
     await owner.commit(ended(finished))
-    for name in (begun, finished):
+    for execution_id in (begun, finished):
         for _ in range(2):
-            found = await stores.cold.intent(name)
+            found = await stores.cold.intent(execution_id)
             assert found is not None
             found.record.state = (
                 ExecutionState.PENDING
             )  # where ended executions leave the hot store, it says so
-            assert found == new(name)
+            assert found == new(execution_id)
     known = [begun, finished] if stores.split is None else [begun]
     assert sorted(await stores.hot.load([begun, finished])) == sorted(known)
     await owner.commit(ended(begun))
@@ -80,22 +80,22 @@ async def test_an_unknown_execution_is_none(stores: Stores) -> None:
 
 
 async def test_an_execution_that_ended_is_kept_and_no_longer_started(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    over = ended(name, ExecutionState.FAILED)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    over = ended(execution_id, ExecutionState.FAILED)
     assert over.record is not None
     over.record.error = TaskError("handler", "boom")
     await owner.commit(over)
     assert await stores.cold.started(0) == []
-    stored = await stores.cold.execution(name)
+    stored = await stores.cold.execution(execution_id)
     assert stored is not None
     assert stored.record == over.record
     assert [line.seq for line in stored.history] == [1, 99]
 
 
 async def test_the_last_wish_for_an_execution_is_kept_until_it_has_ended(stores: Stores) -> None:
-    names = execution_ids(stores)
-    steered, other = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    steered, other = next(execution_ids), next(execution_ids)
     owner = await begin(stores, steered)
     await begin(stores, other)
     await stores.cold.steer(steered, "pause")
@@ -107,49 +107,49 @@ async def test_the_last_wish_for_an_execution_is_kept_until_it_has_ended(stores:
 
 
 async def test_a_cancel_that_was_asked_for_is_not_overwritten(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    await begin(stores, name)
-    await stores.cold.steer(name, "cancel")
+    execution_id = next(new_execution_ids(stores))
+    await begin(stores, execution_id)
+    await stores.cold.steer(execution_id, "cancel")
     for wish in ("pause", "resume"):
         with pytest.raises(Conflict, match="being cancelled"):
-            await stores.cold.steer(name, wish)
-    await stores.cold.steer(name, "cancel")
-    assert dict(await stores.cold.wishes(0)) == {name: "cancel"}
+            await stores.cold.steer(execution_id, wish)
+    await stores.cold.steer(execution_id, "cancel")
+    assert dict(await stores.cold.wishes(0)) == {execution_id: "cancel"}
 
 
 async def test_what_is_paused_is_not_paused_again_nor_what_goes_on_resumed(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    await begin(stores, execution_id)
     with pytest.raises(Conflict, match="isn't paused"):
-        await stores.cold.steer(name, "resume")
-    await stores.cold.steer(name, "pause")
+        await stores.cold.steer(execution_id, "resume")
+    await stores.cold.steer(execution_id, "pause")
     with pytest.raises(Conflict, match="is paused already"):
-        await stores.cold.steer(name, "pause")
-    await stores.cold.steer(name, "resume")
+        await stores.cold.steer(execution_id, "pause")
+    await stores.cold.steer(execution_id, "resume")
     with pytest.raises(Conflict, match="isn't paused"):
-        await stores.cold.steer(name, "resume")
+        await stores.cold.steer(execution_id, "resume")
 
 
 async def test_an_end_that_was_just_committed_cannot_be_steered(stores: Stores) -> None:
     """Whoever waits for it is told at once, also where the cold store hears of it later."""
-    names = execution_ids(stores)
+    execution_ids = new_execution_ids(stores)
     for state in EXECUTION_ENDS:
-        name = next(names)
-        owner = await begin(stores, name)
-        await stores.hot.commit(owner.commit_of(ended(name, state)))
-        found = await stores.cold.execution(name)
+        execution_id = next(execution_ids)
+        owner = await begin(stores, execution_id)
+        await stores.hot.commit(owner.commit_of(ended(execution_id, state)))
+        found = await stores.cold.execution(execution_id)
         assert found is not None
         assert found.record.state is state
         for wish in ("cancel", "pause", "resume"):
             with pytest.raises(Conflict, match=f"is {state}"):
-                await stores.cold.steer(name, wish)
+                await stores.cold.steer(execution_id, wish)
 
 
 async def test_what_has_ended_or_never_was_cannot_be_steered(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    await owner.commit(ended(name))
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    await owner.commit(ended(execution_id))
     with pytest.raises(Conflict, match="is COMPLETED"):
-        await stores.cold.steer(name, "cancel")
+        await stores.cold.steer(execution_id, "cancel")
     with pytest.raises(NotFound, match="unknown"):
         await stores.cold.steer("unknown", "cancel")

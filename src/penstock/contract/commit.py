@@ -8,9 +8,9 @@ from penstock.contract.facts import (
     Owner,
     begin,
     ended,
-    execution_ids,
     letter,
     new,
+    new_execution_ids,
     queued,
     record,
     started,
@@ -26,9 +26,9 @@ from penstock.stores.records import LetterSearch, Search
 
 
 async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    await stores.cold.create([new(name)])
-    await stores.hot.append([ExecutionStarted(name)])
+    execution_id = next(new_execution_ids(stores))
+    await stores.cold.create([new(execution_id)])
+    await stores.hot.append([ExecutionStarted(execution_id)])
     owner = await Owner.of(stores)
     owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
     failed = NodeRun(
@@ -48,11 +48,11 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
         failures_dropped=3,
         logs_size=7,
     )
-    given = task(name, "c")
+    given = task(execution_id, "c")
     changes = Commands(
-        name,
+        execution_id,
         record=record(
-            name,
+            execution_id,
             ExecutionState.RUNNING,
             started_at=1.0,
             failing=True,
@@ -70,7 +70,7 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
         ],
         logs=[("a", 1, "line\nanother"), ("b", 2, "é")],
         failures=[("b", failed.failures[0])],
-        dead_letters=[letter(name, "b")],
+        dead_letters=[letter(execution_id, "b")],
         tasks=[given],
         wake_at=5000.0,
         timer_changed=True,
@@ -80,90 +80,104 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     expected = Stored(
         changes.record, changes.nodes, changes.outputs, 2, changes.history, changes.logs
     )
-    assert await stores.hot.load([name]) == {name: expected}
-    assert await stores.hot.active(0) == [name]
+    assert await stores.hot.load([execution_id]) == {execution_id: expected}
+    assert await stores.hot.active(0) == [execution_id]
     assert await stores.hot.next_due(0) == 5000.0
-    assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [letter(name, "b")]
+    assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [
+        letter(execution_id, "b")
+    ]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [given]
     assert await owner.inbox() == []
 
 
 async def test_failures_are_kept_beside_their_node_and_written_once(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     run = NodeRun("a", NodeState.RETRYING)
     for attempt in (1, 2, 3):
         failure = AttemptFailure(attempt, 2.0, TaskError("http", "500"), "worker-1")
         run.attempt, run.failures = attempt, [*run.failures, failure]
         line = Transition(attempt + 1, 2.0, "a", "RUNNING", "RETRYING", attempt)
         await owner.commit(
-            Commands(name, nodes={"a": run}, history=[line], failures=[("a", failure)])
+            Commands(execution_id, nodes={"a": run}, history=[line], failures=[("a", failure)])
         )
-        stored = (await stores.hot.load([name]))[name]
+        stored = (await stores.hot.load([execution_id]))[execution_id]
         assert stored.runs == {"a": run}
     await owner.commit(
-        Commands(name, nodes={"a": run}, history=[Transition(5, 2.0, "a", "RETRYING", "QUEUED", 4)])
+        Commands(
+            execution_id,
+            nodes={"a": run},
+            history=[Transition(5, 2.0, "a", "RETRYING", "QUEUED", 4)],
+        )
     )
-    stored = (await stores.hot.load([name]))[name]
+    stored = (await stores.hot.load([execution_id]))[execution_id]
     assert [each.attempt for each in stored.runs["a"].failures] == [1, 2, 3]
 
 
 async def test_nothing_shows_before_the_commit(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    await stores.cold.create([new(name)])
-    assert await stores.hot.load([name, "unknown"]) == {}
+    execution_id = next(new_execution_ids(stores))
+    await stores.cold.create([new(execution_id)])
+    assert await stores.hot.load([execution_id, "unknown"]) == {}
     assert await stores.hot.active(0) == []
     assert await stores.hot.next_due(0) is None
 
 
 async def test_what_is_loaded_is_the_fold_of_the_commits(stores: Stores) -> None:
     generator = random.Random(7)
-    names = [name for name, _ in zip(execution_ids(stores), range(3), strict=False)]
-    owner = await begin(stores, *names)
-    model = {name: _first(name) for name in names}
+    execution_ids = [
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(3), strict=False)
+    ]
+    owner = await begin(stores, *execution_ids)
+    model = {execution_id: _first(execution_id) for execution_id in execution_ids}
     for seq in range(2, 60):
-        touched = generator.sample(names, generator.randint(1, 3))
-        await owner.commit(*(_random_change(generator, model[name], seq) for name in touched))
-    assert await stores.hot.load(names) == model
+        touched = generator.sample(execution_ids, generator.randint(1, 3))
+        await owner.commit(
+            *(_random_change(generator, model[execution_id], seq) for execution_id in touched)
+        )
+    assert await stores.hot.load(execution_ids) == model
 
 
 async def test_a_commit_may_touch_many_executions(stores: Stores) -> None:
-    names = [name for name, _ in zip(execution_ids(stores), range(300), strict=False)]
-    owner = await begin(stores, *names)
-    assert sorted(await stores.hot.active(0)) == sorted(names)
-    await owner.commit(*(ended(name) for name in names))
+    execution_ids = [
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(300), strict=False)
+    ]
+    owner = await begin(stores, *execution_ids)
+    assert sorted(await stores.hot.active(0)) == sorted(execution_ids)
+    await owner.commit(*(ended(execution_id) for execution_id in execution_ids))
     assert await stores.hot.active(0) == []
     assert await stores.cold.started(0) == []
     assert len(await stores.cold.search(Search(states=("COMPLETED",), limit=1000))) == 300
 
 
 async def test_an_empty_commit_moves_the_inbox_on(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    await stores.hot.append([ExecutionStarted(name)] * 3)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    await stores.hot.append([ExecutionStarted(execution_id)] * 3)
     owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
     await owner.commit()
     assert await stores.hot.receive(0, 0, 10, 0.0) == []
 
 
 async def test_what_the_caller_changes_afterwards_does_not_leak_in(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     run = NodeRun("a", NodeState.QUEUED, 1)
-    running = record(name, ExecutionState.RUNNING)
-    await owner.commit(Commands(name, record=running, nodes={"a": run}, history=[_line(2)]))
+    running = record(execution_id, ExecutionState.RUNNING)
+    await owner.commit(Commands(execution_id, record=running, nodes={"a": run}, history=[_line(2)]))
     run.state, run.attempt, running.error = NodeState.COMPLETED, 7, TaskError("x", "y")
-    stored = (await stores.hot.load([name]))[name]
+    stored = (await stores.hot.load([execution_id]))[execution_id]
     assert stored.runs == {"a": NodeRun("a", NodeState.QUEUED, 1)}
     assert stored.record.error is None
     stored.runs["a"].attempt = 9
-    assert (await stores.hot.load([name]))[name].runs["a"].attempt == 1
+    assert (await stores.hot.load([execution_id]))[execution_id].runs["a"].attempt == 1
 
 
 async def test_a_commit_whose_content_cannot_be_written_leaves_nothing_of_any_execution(
     stores: Stores,
 ) -> None:
-    good, bad = (name for name, _ in zip(execution_ids(stores), range(2), strict=False))
+    good, bad = (
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(2), strict=False)
+    )
     owner = await begin(stores, good, bad)
     before = await stores.hot.load([good, bad])
     await stores.hot.append([ExecutionStarted(good)])
@@ -179,60 +193,72 @@ async def test_a_commit_whose_content_cannot_be_written_leaves_nothing_of_any_ex
 
 
 async def test_logs_are_kept_even_when_no_state_changed(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    await owner.commit(Commands(name, logs=[("a", 1, "still at it")]))
-    assert (await stores.hot.load([name]))[name].logs == [("a", 1, "still at it")]
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    await owner.commit(Commands(execution_id, logs=[("a", 1, "still at it")]))
+    assert (await stores.hot.load([execution_id]))[execution_id].logs == [("a", 1, "still at it")]
 
 
 async def test_timers_come_due_in_order_and_stay_due_until_a_commit_says_otherwise(
     stores: Stores,
 ) -> None:
-    names = [name for name, _ in zip(execution_ids(stores), range(4), strict=False)]
-    owner = await begin(stores, *names)
+    execution_ids = [
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(4), strict=False)
+    ]
+    owner = await begin(stores, *execution_ids)
     wakes = (300.0, 100.0, 200.0, 900.0)
-    await owner.commit(*(_timer(name, at) for name, at in zip(names, wakes, strict=True)))
+    await owner.commit(
+        *(_timer(execution_id, at) for execution_id, at in zip(execution_ids, wakes, strict=True))
+    )
     assert await stores.hot.next_due(0) == 100.0
     assert await stores.hot.due(0, 99.9, 10) == []
-    assert await stores.hot.due(0, 300.0, 10) == [names[1], names[2], names[0]]
-    assert await stores.hot.due(0, 300.0, 2) == [names[1], names[2]]
-    assert await stores.hot.due(0, 300.0, 10) == [names[1], names[2], names[0]]
+    assert await stores.hot.due(0, 300.0, 10) == [
+        execution_ids[1],
+        execution_ids[2],
+        execution_ids[0],
+    ]
+    assert await stores.hot.due(0, 300.0, 2) == [execution_ids[1], execution_ids[2]]
+    assert await stores.hot.due(0, 300.0, 10) == [
+        execution_ids[1],
+        execution_ids[2],
+        execution_ids[0],
+    ]
     assert await stores.hot.next_due(0) == 100.0
 
 
 async def test_an_execution_has_one_timer_the_last_one_set(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     for at in (100.0, 50.0, 700.0):
-        await owner.commit(_timer(name, at))
+        await owner.commit(_timer(execution_id, at))
     assert await stores.hot.next_due(0) == 700.0
     assert await stores.hot.due(0, 699.0, 10) == []
-    assert await stores.hot.due(0, 700.0, 10) == [name]
+    assert await stores.hot.due(0, 700.0, 10) == [execution_id]
 
 
 async def test_a_commit_without_a_word_about_the_timer_leaves_it(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    await owner.commit(_timer(name, 100.0))
-    await owner.commit(queued(task(name)))
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    await owner.commit(_timer(execution_id, 100.0))
+    await owner.commit(queued(task(execution_id)))
     assert await stores.hot.next_due(0) == 100.0
 
 
 async def test_a_cleared_timer_does_not_fire(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    await owner.commit(_timer(name, 100.0))
-    await owner.commit(_timer(name, None))
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    await owner.commit(_timer(execution_id, 100.0))
+    await owner.commit(_timer(execution_id, None))
     assert await stores.hot.next_due(0) is None
     assert await stores.hot.due(0, 1000.0, 10) == []
 
 
 async def test_an_execution_that_ended_has_no_timer_and_is_not_active(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    await owner.commit(_timer(name, 100.0))
-    assert await stores.hot.active(0) == [name]
-    await owner.commit(ended(name))
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    await owner.commit(_timer(execution_id, 100.0))
+    assert await stores.hot.active(0) == [execution_id]
+    await owner.commit(ended(execution_id))
     assert await stores.hot.active(0) == []
     assert await stores.hot.next_due(0) is None
     assert await stores.hot.due(0, 1000.0, 10) == []
@@ -241,20 +267,20 @@ async def test_an_execution_that_ended_has_no_timer_and_is_not_active(stores: St
 async def test_a_timer_that_is_set_by_the_commit_that_ends_the_execution_does_not_fire(
     stores: Stores,
 ) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    await owner.commit(ended(name, timer_changed=True, wake_at=100.0))
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    await owner.commit(ended(execution_id, timer_changed=True, wake_at=100.0))
     assert await stores.hot.next_due(0) is None
     assert await stores.hot.due(0, 1000.0, 10) == []
 
 
 async def test_an_execution_may_start_and_end_in_one_commit(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    await stores.cold.create([new(name)])
+    execution_id = next(new_execution_ids(stores))
+    await stores.cold.create([new(execution_id)])
     owner = await Owner.of(stores)
-    await owner.commit(ended(name))
+    await owner.commit(ended(execution_id))
     assert await stores.hot.active(0) == []
-    stored = await stores.cold.execution(name)
+    stored = await stores.cold.execution(execution_id)
     assert stored is not None
     assert stored.record.state == ExecutionState.COMPLETED
 
@@ -262,33 +288,35 @@ async def test_an_execution_may_start_and_end_in_one_commit(stores: Stores) -> N
 async def test_a_task_stopped_by_the_commit_that_hands_it_out_is_not_handed_out(
     stores: Stores,
 ) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    dropped, kept = task(name, "dropped"), task(name, "kept")
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    dropped, kept = task(execution_id, "dropped"), task(execution_id, "kept")
     changes = queued(dropped, kept)
     changes.stops = [stop(dropped)]
     await owner.commit(changes)
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [kept]
 
 
-def _timer(name: str, at: float | None) -> Commands:
-    return Commands(name, timer_changed=True, wake_at=at)
+def _timer(execution_id: str, at: float | None) -> Commands:
+    return Commands(execution_id, timer_changed=True, wake_at=at)
 
 
 def _line(seq: int) -> Transition:
     return Transition(seq, 1.0, "a", "PENDING", "QUEUED", 1)
 
 
-def _first(name: str) -> Stored:
-    changes = started(name)
+def _first(execution_id: str) -> Stored:
+    changes = started(execution_id)
     assert changes.record is not None
     return Stored(changes.record, {}, {}, 1, list(changes.history), [])
 
 
 def _random_change(generator: random.Random, stored: Stored, seq: int) -> Commands:
     """Changes some of everything, and the model with it."""
-    name = stored.record.execution_id
-    changes = Commands(name, history=[Transition(seq, float(seq), "n", "QUEUED", "RUNNING", 1)])
+    execution_id = stored.record.execution_id
+    changes = Commands(
+        execution_id, history=[Transition(seq, float(seq), "n", "QUEUED", "RUNNING", 1)]
+    )
     for _ in range(generator.randint(0, 3)):
         node = f"n{generator.randint(0, 5)}"
         changes.nodes[node] = NodeRun(
@@ -299,7 +327,7 @@ def _random_change(generator: random.Random, stored: Stored, seq: int) -> Comman
         changes.logs.append((node, seq, f"line {seq}"))
     if generator.random() < 0.3:
         changes.record = ExecutionRecord(
-            name, "w", 1, ExecutionState.RUNNING, b"{}", 0.0, error_node=f"n{seq}"
+            execution_id, "w", 1, ExecutionState.RUNNING, b"{}", 0.0, error_node_id=f"n{seq}"
         )
         stored.record = changes.record
     stored.runs.update(changes.nodes)

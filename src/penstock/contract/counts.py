@@ -7,8 +7,8 @@ from penstock.contract.facts import (
     Owner,
     begin,
     ended,
-    execution_ids,
     letter,
+    new_execution_ids,
     over,
     running,
     submitted,
@@ -119,10 +119,14 @@ async def test_active_executions_are_counted_up_to_what_was_asked(stores: Stores
 
 
 async def test_open_letters_are_counted_up_to_what_was_asked(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     await owner.commit(
-        ended(name, ExecutionState.FAILED, dead_letters=[letter(name, node) for node in "abcd"])
+        ended(
+            execution_id,
+            ExecutionState.FAILED,
+            dead_letters=[letter(execution_id, node) for node in "abcd"],
+        )
     )
     assert [await stores.cold.count_letters(most) for most in (1, 4, MANY)] == [1, 4, 4]
     (first, *_) = await stores.cold.letters(LetterSearch())
@@ -150,12 +154,15 @@ ENDS = (ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.CANCELLE
 async def _made(stores: Stores, *given: tuple[str, float]) -> list[NewExecution]:
     """An execution of each workflow and time, in this order, all in one partition."""
     before = len(await stores.cold.search(Search(limit=MANY)))
-    names = [
-        name for name, _ in zip(execution_ids(stores), range(before + len(given)), strict=False)
+    execution_ids = [
+        execution_id
+        for execution_id, _ in zip(
+            new_execution_ids(stores), range(before + len(given)), strict=False
+        )
     ][before:]
     made = [
-        submitted(name, workflow=workflow, created_at=at)
-        for name, (workflow, at) in zip(names, given, strict=True)
+        submitted(execution_id, workflow=workflow, created_at=at)
+        for execution_id, (workflow, at) in zip(execution_ids, given, strict=True)
     ]
     await stores.cold.create(made)
     return made

@@ -4,7 +4,7 @@ import asyncio
 
 from msgspec import structs
 
-from penstock.contract.facts import begin, ended, execution_ids, letter, running, submitted
+from penstock.contract.facts import begin, ended, letter, new_execution_ids, running, submitted
 from penstock.engine.commands import DeadLetter
 from penstock.engine.states import ExecutionState
 from penstock.stores.base import Stores
@@ -12,27 +12,30 @@ from penstock.stores.records import LetterSearch
 
 
 async def test_letters_are_listed_newest_first_in_pages(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     for nodes in ("ab", "c", "de"):
-        letters = [letter(name, node) for node in nodes]
-        await owner.commit(ended(name, dead_letters=letters, finished=False))
+        letters = [letter(execution_id, node) for node in nodes]
+        await owner.commit(ended(execution_id, dead_letters=letters, finished=False))
     found = await stores.cold.letters(LetterSearch())
-    assert [row.letter for row in found] == [letter(name, node) for node in "edcba"]
+    assert [row.letter for row in found] == [letter(execution_id, node) for node in "edcba"]
     assert {
         (row.workflow, row.version, row.closed, row.closed_at, row.retried_as) for row in found
     } == {("report", 1, None, None, None)}
     pages: list[str] = []
     before = None
     while page := await stores.cold.letters(LetterSearch(before=before, limit=2)):
-        pages += [row.letter.node for row in page]
+        pages += [row.letter.node_id for row in page]
         before = page[-1].id
     assert "".join(pages) == "edcba"
 
 
 async def test_letters_are_found_by_each_filter(stores: Stores) -> None:
-    names = execution_ids(stores)
-    a, b = submitted(next(names), workflow="one"), submitted(next(names), workflow="two", version=7)
+    execution_ids = new_execution_ids(stores)
+    a, b = (
+        submitted(next(execution_ids), workflow="one"),
+        submitted(next(execution_ids), workflow="two", version=7),
+    )
     name_a, name_b = a.record.execution_id, b.record.execution_id
     await stores.cold.create([a, b])
     letters = [
@@ -43,7 +46,7 @@ async def test_letters_are_found_by_each_filter(stores: Stores) -> None:
     ]
     first, second = running(a), running(b)
     first.dead_letters, second.dead_letters = letters[:2], letters[2:]
-    owner = await begin(stores, next(names))
+    owner = await begin(stores, next(execution_ids))
     await owner.commit(first, second)
     expected = {
         "srqp": {}, "qp": {"workflow": "one"}, "sr": {"execution_id": name_b}, "srp": {"handler": "http"},
@@ -52,7 +55,7 @@ async def test_letters_are_found_by_each_filter(stores: Stores) -> None:
     }  # fmt: skip
     for nodes, wanted in expected.items():
         found = await stores.cold.letters(LetterSearch(**wanted))  # type: ignore[arg-type]
-        assert "".join(row.letter.node for row in found) == nodes, wanted
+        assert "".join(row.letter.node_id for row in found) == nodes, wanted
     for field in ("workflow", "handler", "category", "execution_id"):
         for odd in ("%", "unknown", "half \ud800"):
             assert await stores.cold.letters(structs.replace(LetterSearch(), **{field: odd})) == []
@@ -62,10 +65,14 @@ async def test_letters_are_found_by_each_filter(stores: Stores) -> None:
 
 
 async def test_a_letter_is_found_by_its_number(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     await owner.commit(
-        ended(name, ExecutionState.FAILED, dead_letters=[letter(name, "a"), letter(name, "b")])
+        ended(
+            execution_id,
+            ExecutionState.FAILED,
+            dead_letters=[letter(execution_id, "a"), letter(execution_id, "b")],
+        )
     )
     for row in await stores.cold.letters(LetterSearch()):
         assert await stores.cold.letter(row.id) == row
@@ -76,10 +83,14 @@ async def test_a_letter_is_found_by_its_number(stores: Stores) -> None:
 async def test_a_closed_letter_is_listed_on_request_only_and_says_what_became_of_it(
     stores: Stores,
 ) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     await owner.commit(
-        ended(name, ExecutionState.FAILED, dead_letters=[letter(name, node) for node in "abc"])
+        ended(
+            execution_id,
+            ExecutionState.FAILED,
+            dead_letters=[letter(execution_id, node) for node in "abc"],
+        )
     )
     c, b, a = [row.id for row in await stores.cold.letters(LetterSearch())]
     assert await stores.cold.close_letters([a, b, b, 99, 2**70], "retried", 5.0, "the-retry") == 2
@@ -87,7 +98,7 @@ async def test_a_closed_letter_is_listed_on_request_only_and_says_what_became_of
     assert await stores.cold.close_letters([], "dropped", 7.0) == 0
     assert await stores.cold.letters(LetterSearch()) == []
     closed = await stores.cold.letters(LetterSearch(closed=True))
-    assert [(row.letter.node, row.closed, row.closed_at, row.retried_as) for row in closed] == [
+    assert [(row.letter.node_id, row.closed, row.closed_at, row.retried_as) for row in closed] == [
         ("c", "dropped", 6.0, None),
         ("b", "retried", 5.0, "the-retry"),
         ("a", "retried", 5.0, "the-retry"),
@@ -95,9 +106,11 @@ async def test_a_closed_letter_is_listed_on_request_only_and_says_what_became_of
 
 
 async def test_a_letter_that_many_close_at_once_is_closed_by_one(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    await owner.commit(ended(name, ExecutionState.FAILED, dead_letters=[letter(name)]))
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    await owner.commit(
+        ended(execution_id, ExecutionState.FAILED, dead_letters=[letter(execution_id)])
+    )
     (row,) = await stores.cold.letters(LetterSearch())
     answers = await asyncio.gather(
         *(stores.cold.close_letters([row.id], "retried", 5.0, f"r{i}") for i in range(10))

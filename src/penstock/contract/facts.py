@@ -27,10 +27,14 @@ from penstock.stores.split import Copy, Outgoing
 HOUR = 3600.0
 
 
-def execution_ids(stores: Stores, partition: int = 0) -> Iterator[str]:
+def new_execution_ids(stores: Stores, partition: int = 0) -> Iterator[str]:
     """Ids that all belong to one partition."""
-    names = (f"execution-{number}" for number in count())
-    return (name for name in names if partition_of(name, stores.hot.partitions) == partition)
+    execution_ids = (f"execution-{number}" for number in count())
+    return (
+        execution_id
+        for execution_id in execution_ids
+        if partition_of(execution_id, stores.hot.partitions) == partition
+    )
 
 
 def record(
@@ -86,13 +90,16 @@ def ended(
 
 def queued(*tasks: Task) -> Commands:
     """What a commit writes that hands out tasks."""
-    name = tasks[0].execution_id
-    runs = {task.node: NodeRun(task.node, NodeState.QUEUED, task.attempt, 1002.0) for task in tasks}
+    execution_id = tasks[0].execution_id
+    runs = {
+        task.node_id: NodeRun(task.node_id, NodeState.QUEUED, task.attempt, 1002.0)
+        for task in tasks
+    }
     lines = [
-        Transition(2 + i, 1002.0, task.node, "PENDING", "QUEUED", task.attempt)
+        Transition(2 + i, 1002.0, task.node_id, "PENDING", "QUEUED", task.attempt)
         for i, task in enumerate(tasks)
     ]
-    return Commands(name, nodes=runs, history=lines, tasks=list(tasks))
+    return Commands(execution_id, nodes=runs, history=lines, tasks=list(tasks))
 
 
 def task(execution_id: str, node: str = "fetch", attempt: int = 1, **fields: Any) -> Task:
@@ -112,11 +119,11 @@ def task(execution_id: str, node: str = "fetch", attempt: int = 1, **fields: Any
 
 
 def stop(task: Task) -> Stop:
-    return Stop(task.execution_id, task.node, task.generation, task.attempt)
+    return Stop(task.execution_id, task.node_id, task.generation, task.attempt)
 
 
 def success(task: Task, worker_id: str, output: bytes = b"{}", *, logs: str = "") -> TaskSucceeded:
-    key = (task.execution_id, task.node, task.generation, task.attempt)
+    key = (task.execution_id, task.node_id, task.generation, task.attempt)
     return TaskSucceeded(*key, worker_id, 1003.0, output, logs)
 
 
@@ -175,16 +182,16 @@ def ended_by(entry: Outgoing) -> bool:
 
 async def begin(stores: Stores, *execution_ids: str) -> Owner:
     """Executions that exist and have started, and the owner of their partition."""
-    await stores.cold.create([new(name) for name in execution_ids])
+    await stores.cold.create([new(execution_id) for execution_id in execution_ids])
     owner = await Owner.of(stores, partition_of(execution_ids[0], stores.hot.partitions))
-    await owner.commit(*(started(name) for name in execution_ids))
+    await owner.commit(*(started(execution_id) for execution_id in execution_ids))
     return owner
 
 
 async def hand_out(stores: Stores, *nodes: str, **fields: Any) -> tuple[Owner, list[Task]]:
     """One execution with a queued task for each node."""
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    tasks = [task(name, node, **fields) for node in nodes]
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    tasks = [task(execution_id, node, **fields) for node in nodes]
     await owner.commit(queued(*tasks))
     return owner, tasks

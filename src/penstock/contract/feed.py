@@ -2,31 +2,31 @@
 
 import asyncio
 
-from penstock.contract.facts import Owner, begin, ended, execution_ids, new, started
+from penstock.contract.facts import Owner, begin, ended, new, new_execution_ids, started
 from penstock.engine.commands import Commands, Transition
 from penstock.stores.base import Stores, partition_of
 from penstock.stores.records import FeedPart, Place, behind
 
 
 async def test_history_goes_on_after_any_line(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    lines = [*started(name).history, *_lines(2, 9)]
-    await owner.commit(Commands(name, history=lines[1:4]))
-    await owner.commit(Commands(name, logs=[("a", 1, "a commit without a line")]))
-    await owner.commit(Commands(name, history=lines[4:5]))
-    await owner.commit(Commands(name, history=lines[5:]))
-    assert await stores.cold.history(name) == lines
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    lines = [*started(execution_id).history, *_lines(2, 9)]
+    await owner.commit(Commands(execution_id, history=lines[1:4]))
+    await owner.commit(Commands(execution_id, logs=[("a", 1, "a commit without a line")]))
+    await owner.commit(Commands(execution_id, history=lines[4:5]))
+    await owner.commit(Commands(execution_id, history=lines[5:]))
+    assert await stores.cold.history(execution_id) == lines
     for after in range(12):
-        assert await stores.cold.history(name, after) == lines[after:], after
+        assert await stores.cold.history(execution_id, after) == lines[after:], after
 
 
 async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(
     stores: Stores,
 ) -> None:
-    name = next(execution_ids(stores))
-    await stores.cold.create([new(name)])
-    assert await stores.cold.history(name) == []
+    execution_id = next(new_execution_ids(stores))
+    await stores.cold.create([new(execution_id)])
+    assert await stores.cold.history(execution_id) == []
     for unknown in ("unknown", "", "half \ud800"):
         assert await stores.cold.history(unknown) is None
 
@@ -34,8 +34,8 @@ async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(
 async def test_the_feed_has_what_each_commit_told_in_the_order_of_commits(stores: Stores) -> None:
     assert await stores.cold.feed(await stores.cold.feed_end()) == []
     assert await stores.cold.feed(await _start(stores)) == []
-    names = execution_ids(stores)
-    a, b = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    a, b = next(execution_ids), next(execution_ids)
     owner = await begin(stores, a, b)
     await owner.commit(
         Commands(b, logs=[("a", 1, "a commit without a line")]), Commands(a, history=_lines(2, 4))
@@ -57,12 +57,14 @@ async def test_the_feed_has_what_each_commit_told_in_the_order_of_commits(stores
 
 
 async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     for number in range(2, 20):
         quiet = number % 3 == 0
         await owner.commit(
-            Commands(name, logs=[("a", 1, "…")], history=[] if quiet else _lines(number, number))
+            Commands(
+                execution_id, logs=[("a", 1, "…")], history=[] if quiet else _lines(number, number)
+            )
         )
     start = await _start(stores)
     everything = await stores.cold.feed(start)
@@ -70,7 +72,7 @@ async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
     for after in {
         near for part in everything for near in range(part.position - 1, part.position + 2)
     }:
-        place = behind(start, [FeedPart(after, name, [], everything[0].lane)])
+        place = behind(start, [FeedPart(after, execution_id, [], everything[0].lane)])
         assert await stores.cold.feed(place) == [
             part for part in everything if part.position > after
         ], after
@@ -80,7 +82,7 @@ async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
 async def test_a_place_before_the_beginning_is_the_beginning_and_one_far_ahead_has_nothing(
     stores: Stores,
 ) -> None:
-    await begin(stores, next(execution_ids(stores)))
+    await begin(stores, next(new_execution_ids(stores)))
     start = await _start(stores)
     assert await stores.cold.feed(tuple(-1 for _ in start)) == await stores.cold.feed(start) != []
     assert await stores.cold.feed(tuple(2**70 for _ in start)) == []
@@ -89,8 +91,10 @@ async def test_a_place_before_the_beginning_is_the_beginning_and_one_far_ahead_h
 async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
     stores: Stores,
 ) -> None:
-    names = [name for name, _ in zip(execution_ids(stores), range(20), strict=False)]
-    owner = await begin(stores, *names)
+    execution_ids = [
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(20), strict=False)
+    ]
+    owner = await begin(stores, *execution_ids)
     seen: list[FeedPart] = []
 
     async def follow() -> None:
@@ -101,14 +105,19 @@ async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
 
     async def write() -> None:
         for number in range(2, 7):
-            await owner.commit(*(Commands(name, history=_lines(number, number)) for name in names))
+            await owner.commit(
+                *(
+                    Commands(execution_id, history=_lines(number, number))
+                    for execution_id in execution_ids
+                )
+            )
 
     async with asyncio.timeout(20):
         await asyncio.gather(follow(), write())
     assert seen == await stores.cold.feed(await _start(stores))
-    for name in names:
+    for execution_id in execution_ids:
         assert [
-            line.seq for part in seen if part.execution_id == name for line in part.lines
+            line.seq for part in seen if part.execution_id == execution_id for line in part.lines
         ] == list(range(1, 7))
 
 
@@ -116,17 +125,21 @@ async def test_the_feed_is_of_all_partitions_and_each_lane_is_read_on_by_itself(
     stores: Stores,
 ) -> None:
     owners = [await Owner.of(stores, partition) for partition in range(stores.hot.partitions)]
-    names = [f"e{number}" for number in range(24)]
-    for name in names:
-        await stores.cold.create([new(name)])
-        await owners[partition_of(name, len(owners))].commit(started(name))
+    execution_ids = [f"e{number}" for number in range(24)]
+    for execution_id in execution_ids:
+        await stores.cold.create([new(execution_id)])
+        await owners[partition_of(execution_id, len(owners))].commit(started(execution_id))
     everything = await stores.cold.feed(await _start(stores))
     lanes = len(await stores.cold.feed_end())
     assert lanes in {1, len(owners)}
     assert {part.lane for part in everything} <= set(range(lanes))
     for lane in range(lanes):
         mine = [part for part in everything if part.lane == lane]
-        expected = [name for name in names if partition_of(name, lanes) == lane]
+        expected = [
+            execution_id
+            for execution_id in execution_ids
+            if partition_of(execution_id, lanes) == lane
+        ]
         assert [part.execution_id for part in mine] == expected
         assert [part.position for part in mine] == sorted({part.position for part in mine})
     for limit in (1, 3, 7):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from penstock.contract.facts import Owner, ended, execution_ids, letter, new, started
+from penstock.contract.facts import Owner, ended, letter, new, new_execution_ids, started
 from penstock.engine.commands import Commands
 from penstock.errors import NotFound
 from penstock.stores.base import NewExecution, Stores
@@ -30,8 +30,8 @@ def over(execution_id: str, finished_at: float) -> Commands:
 
 async def finish(stores: Stores, ends: dict[str, float]) -> None:
     owner = await Owner.of(stores)
-    await owner.commit(*(started(name) for name in ends))
-    await owner.commit(*(over(name, at) for name, at in ends.items()))
+    await owner.commit(*(started(execution_id) for execution_id in ends))
+    await owner.commit(*(over(execution_id, at) for execution_id, at in ends.items()))
 
 
 async def names_in(stores: Stores) -> set[str]:
@@ -39,10 +39,13 @@ async def names_in(stores: Stores) -> set[str]:
 
 
 async def test_what_ended_long_ago_goes_with_all_that_is_its_own(stores: Stores) -> None:
-    names = execution_ids(stores)
-    old, young, runs = next(names), next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    old, young, runs = next(execution_ids), next(execution_ids), next(execution_ids)
     await stores.cold.create(
-        [made(name, OLD, labels={"of": name}, idempotency_key=name) for name in (old, young, runs)]
+        [
+            made(execution_id, OLD, labels={"of": execution_id}, idempotency_key=execution_id)
+            for execution_id in (old, young, runs)
+        ]
     )
     await finish(stores, {old: OLD, young: YOUNG})
     assert await stores.forget(BEFORE) == 1
@@ -57,9 +60,11 @@ async def test_what_ended_long_ago_goes_with_all_that_is_its_own(stores: Stores)
 
 
 async def test_what_was_never_triggered_has_an_age_limit_too(stores: Stores) -> None:
-    names = execution_ids(stores)
-    old, young, triggered, cancelled = (next(names) for _ in range(4))
-    await stores.cold.create([made(name, OLD, waits=True) for name in (old, triggered, cancelled)])
+    execution_ids = new_execution_ids(stores)
+    old, young, triggered, cancelled = (next(execution_ids) for _ in range(4))
+    await stores.cold.create(
+        [made(execution_id, OLD, waits=True) for execution_id in (old, triggered, cancelled)]
+    )
     await stores.cold.create([made(young, YOUNG, waits=True)])
     await stores.cold.trigger(triggered, None, {})
     await stores.cold.steer(cancelled, "cancel")
@@ -70,8 +75,8 @@ async def test_what_was_never_triggered_has_an_age_limit_too(stores: Stores) -> 
 
 
 async def test_an_execution_stays_as_long_as_a_retry_of_it(stores: Stores) -> None:
-    names = execution_ids(stores)
-    first, second = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    first, second = next(execution_ids), next(execution_ids)
     await stores.cold.create([made(first, OLD)])
     await stores.cold.create([made(second, OLD, retry_of=first)])
     await finish(stores, {first: OLD})
@@ -82,8 +87,8 @@ async def test_an_execution_stays_as_long_as_a_retry_of_it(stores: Stores) -> No
 
 
 async def test_numbers_go_on_after_everything_is_forgotten(stores: Stores) -> None:
-    names = execution_ids(stores)
-    first, second = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    first, second = next(execution_ids), next(execution_ids)
     await stores.cold.create([made(first, OLD)])
     await finish(stores, {first: OLD})
     end = await stores.cold.feed_end()

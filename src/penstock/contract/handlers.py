@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, execution_ids, queued, stop, success, task
+from penstock.contract.facts import Owner, begin, new_execution_ids, queued, stop, success, task
 from penstock.definition.model import HandlerDefaults, Retry
 from penstock.engine.commands import Commands, Task
 from penstock.engine.events import TaskEvent, TaskReturned
@@ -21,7 +21,7 @@ OLD, NEW = {"old"}, {"old", "new"}
 
 def _names(stores: Stores) -> tuple[str, str]:
     """Two executions of one partition."""
-    names = execution_ids(stores)
+    names = new_execution_ids(stores)
     return next(names), next(names)
 
 
@@ -165,7 +165,7 @@ async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
     seen: list[str] = []
 
     def back(given: WaitingTask) -> TaskEvent:
-        seen.append(given.task.node)
+        seen.append(given.task.node_id)
         return TaskReturned(*key_of(given.task), given.place)
 
     assert (
@@ -174,7 +174,7 @@ async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
         )
         == 1
     )
-    assert waiting.node in seen
+    assert waiting.node_id in seen
     assert [key_of(event) for event in await owner.inbox()] == [key_of(waiting)]  # type: ignore[arg-type]
     assert await stores.queue.held("worker-1") == [taken]
 

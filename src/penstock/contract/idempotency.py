@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from penstock.contract.facts import execution_ids, new, submitted
+from penstock.contract.facts import new, new_execution_ids, submitted
 from penstock.errors import Conflict, KeyReused, StoreError
 from penstock.stores.base import KEY_SECONDS, NewExecution, Stores
 
 
 async def test_the_same_idempotency_key_gives_the_same_execution(stores: Stores) -> None:
-    names = execution_ids(stores)
-    a, b, c, d = (next(names) for _ in range(4))
+    execution_ids = new_execution_ids(stores)
+    a, b, c, d = (next(execution_ids) for _ in range(4))
     batch = [
         new(a, idempotency_key="k", request_hash="h"),
         new(b),
@@ -24,9 +24,12 @@ async def test_the_same_idempotency_key_gives_the_same_execution(stores: Stores)
 
 
 async def test_the_same_key_from_many_at_once_gives_one_execution(stores: Stores) -> None:
-    names = [name for name, _ in zip(execution_ids(stores), range(20), strict=False)]
+    execution_ids = [
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(20), strict=False)
+    ]
     creates = (
-        stores.cold.create([new(name, idempotency_key="k", request_hash="h")]) for name in names
+        stores.cold.create([new(execution_id, idempotency_key="k", request_hash="h")])
+        for execution_id in execution_ids
     )
     answers = await asyncio.gather(*creates)
     assert len({answer for (answer,) in answers}) == 1
@@ -36,8 +39,8 @@ async def test_the_same_key_from_many_at_once_gives_one_execution(stores: Stores
 async def test_the_same_key_for_another_request_is_refused_and_stores_nothing(
     stores: Stores,
 ) -> None:
-    names = execution_ids(stores)
-    a, b, c = (next(names) for _ in range(3))
+    execution_ids = new_execution_ids(stores)
+    a, b, c = (next(execution_ids) for _ in range(3))
     await stores.cold.create([new(a, idempotency_key="k", request_hash="h")])
     with pytest.raises(Conflict, match="'k'"):
         await stores.cold.create([new(b), new(c, idempotency_key="k", request_hash="another")])
@@ -46,7 +49,7 @@ async def test_the_same_key_for_another_request_is_refused_and_stores_nothing(
 
 
 async def test_a_key_of_any_text_is_a_key_or_refused_and_the_store_goes_on(stores: Stores) -> None:
-    names = execution_ids(stores)
+    execution_ids = new_execution_ids(stores)
     for key in (
         "",
         " ",
@@ -57,21 +60,23 @@ async def test_a_key_of_any_text_is_a_key_or_refused_and_the_store_goes_on(store
         "'; DROP TABLE executions; --",
         "half \ud800",
     ):
-        name = next(names)
+        execution_id = next(execution_ids)
         try:
             async with asyncio.timeout(5):
-                made = await stores.cold.create([new(name, idempotency_key=key, request_hash="h")])
+                made = await stores.cold.create(
+                    [new(execution_id, idempotency_key=key, request_hash="h")]
+                )
         except (Conflict, StoreError, UnicodeEncodeError):
             continue
-        assert made == [name], key
-    assert await stores.cold.create([new(last := next(names))]) == [last]
+        assert made == [execution_id], key
+    assert await stores.cold.create([new(last := next(execution_ids))]) == [last]
 
 
 async def test_the_same_key_twice_in_one_call_for_two_requests_is_refused_and_stores_nothing(
     stores: Stores,
 ) -> None:
-    names = execution_ids(stores)
-    a, b = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    a, b = next(execution_ids), next(execution_ids)
     two = [
         new(a, idempotency_key="k", request_hash="h"),
         new(b, idempotency_key="k", request_hash="another"),
@@ -83,21 +88,21 @@ async def test_the_same_key_twice_in_one_call_for_two_requests_is_refused_and_st
 
 
 async def test_each_scope_has_keys_of_its_own(stores: Stores) -> None:
-    names = execution_ids(stores)
-    a, b, c = (next(names) for _ in range(3))
+    execution_ids = new_execution_ids(stores)
+    a, b, c = (next(execution_ids) for _ in range(3))
     keys = [("", "x:y"), ("x", "y"), ("x:y", "")]
     made = [
-        new(name, idempotency_key=key, key_scope=scope, request_hash=name)
-        for name, (scope, key) in zip((a, b, c), keys, strict=True)
+        new(execution_id, idempotency_key=key, key_scope=scope, request_hash=execution_id)
+        for execution_id, (scope, key) in zip((a, b, c), keys, strict=True)
     ]
     assert await stores.cold.create(made) == [a, b, c]
-    again = [new(next(names), idempotency_key="y", key_scope="x", request_hash=b)]
+    again = [new(next(execution_ids), idempotency_key="y", key_scope="x", request_hash=b)]
     assert await stores.cold.create(again) == [b]
 
 
 async def test_a_key_is_forgotten_after_a_day(stores: Stores) -> None:
-    names = execution_ids(stores)
-    a, b, c, d = (next(names) for _ in range(4))
+    execution_ids = new_execution_ids(stores)
+    a, b, c, d = (next(execution_ids) for _ in range(4))
     assert await stores.cold.create([_keyed(a, 0.0, "h")]) == [a]
     assert await stores.cold.create([_keyed(b, KEY_SECONDS - 1, "h")]) == [a]
     with pytest.raises(KeyReused):
@@ -111,20 +116,23 @@ async def test_a_key_is_forgotten_after_a_day(stores: Stores) -> None:
 
 
 async def test_of_many_keys_in_one_call_the_known_ones_give_what_they_made(stores: Stores) -> None:
-    names = [name for name, _ in zip(execution_ids(stores), range(600), strict=False)]
+    execution_ids = [
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(600), strict=False)
+    ]
     first = [
-        new(name, idempotency_key=f"k{i}", request_hash="h") for i, name in enumerate(names[:300])
+        new(execution_id, idempotency_key=f"k{i}", request_hash="h")
+        for i, execution_id in enumerate(execution_ids[:300])
     ]
-    assert await stores.cold.create(first) == names[:300]
+    assert await stores.cold.create(first) == execution_ids[:300]
     second = [
-        new(name, idempotency_key=f"k{i}", request_hash="h")
-        for i, name in enumerate(names[300:], start=150)
+        new(execution_id, idempotency_key=f"k{i}", request_hash="h")
+        for i, execution_id in enumerate(execution_ids[300:], start=150)
     ]
-    assert await stores.cold.create(second) == [*names[150:300], *names[450:]]
+    assert await stores.cold.create(second) == [*execution_ids[150:300], *execution_ids[450:]]
     assert len(await stores.cold.started(0)) == 450
 
 
-def _keyed(name: str, seconds: float, request_hash: str) -> NewExecution:
-    made = submitted(name, created_at=1000.0 + seconds)
+def _keyed(execution_id: str, seconds: float, request_hash: str) -> NewExecution:
+    made = submitted(execution_id, created_at=1000.0 + seconds)
     made.idempotency_key, made.request_hash = "k", request_hash
     return made

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from penstock.contract.facts import Owner, execution_ids
+from penstock.contract.facts import Owner, new_execution_ids
 from penstock.contract.waiting import let_others_run
 from penstock.engine import events as ev
 from penstock.engine.events import AnyEvent, Blob, ExecutionStarted, TaskError
@@ -99,12 +99,14 @@ async def test_a_reader_that_was_cancelled_takes_nothing_with_it(stores: Stores)
 
 
 async def test_each_event_is_in_the_inbox_of_its_executions_partition(stores: Stores) -> None:
-    names = [f"execution-{number}" for number in range(50)]
-    await stores.hot.append([ExecutionStarted(name) for name in names])
+    execution_ids = [f"execution-{number}" for number in range(50)]
+    await stores.hot.append([ExecutionStarted(execution_id) for execution_id in execution_ids])
     for partition in range(stores.hot.partitions):
         received = await stores.hot.receive(partition, 0, 100, 0.0)
         expected = [
-            name for name in names if partition_of(name, stores.hot.partitions) == partition
+            execution_id
+            for execution_id in execution_ids
+            if partition_of(execution_id, stores.hot.partitions) == partition
         ]
         assert [event.execution_id for _, event in received] == expected
 
@@ -112,7 +114,7 @@ async def test_each_event_is_in_the_inbox_of_its_executions_partition(stores: St
 async def test_every_kind_of_event_comes_out_as_it_went_in(stores: Stores) -> None:
     events = [
         event
-        for event in _one_of_each(next(execution_ids(stores)))
+        for event in _one_of_each(next(new_execution_ids(stores)))
         if type(event) in ev.AnyEvent.__args__
     ]
     assert (
@@ -123,30 +125,30 @@ async def test_every_kind_of_event_comes_out_as_it_went_in(stores: Stores) -> No
 
 
 def _numbered(stores: Stores, count: int) -> list[AnyEvent]:
-    names = execution_ids(stores)
-    return [ExecutionStarted(next(names)) for _ in range(count)]
+    execution_ids = new_execution_ids(stores)
+    return [ExecutionStarted(next(execution_ids)) for _ in range(count)]
 
 
-def _one_of_each(name: str) -> list[AnyEvent]:
-    key = (name, "fetch", 1, 2, "worker-1")
+def _one_of_each(execution_id: str) -> list[AnyEvent]:
+    key = (execution_id, "fetch", 1, 2, "worker-1")
     error = TaskError(
         "http", "é \n 500", "HTTPError", {"status": 500, "body": [1.5, None, True]}, "Traceback …"
     )
     return [
-        ev.ExecutionStarted(name),
+        ev.ExecutionStarted(execution_id),
         ev.TaskStarted(*key, 12.5),
         ev.TaskSucceeded(*key, 12.5, b'{"a":[1]}', "a line\nanother"),
         ev.TaskSucceeded(*key, 12.5, Blob("ab12", 300_000)),
         ev.TaskFailed(*key, 12.5, error, retryable=False, retry_after=3.0, logs="line"),
         ev.TaskLost(*key),
         ev.TaskReturned(*key),
-        ev.TimerFired(name),
-        ev.CancelRequested(name, "by hand"),
-        ev.PauseRequested(name),
-        ev.ResumeRequested(name),
-        ev.Continued(name),
-        ev.ExecutionBroke(name, "KeyError: 'x'"),
-        ev.NodesAdded(name, (ev.AddedNode("fetch[1]", "fetch", ("input",)),)),
+        ev.TimerFired(execution_id),
+        ev.CancelRequested(execution_id, "by hand"),
+        ev.PauseRequested(execution_id),
+        ev.ResumeRequested(execution_id),
+        ev.Continued(execution_id),
+        ev.ExecutionBroke(execution_id, "KeyError: 'x'"),
+        ev.NodesAdded(execution_id, (ev.AddedNode("fetch[1]", "fetch", ("input",)),)),
     ]
 
 

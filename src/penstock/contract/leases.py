@@ -9,9 +9,9 @@ from penstock.contract.facts import (
     HOUR,
     Owner,
     begin,
-    execution_ids,
     letter,
     new,
+    new_execution_ids,
     queued,
     started,
     stop,
@@ -89,9 +89,9 @@ async def test_a_released_lease_commits_nothing(stores: Stores) -> None:
 
 
 async def test_a_new_owner_goes_on_from_the_last_commit(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    await stores.hot.append([ExecutionStarted(name)] * 3)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    await stores.hot.append([ExecutionStarted(execution_id)] * 3)
     owner.position = (await stores.hot.receive(0, 0, 2, 0.0))[-1][0]
     await owner.commit()
     await stores.hot.release(owner.lease)
@@ -136,11 +136,11 @@ async def test_of_two_commits_with_the_same_number_only_one_happens(stores: Stor
 async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_all(
     stores: Stores,
 ) -> None:
-    name, *others = _names(stores, MANY)
-    owner = await begin(stores, name, *others)
-    await stores.hot.append([ExecutionStarted(name)])
+    execution_id, *others = _names(stores, MANY)
+    owner = await begin(stores, execution_id, *others)
+    await stores.hot.append([ExecutionStarted(execution_id)])
     owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
-    committing = asyncio.create_task(owner.commit(queued(task(name))))
+    committing = asyncio.create_task(owner.commit(queued(task(execution_id))))
     await asyncio.sleep(0)
     committing.cancel()
     await asyncio.gather(committing, return_exceptions=True)
@@ -148,7 +148,7 @@ async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_a
         "w", "h", b"{}", 0.0
     )  # whatever was being written before this is written now
     following = await Owner.of(stores)
-    happened = bool((await stores.hot.load([name]))[name].runs)
+    happened = bool((await stores.hot.load([execution_id]))[execution_id].runs)
     assert (following.lease.position == owner.position) == happened
     assert (await following.inbox() == []) == happened
     if happened:
@@ -165,26 +165,26 @@ async def _assert_refused(
     stores: Stores, spoil: Callable[[Owner, Commit], Awaitable[Commit]]
 ) -> None:
     """A commit of everything that a commit can hold is refused after `spoil`, and leaves no trace."""
-    name, other = _names(stores, 2)
-    owner = await begin(stores, name)
-    kept = task(name, "kept")
+    execution_id, other = _names(stores, 2)
+    owner = await begin(stores, execution_id)
+    kept = task(execution_id, "kept")
     await owner.commit(queued(kept))
     await stores.cold.create([new(other)])
     await stores.hot.append([ExecutionStarted(other)])
-    before = await stores.hot.load([name])
+    before = await stores.hot.load([execution_id])
     changes = Commands(
-        name,
-        record=before[name].record,
+        execution_id,
+        record=before[execution_id].record,
         outputs={"kept": b"1"},
-        tasks=[task(name, "new")],
+        tasks=[task(execution_id, "new")],
         stops=[stop(kept)],
-        dead_letters=[letter(name)],
+        dead_letters=[letter(execution_id)],
         wake_at=1.0,
         timer_changed=True,
         held=True,
         logs=[("kept", 1, "line")],
-        nodes={"new": before[name].runs["kept"]},
-        history=before[name].history,
+        nodes={"new": before[execution_id].runs["kept"]},
+        history=before[execution_id].history,
     )
     position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
     planned = owner.commit_of(changes, started(other))
@@ -192,7 +192,7 @@ async def _assert_refused(
     commit = await spoil(owner, planned)
     with pytest.raises(Fenced):
         await stores.hot.commit(commit)
-    assert await stores.hot.load([name, other]) == before
+    assert await stores.hot.load([execution_id, other]) == before
     assert await stores.hot.next_due(0) is None
     assert await stores.cold.letters(LetterSearch()) == []
     assert [event.execution_id for event in await (await Owner.of(stores)).inbox()] == [other]
@@ -204,5 +204,5 @@ async def _assert_refused(
 
 
 def _names(stores: Stores, count: int) -> list[str]:
-    names = execution_ids(stores)
-    return [next(names) for _ in range(count)]
+    execution_ids = new_execution_ids(stores)
+    return [next(execution_ids) for _ in range(count)]

@@ -2,7 +2,7 @@
 
 from itertools import islice
 
-from penstock.contract.facts import begin, execution_ids, hand_out, queued, task
+from penstock.contract.facts import begin, hand_out, new_execution_ids, queued, task
 from penstock.stores.base import Stores
 from penstock.stores.task_queue import key_of
 
@@ -25,11 +25,11 @@ async def test_what_was_shared_of_a_task_is_read_until_more_is_shared_or_it_is_t
 
 
 async def test_attempts_generations_and_nodes_are_not_mixed_up(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     nodes = [("a", 1, 1), ("a", 1, 2), ("a", 2, 1), ("1:a", 1, 1), ("é 日本/*{0}\n", 1, 1)]
     tasks = [
-        task(name, node, generation=generation, attempt=attempt)
+        task(execution_id, node, generation=generation, attempt=attempt)
         for node, generation, attempt in nodes
     ]
     await owner.commit(queued(*tasks))
@@ -45,9 +45,9 @@ async def test_texts_of_many_executions_are_shared_at_once_and_come_back_as_they
 ) -> None:
     texts: dict[tuple[str, str, int, int], str] = {}
     for partition in range(stores.hot.partitions):
-        names = list(islice(execution_ids(stores, partition), 2))
-        owner = await begin(stores, *names)
-        tasks = [task(name) for name in names]
+        execution_ids = list(islice(new_execution_ids(stores, partition), 2))
+        owner = await begin(stores, *execution_ids)
+        tasks = [task(execution_id) for execution_id in execution_ids]
         for each in tasks:
             await owner.commit(queued(each))
             texts[key_of(each)] = f"é 😀\x00 {each.execution_id}\n" + "x" * 65536

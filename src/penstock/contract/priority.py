@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from penstock.contract.facts import Owner, begin, execution_ids, queued, stop, task
+from penstock.contract.facts import Owner, begin, new_execution_ids, queued, stop, task
 from penstock.contract.waiting import let_others_run
 from penstock.engine.commands import Commands, Task
 from penstock.stores.base import Stores
@@ -31,11 +31,11 @@ async def test_any_order_of_arrival_gives_the_order_of_priorities(stores: Stores
     fetched: list[Task] = []
     while len(fetched) < len(given):
         fetched += await stores.queue.fetch("worker-1", ECHO, choose.randrange(1, 9))
-    assert [each.node for each in fetched] == sorted(given, key=lambda node: -given[node])
+    assert [each.node_id for each in fetched] == sorted(given, key=lambda node: -given[node])
 
 
 async def test_a_worker_that_waits_is_woken_by_a_task_of_any_priority(stores: Stores) -> None:
-    owner = await begin(stores, name := next(execution_ids(stores)))
+    owner = await begin(stores, name := next(new_execution_ids(stores)))
     for node, priority in (("a", 3), ("b", -3)):
         fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 5))
         await let_others_run()
@@ -45,14 +45,14 @@ async def test_a_worker_that_waits_is_woken_by_a_task_of_any_priority(stores: St
 
 
 async def test_each_queue_has_priorities_of_its_own(stores: Stores) -> None:
-    owner = await begin(stores, name := next(execution_ids(stores)))
+    owner = await begin(stores, name := next(new_execution_ids(stores)))
     await owner.commit(
         queued(
             task(name, "a", queue="mail", priority=9), task(name, "b"), task(name, "c", priority=1)
         )
     )
     assert await _fetch(stores, 10) == "cb"
-    assert [each.node for each in await stores.queue.fetch("worker-1", {"mail"}, 10)] == ["a"]
+    assert [each.node_id for each in await stores.queue.fetch("worker-1", {"mail"}, 10)] == ["a"]
 
 
 async def test_a_stopped_task_is_not_handed_out_whatever_its_priority(stores: Stores) -> None:
@@ -69,7 +69,7 @@ async def test_tasks_keep_their_priority_through_a_pause(stores: Stores) -> None
     assert not fetching.done()
     await owner.commit(Commands(a.execution_id, held=False))
     async with asyncio.timeout(5):
-        assert [each.node for each in await fetching] == list("bdac")
+        assert [each.node_id for each in await fetching] == list("bdac")
 
 
 async def test_what_a_worker_hands_back_keeps_its_priority(stores: Stores) -> None:
@@ -89,11 +89,11 @@ async def test_depths_count_tasks_of_every_priority(stores: Stores) -> None:
 
 
 async def _hand_out(stores: Stores, priorities: dict[str, int]) -> tuple[Owner, list[Task]]:
-    owner = await begin(stores, name := next(execution_ids(stores)))
+    owner = await begin(stores, name := next(new_execution_ids(stores)))
     tasks = [task(name, node, priority=priority) for node, priority in priorities.items()]
     await owner.commit(queued(*tasks))
     return owner, tasks
 
 
 async def _fetch(stores: Stores, limit: int) -> str:
-    return "".join(each.node for each in await stores.queue.fetch("worker-1", ECHO, limit))
+    return "".join(each.node_id for each in await stores.queue.fetch("worker-1", ECHO, limit))

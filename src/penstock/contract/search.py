@@ -10,8 +10,8 @@ from penstock.contract.facts import (
     Owner,
     begin,
     ended,
-    execution_ids,
     new,
+    new_execution_ids,
     over,
     running,
     started,
@@ -42,39 +42,53 @@ ODD = [
 
 
 async def test_executions_are_listed_newest_first_and_by_state(stores: Stores) -> None:
-    names = [name for name, _ in zip(execution_ids(stores), range(5), strict=False)]
-    await stores.cold.create([new(name) for name in names])
+    execution_ids = [
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(5), strict=False)
+    ]
+    await stores.cold.create([new(execution_id) for execution_id in execution_ids])
     owner = await Owner.of(stores)
-    await owner.commit(started(names[1]), started(names[2]), started(names[3]), started(names[4]))
-    await owner.commit(ended(names[2]), ended(names[3], ExecutionState.FAILED), ended(names[4]))
-    assert await _found(stores) == names[::-1]
-    assert await _found(stores, limit=2) == names[:2:-1]
+    await owner.commit(
+        started(execution_ids[1]),
+        started(execution_ids[2]),
+        started(execution_ids[3]),
+        started(execution_ids[4]),
+    )
+    await owner.commit(
+        ended(execution_ids[2]),
+        ended(execution_ids[3], ExecutionState.FAILED),
+        ended(execution_ids[4]),
+    )
+    assert await _found(stores) == execution_ids[::-1]
+    assert await _found(stores, limit=2) == execution_ids[:2:-1]
     expected = {
-        "PENDING": [names[0]], "RUNNING": [names[1]], "COMPLETED": [names[4], names[2]], "FAILED": [names[3]],
+        "PENDING": [execution_ids[0]], "RUNNING": [execution_ids[1]], "COMPLETED": [execution_ids[4], execution_ids[2]], "FAILED": [execution_ids[3]],
         "CANCELLED": [], "PAUSED": [], "NONSENSE": [],
     }  # fmt: skip
     for state, wanted in expected.items():
         found = await stores.cold.search(Search(states=(state,)))
         assert [row.execution_id for row in found] == wanted, state
         assert {row.state for row in found} <= {state}
-    assert await _found(stores, states=("FAILED", "PENDING", "FAILED")) == [names[3], names[0]]
+    assert await _found(stores, states=("FAILED", "PENDING", "FAILED")) == [
+        execution_ids[3],
+        execution_ids[0],
+    ]
 
 
 async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
-    names = execution_ids(stores)
+    execution_ids = new_execution_ids(stores)
     fields: dict[str, Any] = {
         "workflow": "w",
         "version": 3,
         "created_at": 900.5,
         "labels": {"team": "é", "n": [1]},
     }
-    made = [submitted(next(names), **fields) for _ in range(4)]
+    made = [submitted(next(execution_ids), **fields) for _ in range(4)]
     made[3].retry_of = "before"
     await stores.cold.create(made)
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made[1:]))
     error = TaskError("http", "boom", detail={"status": 500})
-    failed = over(made[3], ExecutionState.FAILED, error=error, error_node="fetch")
+    failed = over(made[3], ExecutionState.FAILED, error=error, error_node_id="fetch")
     await owner.commit(running(made[2], ExecutionState.PAUSED), failed)
     found = (await stores.cold.search(Search()))[::-1]
     numbers = [row.n for row in found]
@@ -89,7 +103,7 @@ async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
             started_at=1001.0,
             finished_at=1009.0,
             error=error,
-            error_node="fetch",
+            error_node_id="fetch",
         ),
     ]
     for row in found:
@@ -98,7 +112,7 @@ async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
 
 
 async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) -> None:
-    given = submitted(next(execution_ids(stores)))
+    given = submitted(next(new_execution_ids(stores)))
     await stores.cold.create([given])
     owner = await Owner.of(stores)
     await owner.commit(running(given, ExecutionState.PAUSED))
@@ -113,19 +127,19 @@ async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) 
 
 
 async def test_labels_of_any_text_are_found_and_only_those(stores: Stores) -> None:
-    names = execution_ids(stores)
-    made = {text: next(names) for text in ODD}
+    execution_ids = new_execution_ids(stores)
+    made = {text: next(execution_ids) for text in ODD}
     await stores.cold.create(
-        [submitted(name, labels={text: text[::-1]}) for text, name in made.items()]
+        [submitted(execution_id, labels={text: text[::-1]}) for text, execution_id in made.items()]
     )
-    for text, name in made.items():
-        assert await _found(stores, labels={text: text[::-1]}) == [name], text
+    for text, execution_id in made.items():
+        assert await _found(stores, labels={text: text[::-1]}) == [execution_id], text
     assert await _found(stores, labels={"a": "b"}) == []
     assert await _found(stores, labels={"half \ud800": "x"}) == []
 
 
 async def test_a_label_that_is_not_text_is_compared_as_json(stores: Stores) -> None:
-    names = execution_ids(stores)
+    execution_ids = new_execution_ids(stores)
     values = {
         "1": 1,
         "1.5": 1.5,
@@ -134,17 +148,19 @@ async def test_a_label_that_is_not_text_is_compared_as_json(stores: Stores) -> N
         '["é",1]': ["é", 1],
         '{"b":1,"a":2}': {"b": 1, "a": 2},
     }
-    made = {text: submitted(next(names), labels={"x": value}) for text, value in values.items()}
+    made = {
+        text: submitted(next(execution_ids), labels={"x": value}) for text, value in values.items()
+    }
     await stores.cold.create(list(made.values()))
     for text, given in made.items():
         assert await _found(stores, labels={"x": text}) == [given.record.execution_id], text
-    await stores.cold.create([submitted(last := next(names), labels={"x": "1"})])
+    await stores.cold.create([submitted(last := next(execution_ids), labels={"x": "1"})])
     assert await _found(stores, labels={"x": "1"}) == [last, made["1"].record.execution_id]
 
 
 async def test_all_labels_that_are_given_must_hold(stores: Stores) -> None:
-    names = execution_ids(stores)
-    both, one = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    both, one = next(execution_ids), next(execution_ids)
     labels = {"team": "a", "env": "prod"}
     await stores.cold.create([submitted(both, labels=labels), submitted(one, labels={"team": "a"})])
     assert await _found(stores, labels={"team": "a"}) == [one, both]
@@ -155,20 +171,23 @@ async def test_all_labels_that_are_given_must_hold(stores: Stores) -> None:
 async def test_text_is_part_of_the_id_or_of_the_workflows_name_and_taken_literally(
     stores: Stores,
 ) -> None:
-    names = ["alpha-%-1", "alpha-_-2", "ALPHA-3", "beta\\4", "é-5", "plain-6"]
-    made = [submitted(name, workflow="w_100%" if name == "plain-6" else "flow") for name in names]
+    execution_ids = ["alpha-%-1", "alpha-_-2", "ALPHA-3", "beta\\4", "é-5", "plain-6"]
+    made = [
+        submitted(execution_id, workflow="w_100%" if execution_id == "plain-6" else "flow")
+        for execution_id in execution_ids
+    ]
     await stores.cold.create(made)
     expected = {
-        "": names[::-1],
-        "alpha": names[2::-1],
-        "Alpha-3": [names[2]],
+        "": execution_ids[::-1],
+        "alpha": execution_ids[2::-1],
+        "Alpha-3": [execution_ids[2]],
         "%": ["plain-6", "alpha-%-1"],
         "_": ["plain-6", "alpha-_-2"],
         "-%-": ["alpha-%-1"],
         "\\": ["beta\\4"],
         "é": ["é-5"],
         "É": [],
-        "FLOW": names[4::-1],
+        "FLOW": execution_ids[4::-1],
         "100%": ["plain-6"],
         "*": [],
         "'": [],
@@ -181,15 +200,20 @@ async def test_text_is_part_of_the_id_or_of_the_workflows_name_and_taken_literal
 
 
 async def test_time_is_from_and_before(stores: Stores) -> None:
-    names = [name for name, _ in zip(execution_ids(stores), range(5), strict=False)]
+    execution_ids = [
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(5), strict=False)
+    ]
     await stores.cold.create(
-        [submitted(name, created_at=100.0 + i) for i, name in enumerate(names)]
+        [
+            submitted(execution_id, created_at=100.0 + i)
+            for i, execution_id in enumerate(execution_ids)
+        ]
     )
-    assert await _found(stores, since=103.0) == [names[4], names[3]]
-    assert await _found(stores, until=102.0) == [names[1], names[0]]
-    assert await _found(stores, since=101.0, until=102.0) == [names[1]]
+    assert await _found(stores, since=103.0) == [execution_ids[4], execution_ids[3]]
+    assert await _found(stores, until=102.0) == [execution_ids[1], execution_ids[0]]
+    assert await _found(stores, since=101.0, until=102.0) == [execution_ids[1]]
     assert await _found(stores, since=103.0, until=103.0) == []
-    assert await _found(stores, since=-1e300, until=1e300) == names[::-1]
+    assert await _found(stores, since=-1e300, until=1e300) == execution_ids[::-1]
 
 
 async def test_time_is_found_whatever_the_clock_did_between_starts(stores: Stores) -> None:
@@ -204,27 +228,38 @@ async def test_time_is_found_whatever_the_clock_did_between_starts(stores: Store
         1_600_000_000.0,
         5000.0,
     ]
-    names = [name for name, _ in zip(execution_ids(stores), times, strict=False)]
-    for name, at in zip(names, times, strict=True):
-        await stores.cold.create([submitted(name, created_at=at)])
+    execution_ids = [
+        execution_id for execution_id, _ in zip(new_execution_ids(stores), times, strict=False)
+    ]
+    for execution_id, at in zip(execution_ids, times, strict=True):
+        await stores.cold.create([submitted(execution_id, created_at=at)])
     edges = sorted({0.0, 1000.000005, *times, 2e9})
     for since in edges:
         for until in edges:
-            wanted = [name for name, at in zip(names, times, strict=True) if since <= at < until]
+            wanted = [
+                execution_id
+                for execution_id, at in zip(execution_ids, times, strict=True)
+                if since <= at < until
+            ]
             assert await _found(stores, since=since, until=until) == wanted[::-1], (since, until)
 
 
 async def test_thousands_of_starts_at_the_same_time_are_found_by_it(stores: Stores) -> None:
-    names = [name for name, _ in zip(execution_ids(stores), range(3000), strict=False)]
-    await stores.cold.create([submitted(name, created_at=500.0) for name in names])
+    execution_ids = [
+        execution_id
+        for execution_id, _ in zip(new_execution_ids(stores), range(3000), strict=False)
+    ]
+    await stores.cold.create(
+        [submitted(execution_id, created_at=500.0) for execution_id in execution_ids]
+    )
     assert len(await _found(stores, since=500.0, until=500.001, limit=5000)) == 3000
     assert await _found(stores, since=500.001) == []
 
 
 async def test_retries_are_found_by_what_they_retry(stores: Stores) -> None:
-    names = execution_ids(stores)
-    first = next(names)
-    retries = [new(next(names), retry_of=first) for _ in range(2)]
+    execution_ids = new_execution_ids(stores)
+    first = next(execution_ids)
+    retries = [new(next(execution_ids), retry_of=first) for _ in range(2)]
     await stores.cold.create([new(first), *retries])
     assert await _found(stores, retry_of=first) == [
         each.record.execution_id for each in retries[::-1]
@@ -236,8 +271,8 @@ async def test_retries_are_found_by_what_they_retry(stores: Stores) -> None:
 async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
     stores: Stores,
 ) -> None:
-    names = execution_ids(stores)
-    made = [submitted(next(names), labels={"a": "b"}) for _ in range(25)]
+    execution_ids = new_execution_ids(stores)
+    made = [submitted(next(execution_ids), labels={"a": "b"}) for _ in range(25)]
     await stores.cold.create(made)
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made))
@@ -255,7 +290,7 @@ async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
         while page := await stores.cold.search(Search(before=before, limit=4, **wanted)):
             seen += [row.execution_id for row in page]
             before = page[-1].n
-            made.append(submitted(next(names), labels={"a": "b"}, created_at=2000.0))
+            made.append(submitted(next(execution_ids), labels={"a": "b"}, created_at=2000.0))
             await stores.cold.create(made[-1:])
             await owner.commit(running(made[-1]))
             await owner.commit(*(over(each) for each in islice(ending, 1)))
@@ -263,8 +298,8 @@ async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
 
 
 async def test_numbers_that_are_out_of_reach_find_what_they_mean(stores: Stores) -> None:
-    await begin(stores, name := next(execution_ids(stores)))
-    assert await _found(stores, before=2**70) == [name]
+    await begin(stores, execution_id := next(new_execution_ids(stores)))
+    assert await _found(stores, before=2**70) == [execution_id]
     assert await _found(stores, before=0) == []
     assert await _found(stores, version=2**70) == []
     assert await _found(stores, workflow="half \ud800") == []
@@ -285,7 +320,7 @@ async def test_any_search_finds_what_a_look_at_each_execution_finds(stores: Stor
 
 async def _many(stores: Stores, choose: random.Random) -> list[dict[str, Any]]:
     """Executions of all kinds, and what is to be known of each."""
-    names, rows, first, last = execution_ids(stores), [], [], []
+    execution_ids, rows, first, last = new_execution_ids(stores), [], [], []
     for number in range(120):
         state = choose.choice(["WAITS", *ExecutionState])
         labels = {key: choose.choice("ab") for key in choose.sample("xyz", choose.randrange(3))}
@@ -294,7 +329,7 @@ async def _many(stores: Stores, choose: random.Random) -> list[dict[str, Any]]:
             "version": choose.randrange(1, 3),
             "labels": labels,
         }
-        given = submitted(next(names), created_at=1000.0 + number // 3, **fields)
+        given = submitted(next(execution_ids), created_at=1000.0 + number // 3, **fields)
         given.waits = state == "WAITS"
         given.retry_of = choose.choice([None, None, "r1", "r2"])
         shown = "PENDING" if given.waits else str(state)
@@ -333,14 +368,17 @@ def _any_search(choose: random.Random) -> dict[str, Any]:
         "text": choose.choice(["1", "TWO", "n-3", "no"]),
         "retry_of": choose.choice(["r1", "r2", "r3"]),
     }
-    return {name: options[name] for name in choose.sample(list(options), choose.randrange(4))}
+    return {
+        execution_id: options[execution_id]
+        for execution_id in choose.sample(list(options), choose.randrange(4))
+    }
 
 
 def _fits(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
     """Word for word what `Search` says."""
     judges: dict[str, Any] = {
         "states": lambda states: row["state"] in states,
-        "workflow": lambda name: row["workflow"] == name,
+        "workflow": lambda execution_id: row["workflow"] == execution_id,
         "version": lambda number: row["version"] == number,
         "labels": lambda labels: labels.items() <= row["labels"].items(),
         "since": lambda at: row["at"] >= at,
@@ -348,7 +386,7 @@ def _fits(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
         "text": lambda text: text.lower() in row["id"] or text.lower() in row["workflow"],
         "retry_of": lambda origin: row["retry_of"] == origin,
     }
-    return all(judges[name](value) for name, value in wanted.items())
+    return all(judges[execution_id](value) for execution_id, value in wanted.items())
 
 
 def _row(given: NewExecution, state: str, **fields: Any) -> ExecutionRow:

@@ -9,9 +9,9 @@ from penstock.contract.facts import (
     Owner,
     begin,
     ended,
-    execution_ids,
     hand_out,
     new,
+    new_execution_ids,
     queued,
     started,
     stop,
@@ -40,25 +40,25 @@ async def test_two_workers_never_get_the_same_task(stores: Stores) -> None:
     while len(fetched) < len(tasks):
         for worker in ("worker-1", "worker-2"):
             fetched += await stores.queue.fetch(worker, ECHO, 5)
-    assert sorted(task.node for task in fetched) == sorted(task.node for task in tasks)
+    assert sorted(task.node_id for task in fetched) == sorted(task.node_id for task in tasks)
 
 
 async def test_a_worker_waits_for_the_first_task_and_is_woken_by_it(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 5))
     await let_others_run()
     assert not fetching.done()
-    await owner.commit(queued(task(name)))
+    await owner.commit(queued(task(execution_id)))
     async with asyncio.timeout(5):
-        assert await fetching == [task(name)]
+        assert await fetching == [task(execution_id)]
 
 
 async def test_of_two_waiting_workers_the_second_keeps_waiting_for_the_second_task(
     stores: Stores,
 ) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     waiting = {
         asyncio.create_task(stores.queue.fetch(worker, ECHO, 5))
         for worker in ("worker-1", "worker-2")
@@ -66,28 +66,28 @@ async def test_of_two_waiting_workers_the_second_keeps_waiting_for_the_second_ta
     await let_others_run()
     fetched = []
     for node in "ab":
-        await owner.commit(queued(task(name, node)))
+        await owner.commit(queued(task(execution_id, node)))
         done, waiting = await asyncio.wait(waiting, timeout=5, return_when=asyncio.FIRST_COMPLETED)
         fetched += [await each for each in done]
-    assert fetched == [[task(name, "a")], [task(name, "b")]]
+    assert fetched == [[task(execution_id, "a")], [task(execution_id, "b")]]
 
 
 async def test_a_fetch_that_was_cancelled_takes_no_task_with_it(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 5))
     await let_others_run()
-    committing = asyncio.create_task(owner.commit(queued(task(name))))
+    committing = asyncio.create_task(owner.commit(queued(task(execution_id))))
     fetching.cancel()
     await asyncio.gather(fetching, committing, return_exceptions=True)
     async with asyncio.timeout(5):
-        assert await stores.queue.fetch("worker-2", ECHO, 5) == [task(name)]
+        assert await stores.queue.fetch("worker-2", ECHO, 5) == [task(execution_id)]
 
 
 async def test_a_worker_gets_tasks_of_its_queues_only(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
-    tasks = [task(name, queue, queue=queue) for queue in ("gpu", "echo", "mail")]
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    tasks = [task(execution_id, queue, queue=queue) for queue in ("gpu", "echo", "mail")]
     await owner.commit(queued(*tasks))
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [tasks[1]]
     others = await stores.queue.fetch("worker-2", {"gpu", "mail"}, 10)
@@ -130,8 +130,12 @@ async def test_a_report_of_a_task_that_nobody_fetched_is_dropped(stores: Stores)
 
 async def test_a_report_of_another_attempt_or_generation_is_dropped(stores: Stores) -> None:
     owner, (given,) = await _held(stores, "a")
-    name = given.execution_id
-    others = [task(name, "a", attempt=2), task(name, "a", generation=2), task(name, "b")]
+    execution_id = given.execution_id
+    others = [
+        task(execution_id, "a", attempt=2),
+        task(execution_id, "a", generation=2),
+        task(execution_id, "b"),
+    ]
     await stores.queue.report("worker-1", [success(other, "worker-1") for other in others])
     assert await owner.inbox() == []
 
@@ -181,8 +185,8 @@ async def test_stopping_a_task_that_is_gone_changes_nothing(stores: Stores) -> N
 
 
 async def test_no_task_of_an_execution_on_hold_is_fetched_until_its_release(stores: Stores) -> None:
-    names = execution_ids(stores)
-    held, free = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    held, free = next(execution_ids), next(execution_ids)
     owner = await begin(stores, held, free)
     await owner.commit(queued(task(held, "before")), queued(task(free)))
     await owner.commit(Commands(held, held=True))
@@ -191,7 +195,7 @@ async def test_no_task_of_an_execution_on_hold_is_fetched_until_its_release(stor
     await _assert_nothing_left(stores)
     await owner.commit(Commands(held, held=False))
     fetched = await stores.queue.fetch("worker-1", ECHO, 10)
-    assert sorted(each.node for each in fetched) == ["before", "during"]
+    assert sorted(each.node_id for each in fetched) == ["before", "during"]
     await _assert_nothing_left(stores)
 
 
@@ -290,18 +294,18 @@ async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(
 ) -> None:
     owners = {}
     for partition in range(stores.hot.partitions):
-        name = next(execution_ids(stores, partition))
-        await stores.cold.create([new(name)])
-        owners[name] = await Owner.of(stores, partition)
-        await owners[name].commit(started(name))
-        await owners[name].commit(queued(task(name)))
+        execution_id = next(new_execution_ids(stores, partition))
+        await stores.cold.create([new(execution_id)])
+        owners[execution_id] = await Owner.of(stores, partition)
+        await owners[execution_id].commit(started(execution_id))
+        await owners[execution_id].commit(queued(task(execution_id)))
     fetched = await stores.queue.fetch("worker-1", ECHO, 100)
     assert {each.execution_id for each in fetched} == owners.keys()
-    for name, owner in owners.items():
+    for execution_id, owner in owners.items():
         assert "worker-1" in await stores.queue.workers(), "or the other owners wouldn't hear of it"
         assert await _reap(owner) == 1
-        assert await owner.inbox() == [TaskLost(*key_of(task(name)), "worker-1")]
-        assert owner.lease.partition == partition_of(name, stores.hot.partitions)
+        assert await owner.inbox() == [TaskLost(*key_of(task(execution_id)), "worker-1")]
+        assert owner.lease.partition == partition_of(execution_id, stores.hot.partitions)
     assert "worker-1" not in await stores.queue.workers()
 
 
@@ -392,14 +396,14 @@ async def test_a_worker_that_was_declared_dead_while_it_waited_is_known_again_wh
     stores: Stores,
 ) -> None:
     """Or nobody would take its task back when it really is dead."""
-    name = next(execution_ids(stores))
-    owner = await begin(stores, name)
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     fetching = asyncio.create_task(stores.queue.fetch("worker-1", {"echo"}, 1))
     await let_others_run()
     lease = owner.lease
     assert await stores.queue.reap(lease.partition, lease.token, "worker-1") == 0
     assert "worker-1" not in await stores.queue.workers()
-    await owner.commit(queued(task(name)))
+    await owner.commit(queued(task(execution_id)))
     async with asyncio.timeout(5):
         assert len(await fetching) == 1
     assert "worker-1" in await stores.queue.workers()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, execution_ids, new, started
+from penstock.contract.facts import Owner, begin, ended, new, new_execution_ids, started
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, NotFound
 from penstock.stores.base import Kept, Stores
@@ -12,8 +12,8 @@ from penstock.stores.records import Search
 
 
 async def test_one_that_waits_is_stored_and_not_started(stores: Stores) -> None:
-    names = execution_ids(stores)
-    waiting, other = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    waiting, other = next(execution_ids), next(execution_ids)
     intent = new(waiting, waits=True)
     await stores.cold.create([intent, new(other)])
     assert await stores.cold.started(0) == [other]
@@ -27,9 +27,9 @@ async def test_one_that_waits_is_stored_and_not_started(stores: Stores) -> None:
 
 
 async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores) -> None:
-    name = next(execution_ids(stores))
+    execution_id = next(new_execution_ids(stores))
     intent = new(
-        name,
+        execution_id,
         waits=True,
         retry_of="before",
         kept=[Kept("a", b"1")],
@@ -38,51 +38,53 @@ async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores)
     )
     intent.record.overrides = {"a": {"x": 1}, "b": {"y": 1}}
     await stores.cold.create([intent])
-    await stores.cold.trigger(name, b'{"lang":"fr"}', {"b": {"z": [2]}})
-    assert await stores.cold.started(0) == [name]
+    await stores.cold.trigger(execution_id, b'{"lang":"fr"}', {"b": {"z": [2]}})
+    assert await stores.cold.started(0) == [execution_id]
     intent.waits = False
     intent.record.input = b'{"lang":"fr"}'
     intent.record.overrides = {"a": {"x": 1}, "b": {"z": [2]}}
     for _ in range(2):
-        assert await stores.cold.intent(name) == intent
-    stored = await stores.cold.execution(name)
+        assert await stores.cold.intent(execution_id) == intent
+    stored = await stores.cold.execution(execution_id)
     assert stored is not None
     assert stored.record == intent.record
     owner = await Owner.of(stores)
-    await owner.commit(started(name))
-    assert (await stores.hot.load([name]))[name].record.state == ExecutionState.RUNNING
+    await owner.commit(started(execution_id))
+    assert (await stores.hot.load([execution_id]))[
+        execution_id
+    ].record.state == ExecutionState.RUNNING
 
 
 async def test_a_trigger_without_an_input_keeps_the_one_that_there_is(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    intent = new(name, waits=True)
+    execution_id = next(new_execution_ids(stores))
+    intent = new(execution_id, waits=True)
     await stores.cold.create([intent])
-    await stores.cold.trigger(name, None, {})
+    await stores.cold.trigger(execution_id, None, {})
     intent.waits = False
-    assert await stores.cold.intent(name) == intent
+    assert await stores.cold.intent(execution_id) == intent
 
 
 async def test_of_many_triggers_at_once_one_wins(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    await stores.cold.create([new(name, waits=True)])
-    triggers = (stores.cold.trigger(name, str(number).encode(), {}) for number in range(10))
+    execution_id = next(new_execution_ids(stores))
+    await stores.cold.create([new(execution_id, waits=True)])
+    triggers = (stores.cold.trigger(execution_id, str(number).encode(), {}) for number in range(10))
     answers = await asyncio.gather(*triggers, return_exceptions=True)
     (winner,) = [number for number, answer in enumerate(answers) if answer is None]
     assert all(isinstance(answer, Conflict) for answer in answers if answer is not None)
-    intent = await stores.cold.intent(name)
+    intent = await stores.cold.intent(execution_id)
     assert intent is not None
     assert intent.record.input == str(winner).encode()
 
 
 async def test_what_does_not_wait_cannot_be_triggered(stores: Stores) -> None:
-    names = execution_ids(stores)
-    unbegun, begun, finished = (next(names) for _ in range(3))
+    execution_ids = new_execution_ids(stores)
+    unbegun, begun, finished = (next(execution_ids) for _ in range(3))
     await stores.cold.create([new(unbegun)])
     owner = await begin(stores, begun, finished)
     await owner.commit(ended(finished))
-    for name in (unbegun, begun, finished):
+    for execution_id in (unbegun, begun, finished):
         with pytest.raises(Conflict, match="can be triggered"):
-            await stores.cold.trigger(name, b"{}", {})
+            await stores.cold.trigger(execution_id, b"{}", {})
     for unknown in ("unknown", "", "half \ud800"):
         with pytest.raises(NotFound, match="there is no execution"):
             await stores.cold.trigger(unknown, b"{}", {})
@@ -92,39 +94,39 @@ async def test_what_does_not_wait_cannot_be_triggered(stores: Stores) -> None:
 
 
 async def test_a_cancel_makes_it_begin_so_that_it_can_end(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    await stores.cold.create([new(name, waits=True)])
-    await stores.cold.steer(name, "cancel")
-    assert await stores.cold.started(0) == [name]
-    assert dict(await stores.cold.wishes(0)) == {name: "cancel"}
-    intent = await stores.cold.intent(name)
+    execution_id = next(new_execution_ids(stores))
+    await stores.cold.create([new(execution_id, waits=True)])
+    await stores.cold.steer(execution_id, "cancel")
+    assert await stores.cold.started(0) == [execution_id]
+    assert dict(await stores.cold.wishes(0)) == {execution_id: "cancel"}
+    intent = await stores.cold.intent(execution_id)
     assert intent is not None
     assert not intent.waits
     with pytest.raises(Conflict, match="can be triggered"):
-        await stores.cold.trigger(name, None, {})
-    assert await stores.hot.load([name]) == {}
+        await stores.cold.trigger(execution_id, None, {})
+    assert await stores.hot.load([execution_id]) == {}
     owner = await Owner.of(stores)
-    await owner.commit(ended(name, ExecutionState.CANCELLED))
+    await owner.commit(ended(execution_id, ExecutionState.CANCELLED))
     assert await stores.cold.started(0) == []
 
 
 async def test_it_cannot_be_paused_or_resumed(stores: Stores) -> None:
-    name = next(execution_ids(stores))
-    await stores.cold.create([new(name, waits=True)])
+    execution_id = next(new_execution_ids(stores))
+    await stores.cold.create([new(execution_id, waits=True)])
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await stores.cold.steer(name, "pause")
+        await stores.cold.steer(execution_id, "pause")
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await stores.cold.steer(name, "resume")
+        await stores.cold.steer(execution_id, "resume")
     assert await stores.cold.started(0) == []
-    await stores.cold.trigger(name, None, {})
+    await stores.cold.trigger(execution_id, None, {})
     assert dict(await stores.cold.wishes(0)) == {}
-    await stores.cold.steer(name, "pause")
-    assert dict(await stores.cold.wishes(0)) == {name: "pause"}
+    await stores.cold.steer(execution_id, "pause")
+    assert dict(await stores.cold.wishes(0)) == {execution_id: "pause"}
 
 
 async def test_a_known_key_gives_the_one_that_waits(stores: Stores) -> None:
-    names = execution_ids(stores)
-    first, second = next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    first, second = next(execution_ids), next(execution_ids)
     await stores.cold.create([new(first, waits=True, idempotency_key="k", request_hash="h")])
     assert await stores.cold.create(
         [new(second, waits=True, idempotency_key="k", request_hash="h")]

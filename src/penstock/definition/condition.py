@@ -170,13 +170,14 @@ class Condition(msgspec.Struct, frozen=True):
             "params": narrowed(scope.input, paths["params"]) if "params" in paths else None,
             "execution": dict(scope.execution),
             "nodes": {
-                name: self._bind_node(name, nodes.get(name, {}), scope) for name in self.nodes
+                node_id: self._bind_node(node_id, nodes.get(node_id, {}), scope)
+                for node_id in self.nodes
             },
             REFERENCES: [whole(look_up(reference, scope)) for reference in self.templates],
         }
 
-    def _bind_node(self, name: str, paths: Paths, scope: Scope) -> Any:
-        return narrowed(with_aliases(opened(scope.output(name)), scope.aliases(name)), paths)
+    def _bind_node(self, node_id: str, paths: Paths, scope: Scope) -> Any:
+        return narrowed(with_aliases(opened(scope.output(node_id)), scope.aliases(node_id)), paths)
 
     def decide(self, values: dict[str, Any] | Converted, scope: Scope) -> bool:
         """As `evaluate`, with values that are bound."""
@@ -204,8 +205,8 @@ class Condition(msgspec.Struct, frozen=True):
             {"input": scope.input, "params": scope.input} if self.uses_input else {}
         )
         return found | {
-            name: with_aliases(opened(scope.output(name)), scope.aliases(name))
-            for name in self.nodes
+            node_id: with_aliases(opened(scope.output(node_id)), scope.aliases(node_id))
+            for node_id in self.nodes
         }
 
 

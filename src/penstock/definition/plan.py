@@ -40,7 +40,7 @@ NO_ALIASES: Mapping[str, str] = {}
 
 
 class PlanNode(msgspec.Struct, gc=False):
-    address: str
+    node_id: str
     handler: str
     queue: str
     dependencies: tuple[int, ...]
@@ -198,15 +198,19 @@ class _Compiler:
 
     def _dependencies(self, node: Node) -> tuple[int, ...]:
         found: list[int] = []
-        for i, name in enumerate(node.dependencies):
-            number = self.numbers.get(name)
+        for i, node_id in enumerate(node.dependencies):
+            number = self.numbers.get(node_id)
             path = f"{node.path}.{node.dependencies_field}[{i}]"
             if number is None:
-                hint = self.problems.did_you_mean(name, self.numbers)
-                message = f"{quoted(node.id)} depends on {quoted(name)}, which isn't a node{hint}"
+                hint = self.problems.did_you_mean(node_id, self.numbers)
+                message = (
+                    f"{quoted(node.id)} depends on {quoted(node_id)}, which isn't a node{hint}"
+                )
                 self.problems.error("unknown_dependency", path, message, node.id)
-            elif name == node.id:
-                message = f"{quoted(name)} can't depend on itself; remove it from its dependencies"
+            elif node_id == node.id:
+                message = (
+                    f"{quoted(node_id)} can't depend on itself; remove it from its dependencies"
+                )
                 self.problems.error("self_dependency", path, message, node.id)
             else:
                 found.append(number)
@@ -244,7 +248,7 @@ class _Compiler:
             or (condition is not None and condition.uses_input)
         )
         return PlanNode(
-            address=node.id,
+            node_id=node.id,
             handler=node.handler,
             queue=node.queue or defaults.queue or node.handler,
             dependencies=dependencies,
@@ -278,25 +282,27 @@ class _Compiler:
     def _check_ancestors(
         self, nodes: list[PlanNode], dependencies: graph.Edges, order: list[int]
     ) -> None:
-        queries = [(i, self.numbers[name]) for i, node in enumerate(nodes) for name in node.needs]
+        queries = [
+            (i, self.numbers[node_id]) for i, node in enumerate(nodes) for node_id in node.needs
+        ]
         missing = sorted(graph.missing_ancestors(queries, dependencies, order))
         turned = [(other, number) for number, other in missing]
         unrelated = set(graph.missing_ancestors(turned, dependencies, order))
         for number, group in groupby(missing, key=itemgetter(0)):
             node, places = self.nodes[number], self._places(nodes[number])
             for _, other in group:
-                name = self.nodes[other].id
-                advice = f"doesn't come before it; add {quoted(name)} to its dependencies"
+                node_id = self.nodes[other].id
+                advice = f"doesn't come before it; add {quoted(node_id)} to its dependencies"
                 if (other, number) not in unrelated:
                     advice = "only runs after it; refer to a node that comes before"
-                message = f"{quoted(node.id)} refers to {quoted(name)}, which {advice}"
+                message = f"{quoted(node.id)} refers to {quoted(node_id)}, which {advice}"
                 if other == number:
                     message = f"{quoted(node.id)} refers to its own output; refer to a node that comes before"
-                self.problems.error("not_an_ancestor", places[name], message, node.id)
+                self.problems.error("not_an_ancestor", places[node_id], message, node.id)
 
     def _places(self, node: PlanNode) -> dict[str, str]:
         """Where a node mentions each of the nodes that it needs; the first place of each."""
-        path = self.nodes[self.numbers[node.address]].path
+        path = self.nodes[self.numbers[node.node_id]].path
         found = dict.fromkeys(
             node.condition.references if node.condition else (), f"{path}.condition"
         )

@@ -63,8 +63,8 @@ class Result:
     def outputs(self) -> dict[str, Any]:
         """The output of each node that has one."""
         return {
-            name: node["output"]
-            for name, node in self.nodes.items()
+            node_id: node["output"]
+            for node_id, node in self.nodes.items()
             if node["state"] == "COMPLETED"
         }
 

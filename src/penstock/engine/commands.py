@@ -28,7 +28,7 @@ class AttemptFailure(msgspec.Struct, array_like=True, gc=False):
 class NodeRun(msgspec.Struct, array_like=True, gc=False):
     """What is recorded of a node that has left PENDING. A node without a record is PENDING."""
 
-    address: str
+    node_id: str
     state: NodeState
     attempt: int = 0
     queued_at: float | None = None
@@ -66,7 +66,7 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     finished_at: float | None = None
     failing: bool = False
     error: TaskError | None = None
-    error_node: str | None = None
+    error_node_id: str | None = None
     first_execution_id: str = ""
     """The first of a chain of retries: what idempotency keys are made of."""
     added: list[AddedNode] = []
@@ -98,7 +98,7 @@ class Transition(msgspec.Struct, array_like=True, gc=False):
 
     seq: int
     at: float
-    node: str
+    node_id: str
     before: str
     after: str
     attempt: int
@@ -109,7 +109,7 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     """One attempt of a node, as a worker gets it: a resolved config, no knowledge of the DAG."""
 
     execution_id: str
-    node: str
+    node_id: str
     generation: int
     attempt: int
     handler: str
@@ -135,7 +135,7 @@ class Task(msgspec.Struct, array_like=True, gc=False):
 
 class DeadLetter(msgspec.Struct, array_like=True):
     execution_id: str
-    node: str
+    node_id: str
     handler: str
     at: float
     attempts: list[AttemptFailure]
@@ -146,7 +146,7 @@ class Stop(msgspec.Struct, array_like=True, gc=False):
     """A task that nobody waits for any more."""
 
     execution_id: str
-    node: str
+    node_id: str
     generation: int
     attempt: int
 

@@ -33,12 +33,14 @@ def evaluate(handler: str, config: dict[str, Any], scope: Recorded, parents: lis
     if handler == "output":
         if config:
             return msgspec.json.encode(config)
-        outputs = {name: scope.raw(name) for name in parents}
+        outputs = {node_id: scope.raw(node_id) for node_id in parents}
         size = sum(map(len, outputs.values()))
         if size > OUTPUT_BYTES_MAX:
             told = f"the outputs of its parents have {size:,} bytes together; the limit is {OUTPUT_BYTES_MAX:,}"
             raise Missing(f"{told}; name what is needed of them in its config")
-        return msgspec.json.encode({name: msgspec.Raw(output) for name, output in outputs.items()})
+        return msgspec.json.encode(
+            {node_id: msgspec.Raw(output) for node_id, output in outputs.items()}
+        )
     return msgspec.json.encode({"result": decide(config)})
 
 

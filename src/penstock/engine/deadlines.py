@@ -31,7 +31,7 @@ def fire(execution: Execution) -> None:
         if kind == "execution":
             ending.time_out(execution)
             return
-        run = execution.runs.get(execution.nodes[number].address)
+        run = execution.runs.get(execution.nodes[number].node_id)
         if run is None or run.attempt != attempt:
             continue
         if kind in WAIT_WHILE_PAUSED and execution.record.state == ExecutionState.PAUSED:
@@ -47,7 +47,7 @@ def resume(execution: Execution, paused_at: float) -> None:
             run.queued_at = (
                 (run.queued_at or 0.0) + execution.now - max(paused_at, run.queued_at or 0.0)
             )
-            execution.commands.nodes[run.address] = run
+            execution.commands.nodes[run.node_id] = run
             execution.arm_queue(run)
     for deadline in execution.held_back:
         if deadline[3] != "queue":  # those were armed anew

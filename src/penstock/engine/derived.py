@@ -20,9 +20,9 @@ def restore(execution: Execution, runs: Iterable[NodeRun]) -> None:
     """After a load: counts, deadlines, and every pending node to be looked at again."""
     execution.arm_execution()
     for run in runs:
-        number = execution.numbers[run.address]
+        number = execution.numbers[run.node_id]
         node = execution.nodes[number]
-        execution.runs[run.address] = run
+        execution.runs[run.node_id] = run
         if run.state in NODE_ENDS:
             execution.open -= 1
             execution.tally.settle(node, number, outcome_of(node, run))
@@ -34,7 +34,7 @@ def restore(execution: Execution, runs: Iterable[NodeRun]) -> None:
             execution.arm_queue(run)
             if run.reason == RETURNED:
                 execution.ready.append(number)
-    pending = (i for i in execution.in_order() if execution.nodes[i].address not in execution.runs)
+    pending = (i for i in execution.in_order() if execution.nodes[i].node_id not in execution.runs)
     execution.considered.extend(pending)
 
 
@@ -45,11 +45,11 @@ def append_nodes(execution: Execution, added: Iterable[AddedNode]) -> list[int]:
         execution.nodes, execution.numbers = plan.nodes.copy(), plan.numbers.copy()
     fresh: list[int] = []
     for node in added:
-        number = execution.numbers[node.address] = len(execution.nodes)
-        parents = tuple(execution.numbers[name] for name in node.dependencies)
+        number = execution.numbers[node.node_id] = len(execution.nodes)
+        parents = tuple(execution.numbers[node_id] for node_id in node.dependencies)
         like = plan.nodes[plan.numbers[node.like]]
         execution.nodes.append(
-            structs.replace(like, address=node.address, dependencies=parents, children=())
+            structs.replace(like, node_id=node.node_id, dependencies=parents, children=())
         )
         execution.open += 1
         execution.tally.append(number, parents)
@@ -60,6 +60,6 @@ def append_nodes(execution: Execution, added: Iterable[AddedNode]) -> list[int]:
 
 def _count_settled(execution: Execution, number: int, parents: tuple[int, ...]) -> None:
     for parent in parents:
-        run = execution.runs.get(execution.nodes[parent].address)
+        run = execution.runs.get(execution.nodes[parent].node_id)
         if run is not None and run.state in NODE_ENDS:
             execution.tally.count(number, outcome_of(execution.nodes[parent], run))

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from penstock.engine.execution import Execution
 
 
-def fail(execution: Execution, error: TaskError, address: str) -> None:
+def fail(execution: Execution, error: TaskError, node_id: str) -> None:
     """A node that isn't optional has failed. The first one is the execution's error."""
     record = execution.record
     if record.error is None:
-        record.error, record.error_node = error, address
+        record.error, record.error_node_id = error, node_id
         execution.commands.record = record
     if execution.plan.on_failure == "fail_fast" and not record.failing:
         record.failing = True
@@ -43,19 +43,19 @@ def _sweep(execution: Execution) -> None:
             execution.waiting.discard(number)
             dropped.append(number)
     for number in execution.in_order():
-        run = execution.runs.get(execution.nodes[number].address)
+        run = execution.runs.get(execution.nodes[number].node_id)
         if run is not None and run.state not in NODE_ENDS and not _is_cleanup(execution, number):
             stop_task(execution, run)
             execution.move(run, NodeState.CANCELLED, "execution_failed")
             execution.settle(number, Outcome.SKIP)
     for number in dropped:
-        execution.prepared.pop(execution.nodes[number].address, None)
-        execution.unprepared.pop(execution.nodes[number].address, None)
-        if execution.nodes[number].address not in execution.runs:
+        execution.prepared.pop(execution.nodes[number].node_id, None)
+        execution.unprepared.pop(execution.nodes[number].node_id, None)
+        if execution.nodes[number].node_id not in execution.runs:
             execution.skip(number, "execution_failed")
     execution.considered.clear()  # all that wait are looked at again, parents before children
     execution.considered.extend(
-        i for i in execution.in_order() if execution.nodes[i].address not in execution.runs
+        i for i in execution.in_order() if execution.nodes[i].node_id not in execution.runs
     )
 
 
@@ -78,7 +78,7 @@ def stop_everything(
     for preparing in (execution.unprepared, execution.waiting, execution.prepared):
         preparing.clear()
     for number, node in enumerate(execution.nodes):
-        run = execution.runs.get(node.address)
+        run = execution.runs.get(node.node_id)
         if run is None:
             execution.move(execution.open_run(number), pending, reason)
         elif run.state not in NODE_ENDS:
@@ -90,13 +90,13 @@ def stop_task(execution: Execution, run: NodeRun) -> None:
     if run.state in (NodeState.QUEUED, NodeState.RUNNING):
         record = execution.record
         execution.commands.stops.append(
-            Stop(record.execution_id, run.address, record.generation, run.attempt)
+            Stop(record.execution_id, run.node_id, record.generation, run.attempt)
         )
 
 
 def blame(execution: Execution, error: TaskError) -> None:
     """The execution as a whole failed, not one of its nodes."""
-    execution.record.error, execution.record.error_node = failures.cut(error), None
+    execution.record.error, execution.record.error_node_id = failures.cut(error), None
 
 
 def time_out(execution: Execution) -> None:
@@ -128,13 +128,13 @@ def wreck(
             continue
         if run.state in (NodeState.QUEUED, NodeState.RUNNING):
             commands.stops.append(
-                Stop(record.execution_id, run.address, record.generation, run.attempt)
+                Stop(record.execution_id, run.node_id, record.generation, run.attempt)
             )
         last_seq += 1
         line = Transition(
             last_seq,
             now,
-            run.address,
+            run.node_id,
             run.state,
             NodeState.CANCELLED,
             run.attempt,
@@ -142,12 +142,12 @@ def wreck(
         )
         commands.history.append(line)
         run.state, run.reason, run.finished_at = NodeState.CANCELLED, "internal_error", now
-        commands.nodes[run.address] = run
+        commands.nodes[run.node_id] = run
     check_execution(record.execution_id, record.state, ExecutionState.FAILED)
     line = Transition(
         last_seq + 1, now, "", record.state, ExecutionState.FAILED, 0, "internal_error"
     )
     commands.history.append(line)
     record.state, record.finished_at = ExecutionState.FAILED, now
-    record.error, record.error_node = failures.cut(TaskError("internal_error", message)), None
+    record.error, record.error_node_id = failures.cut(TaskError("internal_error", message)), None
     return commands

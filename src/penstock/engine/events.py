@@ -42,7 +42,7 @@ class ExecutionStarted(Event):
 
 
 class TaskEvent(Event):
-    node: str
+    node_id: str
     generation: int
     attempt: int
     worker_id: str
@@ -108,7 +108,7 @@ class ExecutionBroke(Event):
 class AddedNode(msgspec.Struct, array_like=True):
     """A node that an execution gains while it runs: at `address`, like the plan's node `like`."""
 
-    address: str
+    node_id: str
     like: str
     dependencies: tuple[str, ...] = ()
 

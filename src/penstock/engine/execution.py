@@ -184,9 +184,9 @@ class Execution:
 
         It is dropped if the node has ended meanwhile.
         """
-        for address, result in prepared.items():
-            number = self.numbers[address]
-            self.prepared[address] = result
+        for node_id, result in prepared.items():
+            number = self.numbers[node_id]
+            self.prepared[node_id] = result
             if number in self.waiting:
                 self.waiting.discard(number)
                 self.ready.append(number)
@@ -214,7 +214,7 @@ class Execution:
             self._mark_running(run, event.started_at, event.worker_id, arm=False)
         if event.logs:
             failures.keep_logs(self, run, event.logs, is_last=True)
-        self.complete(self.numbers[event.node], run, event.output)
+        self.complete(self.numbers[event.node_id], run, event.output)
 
     def _on_task_failed(self, event: ev.TaskFailed) -> None:
         run = self._current(event)
@@ -235,15 +235,15 @@ class Execution:
 
     def _on_task_returned(self, event: ev.TaskReturned) -> None:
         run = self._current(event)
-        key = (event.node, event.attempt, event.worker_id)
+        key = (event.node_id, event.attempt, event.worker_id)
         if run is None or run.state is not QUEUED or key in self._returned:
             return
         self._returned.add(
             key
         )  # in memory only: the same message again has no effect, a new loss of the queue has
         run.reason = RETURNED
-        self.commands.nodes[run.address] = run
-        self.ready.append(self.numbers[event.node])
+        self.commands.nodes[run.node_id] = run
+        self.ready.append(self.numbers[event.node_id])
 
     def _on_timer(self, _event: ev.TimerFired) -> None:
         self.wake_at = None
@@ -275,7 +275,7 @@ class Execution:
         ending.finish(self, ExecutionState.FAILED)
 
     def _on_nodes_added(self, event: ev.NodesAdded) -> None:
-        unknown = {node.address: node for node in event.nodes if node.address not in self.numbers}
+        unknown = {node.node_id: node for node in event.nodes if node.node_id not in self.numbers}
         fresh = list(unknown.values())
         self.record.added = [*self.record.added, *fresh]
         self.commands.record = self.record
@@ -285,7 +285,7 @@ class Execution:
 
     def _current(self, event: ev.TaskEvent) -> NodeRun | None:
         """The node's record, if the event speaks of its current attempt and that hasn't ended."""
-        run = self.runs.get(event.node)
+        run = self.runs.get(event.node_id)
         if (
             run is None
             or event.attempt != run.attempt
@@ -299,14 +299,14 @@ class Execution:
         self, run: NodeRun, state: NodeState, reason: str | None = None, at: float | None = None
     ) -> None:
         """The only way a node's state changes: by the table, with a history line."""
-        address, before = run.address, run.state
+        node_id, before = run.node_id, run.state
         if state not in NODE_TRANSITIONS[before]:
-            check_node(address, before, state)
+            check_node(node_id, before, state)
         commands = self.commands
         self.last_seq = seq = self.last_seq + 1
         when = self.now if at is None else at
-        commands.history.append(Transition(seq, when, address, before, state, run.attempt, reason))
-        commands.nodes[address] = run
+        commands.history.append(Transition(seq, when, node_id, before, state, run.attempt, reason))
+        commands.nodes[node_id] = run
         run.state, run.reason = state, reason
         if state in NODE_ENDS:
             run.finished_at = when
@@ -314,12 +314,12 @@ class Execution:
 
     def open_run(self, number: int) -> NodeRun:
         """The record of a node that leaves PENDING."""
-        address = self.nodes[number].address
-        run = self.runs[address] = NodeRun(address, PENDING)
+        node_id = self.nodes[number].node_id
+        run = self.runs[node_id] = NodeRun(node_id, PENDING)
         return run
 
     def complete(self, number: int, run: NodeRun, output: Value, reason: str | None = None) -> None:
-        self.outputs[run.address] = self.commands.outputs[run.address] = output
+        self.outputs[run.node_id] = self.commands.outputs[run.node_id] = output
         self.commands.size += len(output) if type(output) is bytes else 0
         self.move(run, COMPLETED, reason)
         self.settle(number, Outcome.SUCCESS)
@@ -339,7 +339,7 @@ class Execution:
         if dead_letter:
             letter = DeadLetter(
                 self.record.execution_id,
-                node.address,
+                node.node_id,
                 node.handler,
                 self.now,
                 run.failures,
@@ -348,7 +348,7 @@ class Execution:
             self.commands.dead_letters.append(letter)
         self.settle(number, Outcome.SUCCESS if node.optional else Outcome.FAILURE)
         if not node.optional:
-            ending.fail(self, error, node.address)
+            ending.fail(self, error, node.node_id)
 
     def _mark_running(
         self, run: NodeRun, started_at: float, worker_id: str, *, arm: bool = True
@@ -368,13 +368,13 @@ class Execution:
     def attempt_failed(
         self, run: NodeRun, error: TaskError, *, retryable: bool, asked: float | None
     ) -> None:
-        number = self.numbers[run.address]
+        number = self.numbers[run.node_id]
         retry = self.nodes[number].retry
         if self._is_last(run, retryable=retryable):
             self.fail(number, run, error)
             return
         failures.note(self, run, error, is_last=False)
-        seed = f"{self.record.execution_id}:{run.address}"
+        seed = f"{self.record.execution_id}:{run.node_id}"
         delay = delay_seconds(retry, run.attempt, seed, asked=asked)
         run.due_at = self.now + delay
         self.move(run, RETRYING, error.category)
@@ -384,7 +384,7 @@ class Execution:
             self.ready.append(number)
 
     def node_of(self, run: NodeRun) -> PlanNode:
-        return self.nodes[self.numbers[run.address]]
+        return self.nodes[self.numbers[run.node_id]]
 
     def settle(self, number: int, outcome: Outcome) -> None:
         self.considered.extend(self.tally.settle(self.nodes[number], number, outcome, self.nodes))
@@ -392,7 +392,7 @@ class Execution:
     def _consider(self, number: int) -> None:
         """Start, skip or leave a node after one of its parents has settled."""
         node = self.nodes[number]
-        if number in self._readied or node.address in self.runs:
+        if number in self._readied or node.node_id in self.runs:
             return
         decision = self.tally.verdict(node, number)
         if (
@@ -457,7 +457,7 @@ class Execution:
         self.wake(self.now)
 
     def arm(self, due_at: float, run: NodeRun, kind: str) -> None:
-        heappush(self.deadlines, (due_at, self.numbers[run.address], run.attempt, kind))
+        heappush(self.deadlines, (due_at, self.numbers[run.node_id], run.attempt, kind))
 
     def arm_backstop(self, run: NodeRun) -> None:
         self.arm(

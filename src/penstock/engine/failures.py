@@ -41,7 +41,7 @@ def note(execution: Execution, run: NodeRun, error: TaskError, *, is_last: bool)
     if not is_last and len(run.failures) >= FIRST_KEPT:
         error = shortened(error)
     failure = AttemptFailure(run.attempt, execution.now, error, run.worker_id)
-    execution.commands.failures.append((run.address, failure))
+    execution.commands.failures.append((run.node_id, failure))
     execution.commands.size += len(error.message) + len(error.traceback or "")
     run.failures = [*run.failures, failure]
     run.failures_dropped += trim(run.failures)
@@ -75,5 +75,5 @@ def keep_logs(execution: Execution, run: NodeRun, logs: str, *, is_last: bool) -
     run.logs_size += len(logs)
     if run.logs_size > LOGS_MAX and not is_last:
         logs += "\n(this node has logged too much: of the attempts after this one only the last one's log is kept)"
-    execution.commands.logs.append((run.address, run.attempt, logs))
+    execution.commands.logs.append((run.node_id, run.attempt, logs))
     execution.commands.size += len(logs)

@@ -27,7 +27,9 @@ def keep(execution: Execution, outputs: dict[str, Value]) -> None:
     numbers, runs = execution.numbers, execution.runs
     found = reversed(outputs.items())  # they are taken off the end
     execution.kept = [
-        (numbers[name], output) for name, output in found if name in numbers and name not in runs
+        (numbers[node_id], output)
+        for node_id, output in found
+        if node_id in numbers and node_id not in runs
     ]
 
 

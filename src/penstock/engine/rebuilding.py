@@ -25,10 +25,10 @@ def begin_generation(
     for run in runs:
         if run.state is NodeState.RUNNING:
             for after in (NodeState.RETRYING, NodeState.QUEUED):
-                check_node(run.address, run.state, after)
+                check_node(run.node_id, run.state, after)
                 seq = last_seq + len(lines) + 1
                 lines.append(
-                    Transition(seq, now, run.address, run.state, after, run.attempt, REBUILT)
+                    Transition(seq, now, run.node_id, run.state, after, run.attempt, REBUILT)
                 )
                 run.state = after
         elif run.state is not NodeState.QUEUED:

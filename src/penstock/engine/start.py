@@ -76,7 +76,7 @@ def start(execution: Execution, number: int) -> None:
     if (node.needs or node.is_data) and _lacks_blobs(execution, node):
         execution.blocked.append(number)
         return
-    run = execution.runs.get(node.address)
+    run = execution.runs.get(node.node_id)
     if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
         return
     if execution.prepared and (prepared := _prepared(execution, node)) is not None:
@@ -91,8 +91,8 @@ def start(execution: Execution, number: int) -> None:
 
 def _prepared(execution: Execution, node: PlanNode) -> Prepared | None:
     """What was worked out for the node, unless more is known by now."""
-    prepared = execution.prepared.pop(node.address, None)
-    if prepared is None or any(address in execution.outputs for address in prepared.missing):
+    prepared = execution.prepared.pop(node.node_id, None)
+    if prepared is None or any(node_id in execution.outputs for node_id in prepared.missing):
         return None
     return prepared
 
@@ -128,9 +128,9 @@ def _is_cheap(execution: Execution, node: PlanNode) -> bool:
             return False
         if not condition.is_compiled:
             cost += COMPILED_BYTES * len(condition.program)
-    for address in node.needs:
-        if address not in execution.values:
-            cost += len(_text_of(execution, address) or b"")
+    for node_id in node.needs:
+        if node_id not in execution.values:
+            cost += len(_text_of(execution, node_id) or b"")
     if node.uses_input and INPUT not in execution.values:
         cost += len(execution.record.input)
     if cost > execution.inline_bytes:
@@ -151,10 +151,10 @@ def _is_true(execution: Execution, condition: Condition) -> bool | None:
     return condition.decide(values, scope)
 
 
-def _text_of(execution: Execution, address: str) -> bytes | None:
+def _text_of(execution: Execution, node_id: str) -> bytes | None:
     """An output, undecoded; None if there is none. A large one has been fetched."""
-    value = execution.outputs.get(address)
-    return execution.loaded[address] if isinstance(value, Blob) else value
+    value = execution.outputs.get(node_id)
+    return execution.loaded[node_id] if isinstance(value, Blob) else value
 
 
 def _have_prepared(execution: Execution, number: int, run: NodeRun | None) -> None:
@@ -163,19 +163,19 @@ def _have_prepared(execution: Execution, number: int, run: NodeRun | None) -> No
     scope = Outputs(execution)
     values: dict[str, bytes] = {INPUT: execution.record.input} if node.uses_input else {}
     missing: dict[str, str] = {}
-    for address in node.needs:
+    for node_id in node.needs:
         try:
-            values[address] = scope.raw(address)
+            values[node_id] = scope.raw(node_id)
         except Missing as error:
-            missing[address] = str(error)
+            missing[node_id] = str(error)
     preparation = Preparation(
-        node.address,
+        node.node_id,
         node.handler,
         node.is_data,
         condition=node.condition if run is None else None,
         config=node.config if node.config.slots or node.handler == "input" else None,
-        overrides=execution.record.overrides.get(node.address, {}),
-        aliases={address: dict(scope.aliases(address)) for address in node.needs},
+        overrides=execution.record.overrides.get(node.node_id, {}),
+        aliases={node_id: dict(scope.aliases(node_id)) for node_id in node.needs},
         execution=dict(scope.execution),
         missing=missing,
         values=values,
@@ -187,7 +187,7 @@ def _have_prepared(execution: Execution, number: int, run: NodeRun | None) -> No
             number, run or execution.open_run(number), TaskError(preparation.category, message)
         )
         return
-    execution.unprepared[node.address] = preparation
+    execution.unprepared[node.node_id] = preparation
     execution.waiting.add(number)
 
 
@@ -216,12 +216,12 @@ def _lacks_blobs(execution: Execution, node: PlanNode) -> bool:
     """Note which large outputs have to be fetched before this node can start."""
     needed = set(node.needs)
     if node.is_data and not node.config.value:
-        needed.update(execution.nodes[parent].address for parent in node.dependencies)
+        needed.update(execution.nodes[parent].node_id for parent in node.dependencies)
     missing = {
-        address: value
-        for address in needed
-        if isinstance(value := execution.outputs.get(address), Blob)
-        and address not in execution.loaded
+        node_id: value
+        for node_id in needed
+        if isinstance(value := execution.outputs.get(node_id), Blob)
+        and node_id not in execution.loaded
     }
     execution.wanted.update(missing)
     return bool(missing)
@@ -231,9 +231,12 @@ def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
     node, scope = execution.nodes[number], Outputs(execution)
     try:
         config, _ = resolve(execution, node, scope)
-        parents = [execution.nodes[parent].address for parent in node.dependencies]
+        parents = [execution.nodes[parent].node_id for parent in node.dependencies]
         output = evaluate(
-            node.handler, config, scope, [name for name in parents if name in execution.outputs]
+            node.handler,
+            config,
+            scope,
+            [node_id for node_id in parents if node_id in execution.outputs],
         )
     except Missing as error:
         execution.fail(number, run, TaskError("config", str(error)))
@@ -246,7 +249,7 @@ def resolve(
 ) -> tuple[dict[str, Any], tuple[SecretText, ...]]:
     """The node's config, with what the execution puts over it."""
     config, secrets = node.config.resolve(scope)
-    return put_over(config, secrets, execution.record.overrides.get(node.address) or {})
+    return put_over(config, secrets, execution.record.overrides.get(node.node_id) or {})
 
 
 def _dispatch(
@@ -257,13 +260,13 @@ def _dispatch(
     config: Value
     if prepared is not None and prepared.config is not None:
         config, secrets = prepared.config, prepared.secrets
-    elif node.fixed_config is not None and node.address not in record.overrides:
+    elif node.fixed_config is not None and node.node_id not in record.overrides:
         config = node.fixed_config
     else:
         try:
             resolved, secrets = resolve(execution, node, Outputs(execution))
         except Missing as error:
-            execution.fail(execution.numbers[node.address], run, TaskError("config", str(error)))
+            execution.fail(execution.numbers[node.node_id], run, TaskError("config", str(error)))
             return
         config = msgspec.json.encode(resolved)
     again = run.state is NodeState.QUEUED
@@ -272,9 +275,9 @@ def _dispatch(
         run.queued_at, run.started_at, run.due_at, run.worker_id = execution.now, None, None, None
     outputs, nodes = execution.outputs, execution.nodes
     inputs = [
-        (name, outputs[name])
+        (node_id, outputs[node_id])
         for parent in node.dependencies
-        if (name := nodes[parent].address) in outputs
+        if (node_id := nodes[parent].node_id) in outputs
     ]
     commands = execution.commands
     commands.size += sum([len(value) for _, value in inputs if type(value) is bytes])
@@ -283,7 +286,7 @@ def _dispatch(
     commands.tasks.append(
         Task(
             record.execution_id,
-            node.address,
+            node.node_id,
             record.generation,
             run.attempt,
             node.handler,
@@ -292,7 +295,7 @@ def _dispatch(
             inputs,
             secrets,
             node.timeout_seconds,
-            f"{record.first_execution_id or record.execution_id}:{node.address}",
+            f"{record.first_execution_id or record.execution_id}:{node.node_id}",
             record.workflow,
             record.priority,
             record.trace,
@@ -302,7 +305,7 @@ def _dispatch(
     )
     if again:
         run.reason = None
-        commands.nodes[run.address] = run
+        commands.nodes[run.node_id] = run
         return
     execution.move(run, NodeState.QUEUED)
     if node.queue_timeout_seconds:

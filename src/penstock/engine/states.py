@@ -78,9 +78,9 @@ NODE_ENDS = frozenset({_N.COMPLETED, _N.FAILED, _N.SKIPPED, _N.CANCELLED})
 EXECUTION_ENDS = frozenset({_E.COMPLETED, _E.FAILED, _E.CANCELLED})
 
 
-def check_node(address: str, before: NodeState, after: NodeState) -> None:
+def check_node(node_id: str, before: NodeState, after: NodeState) -> None:
     if after not in NODE_TRANSITIONS[before]:
-        raise InvalidTransition(f"node {address!r} can't go from {before} to {after}")
+        raise InvalidTransition(f"node {node_id!r} can't go from {before} to {after}")
 
 
 def check_execution(execution_id: str, before: ExecutionState, after: ExecutionState) -> None:

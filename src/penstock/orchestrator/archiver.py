@@ -74,15 +74,15 @@ class Archiver:
         reports = {entry.execution_id: entry.report for entry in entries if entry.report}
         refused = await self._put(
             [
-                Copy(name, None, [], those)
-                for name, those in letters.items()
-                if name not in summaries
+                Copy(execution_id, None, [], those)
+                for execution_id, those in letters.items()
+                if execution_id not in summaries
             ]
         )
-        names = list(summaries)
-        while names:
-            changes = await self._reader.read(names)
-            names = names[len(changes) :]
+        execution_ids = list(summaries)
+        while execution_ids:
+            changes = await self._reader.read(execution_ids)
+            execution_ids = execution_ids[len(changes) :]
             copies = _copies(changes, summaries, letters)
             for copy in copies:
                 copy.report = reports.get(copy.execution_id, b"")
@@ -130,11 +130,11 @@ def _copies(
     letters: Mapping[str, list[DeadLetter]],
 ) -> list[Copy]:
     copies: list[Copy] = []
-    for name, data in changes.items():
-        summary = summaries[name]
+    for execution_id, data in changes.items():
+        summary = summaries[execution_id]
         if not summary.has_ended and data:
             summary = (
                 summary_from(data) or summary
             )  # it may have gone on since: the copy says what is in it
-        copies.append(Copy(name, summary, data, letters[name]))
+        copies.append(Copy(execution_id, summary, data, letters[execution_id]))
     return copies

@@ -33,15 +33,15 @@ class Checkpointer:
             await self.copy()
 
     async def copy(self) -> None:
-        names = sorted(self.dirty)
+        execution_ids = sorted(self.dirty)
         self.dirty.clear()
         if (
-            not names
+            not execution_ids
         ):  # then nothing else would notice that the cold store was put back to an older copy
             await self._carrier.check()
-        while names:
-            changes = await self._reader.read(names[:PORTION])
-            names = names[len(changes) :]
+        while execution_ids:
+            changes = await self._reader.read(execution_ids[:PORTION])
+            execution_ids = execution_ids[len(changes) :]
             copies = _copies(changes)
             if copies:
                 refused = await self._carrier.put(copies)
@@ -51,8 +51,8 @@ class Checkpointer:
 def _copies(found: Mapping[str, list[bytes]]) -> list[Copy]:
     """Without those that have ended: the archiver brings them."""
     copies: list[Copy] = []
-    for name, changes in found.items():
+    for execution_id, changes in found.items():
         summary = summary_from(changes)
         if summary is not None and not summary.has_ended:
-            copies.append(Copy(name, summary, changes))
+            copies.append(Copy(execution_id, summary, changes))
     return copies

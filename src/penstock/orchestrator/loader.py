@@ -43,7 +43,7 @@ class Loader:
         self._is_split = stores.split is not None
         self._silent_until = 0.0
 
-    async def load(self, names: Collection[str], starts: Collection[str]) -> Loaded:
+    async def load(self, execution_ids: Collection[str], starts: Collection[str]) -> Loaded:
         """The executions that haven't ended, and what went wrong with others.
 
         `starts` may be new to the hot store.
@@ -51,53 +51,57 @@ class Loader:
         One that is to begin and whose plan takes long has `Compiling` for its error.
         """
         try:
-            known = await self._hot.load(names)
-            intents = await self._intents(names, known, starts)
+            known = await self._hot.load(execution_ids)
+            intents = await self._intents(execution_ids, known, starts)
         except (Fenced, StoreUnavailable):
             raise
         except Exception as error:  # noqa: BLE001 -- one of them can't be read
-            if len(names) == 1:
-                return {}, dict.fromkeys(names, error)
-            return await self._one_by_one(names, starts)
+            if len(execution_ids) == 1:
+                return {}, dict.fromkeys(execution_ids, error)
+            return await self._one_by_one(execution_ids, starts)
         loaded: dict[str, Execution] = {}
         failed: dict[str, Exception] = {}
-        for name in names:
+        for execution_id in execution_ids:
             try:
-                execution = await self._execution(known.get(name), intents.get(name))
+                execution = await self._execution(
+                    known.get(execution_id), intents.get(execution_id)
+                )
             except (Fenced, StoreUnavailable):
                 raise
             except Exception as error:  # noqa: BLE001
-                failed[name] = error
+                failed[execution_id] = error
             else:
                 if execution is not None:
-                    loaded[name] = execution
+                    loaded[execution_id] = execution
                     if len(execution.runs) > LARGE_NODES:
                         await asyncio.sleep(0)  # the lease has to be renewed meanwhile
         return loaded, failed
 
-    async def _one_by_one(self, names: Collection[str], starts: Collection[str]) -> Loaded:
+    async def _one_by_one(self, execution_ids: Collection[str], starts: Collection[str]) -> Loaded:
         loaded: dict[str, Execution] = {}
         failed: dict[str, Exception] = {}
-        for name in names:
-            fine, bad = await self.load([name], starts)
+        for execution_id in execution_ids:
+            fine, bad = await self.load([execution_id], starts)
             loaded.update(fine)
             failed.update(bad)
         return loaded, failed
 
-    async def last_committed(self, name: str) -> Stored | None:
+    async def last_committed(self, execution_id: str) -> Stored | None:
         """What the stores have of it; for one that never began, its intent."""
-        stored = (await self._hot.load([name])).get(name)
+        stored = (await self._hot.load([execution_id])).get(execution_id)
         if stored is not None:
             return stored
-        intent = (await self._cold.intents([name])).get(name)
+        intent = (await self._cold.intents([execution_id])).get(execution_id)
         return None if intent is None else Stored(intent.record, {}, {}, 0, [], [])
 
     async def _intents(
-        self, names: Collection[str], known: Mapping[str, Stored], starts: Collection[str]
+        self, execution_ids: Collection[str], known: Mapping[str, Stored], starts: Collection[str]
     ) -> Mapping[str, NewExecution]:
         """Of those that need one: a start or a cancel that the hot store doesn't know, the cold store must."""
         needed = [
-            name for name in names if (_keeps(known[name]) if name in known else name in starts)
+            execution_id
+            for execution_id in execution_ids
+            if (_keeps(known[execution_id]) if execution_id in known else execution_id in starts)
         ]
         if not needed:
             return {}
@@ -110,7 +114,11 @@ class Loader:
             # the reconciler
             log.warning("%d executions can't begin now: %s", len(needed), error)
             return {}
-        lost = [name for name in needed if name not in found and name not in known]
+        lost = [
+            execution_id
+            for execution_id in needed
+            if execution_id not in found and execution_id not in known
+        ]
         if lost and self._is_split:
             log.error(
                 "%d executions were to begin, such as %s, and no store knows them: was PostgreSQL put back to an older "
@@ -120,14 +128,14 @@ class Loader:
             )
         return found
 
-    async def _ask_for_intents(self, names: Collection[str]) -> Mapping[str, NewExecution]:
+    async def _ask_for_intents(self, execution_ids: Collection[str]) -> Mapping[str, NewExecution]:
         """Raises `StoreUnavailable` also if the answer takes long, and for a while after that without asking."""
         now = asyncio.get_running_loop().time()
         if now < self._silent_until:
             raise StoreUnavailable(SILENT)
         try:
             async with asyncio.timeout(INTENT_SECONDS):
-                return await self._cold.intents(names)
+                return await self._cold.intents(execution_ids)
         except TimeoutError as error:
             self._silent_until = now + SILENT_SECONDS
             raise StoreUnavailable(SILENT) from error
@@ -174,4 +182,4 @@ def _keeps(stored: Stored) -> bool:
 
 def _keep(execution: Execution, intent: NewExecution | None) -> None:
     if intent is not None and intent.kept:
-        keeping.keep(execution, {kept.address: kept.output for kept in intent.kept})
+        keeping.keep(execution, {kept.node_id: kept.output for kept in intent.kept})

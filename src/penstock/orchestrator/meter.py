@@ -73,7 +73,7 @@ class Meter:
             for line in commands.history:
                 after = line.after
                 if after is RUNNING:
-                    run = nodes[line.node]
+                    run = nodes[line.node_id]
                     queued_at = run.queued_at
                     if (
                         run.attempt == line.attempt and queued_at is not None

@@ -181,12 +181,14 @@ class PartitionOwner:
         await self._commit_batch()
         await self._committer.settle()  # whatever is loaded again must be what was decided here
         large = {
-            name: execution
-            for name, execution in self._cache.items()
+            execution_id: execution
+            for execution_id, execution in self._cache.items()
             if len(execution.runs) > REST_NODES
         }
         self._resting = {
-            name: execution for name, execution in self._cache.items() if name not in large
+            execution_id: execution
+            for execution_id, execution in self._cache.items()
+            if execution_id not in large
         }
         self._cache = large
         self._rest_at = self._hot.now() + REST_SECONDS
@@ -219,8 +221,8 @@ class PartitionOwner:
         last = events[-1][0] if events else self._position
         if next_due is not None and next_due <= self._hot.now():
             due = await self._hot.due(partition, self._hot.now(), BATCH_EVENTS)
-            events += [(last, TimerFired(name)) for name in due]
-        events += [(last, Continued(name)) for name in self._continue]
+            events += [(last, TimerFired(execution_id)) for execution_id in due]
+        events += [(last, Continued(execution_id)) for execution_id in self._continue]
         self._continue.clear()
         return events
 
@@ -293,7 +295,7 @@ class PartitionOwner:
             return None
         asked = self._hot.now()
         try:
-            return {name: await self._blobs.get(blob) for name, blob in blobs.items()}
+            return {node_id: await self._blobs.get(blob) for node_id, blob in blobs.items()}
         except StoreUnavailable as error:
             self._blobs_are_away(asked, error)
             return None
@@ -310,14 +312,16 @@ class PartitionOwner:
         cache = self._cache
         missing = {event.execution_id for _, event in events if event.execution_id not in cache}
         if self._resting:
-            woken = [name for name in missing if name in self._resting]
-            cache.update((name, self._resting.pop(name)) for name in woken)
+            woken = [execution_id for execution_id in missing if execution_id in self._resting]
+            cache.update((execution_id, self._resting.pop(execution_id)) for execution_id in woken)
             missing.difference_update(woken)
         missing.difference_update(self._wrecks)
         missing.difference_update(self._beginning)
         if self._unreadable:
             self._unreadable = {
-                name: until for name, until in self._unreadable.items() if until > now
+                execution_id: until
+                for execution_id, until in self._unreadable.items()
+                if until > now
             }
             missing.difference_update(self._unreadable)
         if not missing:
@@ -325,20 +329,20 @@ class PartitionOwner:
         starts = {event.execution_id for _, event in events if isinstance(event, MAY_BE_FIRST)}
         loaded, failed = await self._loader.load(missing, starts)
         self._cache.update(loaded)
-        for name, error in failed.items():
+        for execution_id, error in failed.items():
             if isinstance(error, Compiling):
-                self._begin_later(name, error.task)
+                self._begin_later(execution_id, error.task)
             elif isinstance(
                 error, PlanMissing
             ):  # the hot store has the only copy of what it did: it waits
-                log.error("execution %s can't go on: %s", name, error)
-                self._leave_alone(name, now + UNREADABLE_SECONDS)
-                self._without_plan.add(name)
+                log.error("execution %s can't go on: %s", execution_id, error)
+                self._leave_alone(execution_id, now + UNREADABLE_SECONDS)
+                self._without_plan.add(execution_id)
             else:
-                await self._wreck(name, error, now)
-        for name in self._without_plan & loaded.keys():
-            self._without_plan.discard(name)
-            await self._hot.append(_hand_out_again(loaded[name]), own=True)
+                await self._wreck(execution_id, error, now)
+        for execution_id in self._without_plan & loaded.keys():
+            self._without_plan.discard(execution_id)
+            await self._hot.append(_hand_out_again(loaded[execution_id]), own=True)
 
     def _begin_later(self, execution_id: str, compiling: asyncio.Task[Plan]) -> None:
         """Others go on meanwhile. However the compiling ends, the events are handled then."""
@@ -395,7 +399,11 @@ class PartitionOwner:
 
     async def _commit_batch(self) -> None:
         changes = [execution.take_commands() for execution in self._batch.values()]
-        fresh = [wrecked for name, wrecked in self._wrecks.items() if name not in self._failing]
+        fresh = [
+            wrecked
+            for execution_id, wrecked in self._wrecks.items()
+            if execution_id not in self._failing
+        ]
         changes += [wrecked.commands for wrecked in fresh]
         self._failing.update(wrecked.commands.execution_id for wrecked in fresh)
         changes += self._postponed
@@ -419,15 +427,17 @@ class PartitionOwner:
         self._landed_at = self._hot.now() if self._is_split else 0.0
         ended: list[Ended] = []
         for commands in changes:
-            name = commands.execution_id
+            execution_id = commands.execution_id
             if commands.finished:
-                self._preparer.forget(name)
+                self._preparer.forget(execution_id)
                 ended.append(
-                    self._wrecks.pop(name).stored if name in self._wrecks else self._cache.pop(name)
+                    self._wrecks.pop(execution_id).stored
+                    if execution_id in self._wrecks
+                    else self._cache.pop(execution_id)
                 )
-                self._failing.discard(name)
+                self._failing.discard(execution_id)
             elif commands.more:
-                self._continue.add(name)
+                self._continue.add(execution_id)
         if self._observer is not None:
             self._observer(changes, ended)
 
@@ -486,11 +496,11 @@ def _hand_out_again(execution: Execution) -> list[AnyEvent]:
 
     A task that still waits isn't handed out twice.
     """
-    name, generation = execution.record.execution_id, execution.record.generation
+    execution_id, generation = execution.record.execution_id, execution.record.generation
     out = [
         run for run in execution.runs.values() if run.state in (NodeState.QUEUED, NodeState.RUNNING)
     ]
     events: list[AnyEvent] = [
-        TaskReturned(name, run.address, generation, run.attempt, "") for run in out
+        TaskReturned(execution_id, run.node_id, generation, run.attempt, "") for run in out
     ]
-    return [*events, Continued(name)]
+    return [*events, Continued(execution_id)]

@@ -160,8 +160,16 @@ async def _restore(
         executions = await _from_checkpoints(kept, generation, stores.hot.now())
         others = [each.execution_id for each in kept if each.execution_id not in executions]
         begin = _from_intents(await stores.cold.intents(others) if others else {}, generation)
-        events = [event for name in executions for event in _going_on(name, wishes.get(name))]
-        events += [event for name in begin for event in _beginning(name, wishes.get(name))]
+        events = [
+            event
+            for execution_id in executions
+            for event in _going_on(execution_id, wishes.get(execution_id))
+        ]
+        events += [
+            event
+            for execution_id in begin
+            for event in _beginning(execution_id, wishes.get(execution_id))
+        ]
         await split.hot.restore(lease, {**executions, **begin})
         await stores.hot.append(
             events, own=True
@@ -170,21 +178,25 @@ async def _restore(
     return restored
 
 
-def _going_on(name: str, wish: Wish | None) -> list[AnyEvent]:
+def _going_on(execution_id: str, wish: Wish | None) -> list[AnyEvent]:
     """What was asked for comes first: nothing is handed out that somebody has stopped."""
     if wish == "cancel":
-        return [CancelRequested(name)]
-    return [PauseRequested(name), Continued(name)] if wish == "pause" else [Continued(name)]
+        return [CancelRequested(execution_id)]
+    return (
+        [PauseRequested(execution_id), Continued(execution_id)]
+        if wish == "pause"
+        else [Continued(execution_id)]
+    )
 
 
-def _beginning(name: str, wish: Wish | None) -> list[AnyEvent]:
+def _beginning(execution_id: str, wish: Wish | None) -> list[AnyEvent]:
     """One that hasn't begun can't be paused: that is handled with its beginning, in one commit."""
     if wish == "cancel":
-        return [CancelRequested(name)]
+        return [CancelRequested(execution_id)]
     return (
-        [ExecutionStarted(name), PauseRequested(name)]
+        [ExecutionStarted(execution_id), PauseRequested(execution_id)]
         if wish == "pause"
-        else [ExecutionStarted(name)]
+        else [ExecutionStarted(execution_id)]
     )
 
 
@@ -223,9 +235,11 @@ def _snapshot(kept: Unfinished, generation: int, now: float) -> bytes:
 def _from_intents(intents: Mapping[str, NewExecution], generation: int) -> dict[str, bytes]:
     """Kept too, though nothing has happened: they may have been begun in the generation that is lost."""
     executions: dict[str, bytes] = {}
-    for name, intent in intents.items():
+    for execution_id, intent in intents.items():
         if intent.record.state not in EXECUTION_ENDS:
             intent.record.generation = generation
             intent.remember_key()
-            executions[name] = codec.encode(codec.Change(codec.SCHEMA, intent.record, [], {}, []))
+            executions[execution_id] = codec.encode(
+                codec.Change(codec.SCHEMA, intent.record, [], {}, [])
+            )
     return executions

@@ -45,9 +45,9 @@ async def recover(stores: Stores, partition: int, position: int = 0) -> int:
     """
     if not stores.hot.keeps_tasks:
         return await _make_up(stores, partition)
-    names = await stores.cold.started(partition)
-    await _make_up_starts(stores, partition, names, position)
-    return len(names)
+    execution_ids = await stores.cold.started(partition)
+    await _make_up_starts(stores, partition, execution_ids, position)
+    return len(execution_ids)
 
 
 async def sweep(stores: Stores, partition: int, overdue_seconds: float, position: int = 0) -> int:
@@ -62,51 +62,55 @@ async def sweep(stores: Stores, partition: int, overdue_seconds: float, position
 
 
 async def _make_up_starts(
-    stores: Stores, partition: int, names: Sequence[str], position: int
+    stores: Stores, partition: int, execution_ids: Sequence[str], position: int
 ) -> list[float]:
     """Ask for everything again that nobody will do otherwise; answers when executions that hadn't begun were made."""
-    lost = await _lost(stores, partition, names, position)
+    lost = await _lost(stores, partition, execution_ids, position)
     wishes = await stores.cold.wishes(
         partition
     )  # last: one that is stored meanwhile isn't followed by an older one
     # a cancel finds its execution by itself, and nothing is to run
     events: list[AnyEvent] = [
-        ExecutionStarted(name) for name in lost if wishes.get(name) != "cancel"
+        ExecutionStarted(execution_id)
+        for execution_id in lost
+        if wishes.get(execution_id) != "cancel"
     ]
-    events += [EVENTS[wish](name) for name, wish in wishes.items()]
+    events += [EVENTS[wish](execution_id) for execution_id, wish in wishes.items()]
     for first in range(0, len(events), CHUNK):
         await stores.hot.append(events[first : first + CHUNK], own=True)
     return list(lost.values())
 
 
 async def _lost(
-    stores: Stores, partition: int, names: Sequence[str], position: int
+    stores: Stores, partition: int, execution_ids: Sequence[str], position: int
 ) -> dict[str, float]:
     """Executions that should run and that neither the hot store nor its inbox knows, with the time of their making."""
-    unknown = await _unknown(stores, names)
+    unknown = await _unknown(stores, execution_ids)
     if unknown:
         awaited = await _awaited(stores, partition, position)
         # asked once more: what was in the inbox a moment ago may be handled by now
-        unknown = await _unknown(stores, [name for name in unknown if name not in awaited])
+        unknown = await _unknown(
+            stores, [execution_id for execution_id in unknown if execution_id not in awaited]
+        )
     found: dict[str, float] = {}
     for first in range(0, len(unknown), CHUNK):
         # and once more there: it may have ended and left the hot store since it was listed
         intents = await stores.cold.intents(unknown[first : first + CHUNK])
         running = {
-            name: each.record
-            for name, each in intents.items()
+            execution_id: each.record
+            for execution_id, each in intents.items()
             if each.record.state not in EXECUTION_ENDS
         }
-        found.update((name, record.created_at) for name, record in running.items())
+        found.update((execution_id, record.created_at) for execution_id, record in running.items())
     return found
 
 
-async def _unknown(stores: Stores, names: Sequence[str]) -> list[str]:
+async def _unknown(stores: Stores, execution_ids: Sequence[str]) -> list[str]:
     unknown: list[str] = []
-    for first in range(0, len(names), CHUNK):
-        chunk = names[first : first + CHUNK]
+    for first in range(0, len(execution_ids), CHUNK):
+        chunk = execution_ids[first : first + CHUNK]
         known = await stores.hot.known(chunk)
-        unknown += [name for name in chunk if name not in known]
+        unknown += [execution_id for execution_id in chunk if execution_id not in known]
     return unknown
 
 
@@ -126,25 +130,25 @@ async def _make_up(stores: Stores, partition: int) -> int:
 
     Answers how many there are.
     """
-    names = await stores.cold.started(partition)
+    execution_ids = await stores.cold.started(partition)
     orphans = set(stores.queue.orphans())
     lost: set[Key] = set()
     wishes = await stores.cold.wishes(partition)
-    for first in range(0, len(names), CHUNK):
-        chunk = names[first : first + CHUNK]
+    for first in range(0, len(execution_ids), CHUNK):
+        chunk = execution_ids[first : first + CHUNK]
         known = await stores.hot.load(chunk)
         events: list[AnyEvent] = []
-        for name in chunk:
-            stored = known.get(name)
+        for execution_id in chunk:
+            stored = known.get(execution_id)
             if stored is not None:
                 events += _hand_out_again(stored, stores.queue, orphans, lost)
-            elif wishes.get(name) != "cancel":
-                events.append(ExecutionStarted(name))
-            if name in wishes:
-                events.append(EVENTS[wishes[name]](name))
+            elif wishes.get(execution_id) != "cancel":
+                events.append(ExecutionStarted(execution_id))
+            if execution_id in wishes:
+                events.append(EVENTS[wishes[execution_id]](execution_id))
         await stores.hot.append(events, own=True)
     stores.queue.disown(orphans - lost)
-    return len(names)
+    return len(execution_ids)
 
 
 def _hand_out_again(
@@ -168,4 +172,4 @@ def _hand_out_again(
 
 
 def _key(stored: Stored, run: NodeRun) -> Key:
-    return (stored.record.execution_id, run.address, stored.record.generation, run.attempt)
+    return (stored.record.execution_id, run.node_id, stored.record.generation, run.attempt)

@@ -48,18 +48,18 @@ class Reader:
     def __init__(self, hot: HotSide) -> None:
         self._hot, self._step = hot, READ_MOST
 
-    async def read(self, names: Sequence[str]) -> dict[str, list[bytes]]:
+    async def read(self, execution_ids: Sequence[str]) -> dict[str, list[bytes]]:
         """The changes of the first of these (at least one), as many as make a portion; unknown ones have none."""
         portion: dict[str, list[bytes]] = {}
         size = 0
-        while len(portion) < len(names) and size < PORTION_BYTES:
-            some = names[len(portion) : len(portion) + self._step]
+        while len(portion) < len(execution_ids) and size < PORTION_BYTES:
+            some = execution_ids[len(portion) : len(portion) + self._step]
             found = await self._hot.changes(some)
             read = sum(len(change) for changes in found.values() for change in changes)
             self._step = (
                 max(1, self._step // 2) if read > PORTION_BYTES else min(READ_MOST, 2 * self._step)
             )
-            portion.update((name, found.get(name, [])) for name in some)
+            portion.update((execution_id, found.get(execution_id, [])) for execution_id in some)
             size += read
         return portion
 
@@ -183,18 +183,20 @@ class Carrier:
         records = [
             record for changes in found.values() if (record := last_record(changes)) is not None
         ]
-        for name, version in sorted({(record.workflow, record.version) for record in records}):
-            kept = self._plans.stored(name, version)
+        for execution_id, version in sorted(
+            {(record.workflow, record.version) for record in records}
+        ):
+            kept = self._plans.stored(execution_id, version)
             try:
                 is_there = kept is not None and await self._cold.put_version_back(kept)
             except StoreError as error:
-                log.error("workflow %s@%d can't be written again: %s", name, version, error)  # noqa: TRY400
+                log.error("workflow %s@%d can't be written again: %s", execution_id, version, error)  # noqa: TRY400
                 continue
             if not is_there:
                 log.error(
                     "executions run with workflow %s@%d, and the cold store may have lost it, or have another under "
                     "that number: submit it again before orchestrators are restarted",
-                    name,
+                    execution_id,
                     version,
                 )
 

@@ -27,8 +27,8 @@ def time_text(at: float | None) -> str | None:
 async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[str, bytes]:
     """Every output as JSON text, wherever it is kept."""
     return {
-        name: await blobs.get(value) if isinstance(value, Blob) else value
-        for name, value in outputs.items()
+        node_id: await blobs.get(value) if isinstance(value, Blob) else value
+        for node_id, value in outputs.items()
     }
 
 
@@ -50,10 +50,11 @@ def execution_view(  # noqa: PLR0913 -- what there is to show
     value_of: Callable[[bytes], Any] = msgspec.json.decode,
 ) -> dict[str, Any]:
     """`waits`: by node, why nobody takes its task, as a word and as a text."""
-    values = {name: value_of(data) for name, data in outputs.items()}
-    addresses = [node.address for node in plan.nodes] + [node.address for node in record.added]
+    values = {node_id: value_of(data) for node_id, data in outputs.items()}
+    node_ids = [node.node_id for node in plan.nodes] + [node.node_id for node in record.added]
     nodes = {
-        name: node_view(runs.get(name), values.get(name), waits.get(name)) for name in addresses
+        node_id: node_view(runs.get(node_id), values.get(node_id), waits.get(node_id))
+        for node_id in node_ids
     }
     return {**bare_view(record, values, plan, value_of), "nodes": nodes}
 
@@ -72,7 +73,7 @@ def bare_view(
         "state": str(record.state),
         "input": value_of(record.input),
         "output": _output(values, plan),
-        "error": error_view(record.error, record.error_node),
+        "error": error_view(record.error, record.error_node_id),
         "labels": record.labels,
         "created_at": time_text(record.created_at),
         "started_at": time_text(record.started_at),
@@ -119,7 +120,7 @@ def history_view(history: Iterable[Transition]) -> list[dict[str, Any]]:
         {
             "seq": line.seq,
             "at": time_text(line.at),
-            "node_id": line.node or None,
+            "node_id": line.node_id or None,
             "from": str(line.before),
             "to": str(line.after),
             "attempt": line.attempt,
@@ -132,4 +133,4 @@ def history_view(history: Iterable[Transition]) -> list[dict[str, Any]]:
 def _output(values: Mapping[str, Any], plan: Plan) -> Any:
     if plan.single_result:
         return values.get(plan.result_nodes[0])
-    return {name: values[name] for name in plan.result_nodes if name in values}
+    return {node_id: values[node_id] for node_id in plan.result_nodes if node_id in values}

@@ -94,9 +94,13 @@ class Executions:
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         needed = {
-            name: stored.outputs[name] for name in plan.result_nodes if name in stored.outputs
+            node_id: stored.outputs[node_id]
+            for node_id in plan.result_nodes
+            if node_id in stored.outputs
         }
-        values = {name: undecoded(data) for name, data in (await self.outputs(needed)).items()}
+        values = {
+            node_id: undecoded(data) for node_id, data in (await self.outputs(needed)).items()
+        }
         return {
             **bare_view(stored.record, values, plan, undecoded),
             **await self._chain(stored.record),
@@ -118,7 +122,7 @@ class Executions:
             "state": shown["state"],
             "completed": shown["state"] == "COMPLETED",
             "output": shown["output"],
-            "outputs": {name: undecoded(data) for name, data in outputs.items()},
+            "outputs": {node_id: undecoded(data) for node_id, data in outputs.items()},
             "error": shown["error"],
         }
 
@@ -180,10 +184,18 @@ class Executions:
     def hear(self, parts: Sequence[FeedPart]) -> None:
         """Another process has recorded this: if it is an end that somebody waits for, it is read."""
         for part in parts:
-            name = part.execution_id
-            if name in self._waiters and name not in self._readers and ending_of(name, part.lines):
-                self._readers[name] = task = asyncio.create_task(self._read_end(name))
-                task.add_done_callback(lambda _, name=name: self._readers.pop(name))  # type: ignore[misc]
+            execution_id = part.execution_id
+            if (
+                execution_id in self._waiters
+                and execution_id not in self._readers
+                and ending_of(execution_id, part.lines)
+            ):
+                self._readers[execution_id] = task = asyncio.create_task(
+                    self._read_end(execution_id)
+                )
+                task.add_done_callback(
+                    lambda _, execution_id=execution_id: self._readers.pop(execution_id)  # type: ignore[misc]
+                )
 
     async def _read_end(self, execution_id: str) -> None:
         """The store may need a moment to show it."""
@@ -284,7 +296,7 @@ def row_view(row: ExecutionRow) -> dict[str, Any]:
         "workflow": row.workflow,
         "version": row.version,
         "state": row.state,
-        "error": error_view(row.error, row.error_node),
+        "error": error_view(row.error, row.error_node_id),
         "labels": row.labels,
         "created_at": time_text(row.created_at),
         "started_at": time_text(row.started_at),

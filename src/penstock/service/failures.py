@@ -70,7 +70,7 @@ class Failures:
 
 
 def _fits(letter: DeadLetter, search: FailureSearch) -> bool:
-    if search.node_id is not None and letter.node != search.node_id:
+    if search.node_id is not None and letter.node_id != search.node_id:
         return False
     if search.until is not None and letter.at >= search.until:
         return False
@@ -89,7 +89,7 @@ def failure_view(row: LetterRow) -> dict[str, Any]:
         "execution_id": letter.execution_id,
         "workflow": row.workflow,
         "version": row.version,
-        "node_id": letter.node,
+        "node_id": letter.node_id,
         "handler": letter.handler,
         "at": time_text(letter.at),
         "category": last.category if last else None,

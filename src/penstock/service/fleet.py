@@ -136,7 +136,7 @@ def _tasks(held: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
     return [
         {
             "execution_id": task.execution_id,
-            "node_id": task.node,
+            "node_id": task.node_id,
             "attempt": task.attempt,
             "handler": task.handler,
             "queue": task.queue,

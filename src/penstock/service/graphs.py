@@ -20,7 +20,7 @@ def workflow_graph(plan: Plan) -> dict[str, Any]:
     depths = levels(plan.nodes, plan.order)
     nodes = [
         {
-            "id": node.address,
+            "id": node.node_id,
             "handler": node.handler,
             "level": depth,
             "condition": node.condition.source if node.condition else None,
@@ -46,7 +46,7 @@ def execution_graph(
         nodes, order = grown.nodes, list(grown.in_order())
     shown = [
         _node_view(
-            node, stored.runs.get(node.address) or NodeRun(node.address, NodeState.PENDING), depth
+            node, stored.runs.get(node.node_id) or NodeRun(node.node_id, NodeState.PENDING), depth
         )
         for node, depth in zip(nodes, levels(nodes, order), strict=True)
     ]
@@ -65,7 +65,7 @@ def execution_graph(
 def _node_view(node: PlanNode, run: NodeRun, depth: int) -> dict[str, Any]:
     error = last_error(run)
     return {
-        "id": node.address,
+        "id": node.node_id,
         "handler": node.handler,
         "state": str(run.state),
         "reason": run.reason,
@@ -89,7 +89,7 @@ def levels(nodes: Sequence[PlanNode], order: Sequence[int]) -> list[int]:
 
 def edges(nodes: Sequence[PlanNode]) -> list[dict[str, str]]:
     return [
-        {"from": nodes[parent].address, "to": node.address}
+        {"from": nodes[parent].node_id, "to": node.node_id}
         for node in nodes
         for parent in node.dependencies
     ]

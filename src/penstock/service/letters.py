@@ -67,8 +67,8 @@ class Letters:
             if row.closed is None:
                 by_execution.setdefault(row.letter.execution_id, []).append(row.id)
         return [
-            await self._retry(name, letters, preview=preview)
-            for name, letters in by_execution.items()
+            await self._retry(execution_id, letters, preview=preview)
+            for execution_id, letters in by_execution.items()
         ]
 
     async def _retry(self, execution_id: str, letters: list[int], *, preview: bool) -> Retried:
@@ -91,7 +91,7 @@ def letter_view(row: LetterRow) -> dict[str, Any]:
         "execution_id": letter.execution_id,
         "workflow": row.workflow,
         "version": row.version,
-        "node_id": letter.node,
+        "node_id": letter.node_id,
         "handler": letter.handler,
         "at": time_text(letter.at),
         "category": last.category if last else None,

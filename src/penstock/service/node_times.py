@@ -59,7 +59,7 @@ class NodeTimes:
         self._states[record.state] += 1
         if record.state is ExecutionState.COMPLETED and record.started_at is not None:
             self._seconds.append((record.finished_at or record.started_at) - record.started_at)
-        self._added.update((node.address, node.like) for node in record.added)
+        self._added.update((node.node_id, node.like) for node in record.added)
         for name, run in stored.runs.items():
             if run.reason != KEPT:  # an earlier execution ran it
                 self._nodes.setdefault(name, _Node()).add(run)
@@ -69,13 +69,13 @@ class NodeTimes:
         handlers: dict[str, str] = {}
         for plan in plans:
             for node in plan.nodes:
-                handlers.setdefault(node.address, node.handler)
-        for name, like in self._added.items():
+                handlers.setdefault(node.node_id, node.handler)
+        for node_id, like in self._added.items():
             if like in handlers:
-                handlers.setdefault(name, handlers[like])
+                handlers.setdefault(node_id, handlers[like])
         nodes = [
-            {"node_id": name, "handler": handler, **self._nodes.get(name, _Node()).view()}
-            for name, handler in handlers.items()
+            {"node_id": node_id, "handler": handler, **self._nodes.get(node_id, _Node()).view()}
+            for node_id, handler in handlers.items()
         ]
         return {
             "sampled": sum(self._states.values()),

@@ -29,7 +29,7 @@ class Nodes:
         run = stored.runs.get(node_id)
         waits = await self._executions.waiting.of_nodes(stored.record, stored.runs, plan)
         resolved = await resolved_config(stored, plan, node, self._stores.blobs)
-        lines = [line for line in stored.history if line.node == node_id]
+        lines = [line for line in stored.history if line.node_id == node_id]
         return {
             "node_id": node_id,
             **node_view(run, await self._output(stored, node_id), waits.get(node_id)),
@@ -72,7 +72,7 @@ def find_node(plan: Plan, record: ExecutionRecord, node_id: str) -> tuple[PlanNo
     if node_id not in numbers:
         raise NotFound(no_node(node_id, plan))
     node = nodes[numbers[node_id]]
-    return node, [nodes[parent].address for parent in node.dependencies]
+    return node, [nodes[parent].node_id for parent in node.dependencies]
 
 
 def _rules(node: PlanNode) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def of_execution(execution_id: str, lines: Sequence[Transition]) -> Iterator[Bat
 
 
 def ending_of(execution_id: str, lines: Sequence[Transition]) -> Ending | None:
-    if lines and not lines[-1].node and lines[-1].after in EXECUTION_ENDS:
+    if lines and not lines[-1].node_id and lines[-1].after in EXECUTION_ENDS:
         return Ending(execution_id, str(lines[-1].after))
     return None
 
@@ -98,13 +98,15 @@ def batch_of(parts: Sequence[FeedPart], place: Place, seen: int = 0) -> Batch:
     """Without the first lines of each part that were `seen`."""
     here, entries = list(place), []
     for part in parts:
-        position, lane, name = part.position, part.lane, part.execution_id
+        position, lane, execution_id = part.position, part.lane, part.execution_id
         here[lane] = position
         # the whole place, so that one id is enough to go on in all lanes; the index stands with its
         # lane
         before, later = _around(here, lane) if len(here) > 1 else ("", "")
         for index, line in enumerate(part.lines[seen:], seen):
-            entries.append(Entry(line.seq, f"{before}{position}.{index}{later}", name, line))
+            entries.append(
+                Entry(line.seq, f"{before}{position}.{index}{later}", execution_id, line)
+            )
     batch = Batch(entries)
     batch.start, batch.behind, batch.parts = place, tuple(here), parts
     return batch

@@ -34,23 +34,25 @@ class Resolved(NamedTuple):
 
 
 async def resolved_config(stored: Stored, plan: Plan, node: PlanNode, blobs: BlobStore) -> Resolved:
-    run = stored.runs.get(node.address)
+    run = stored.runs.get(node.node_id)
     why_not = _never_given(run) if run else _waits(stored, node.config.references)
     if why_not is not None:
         return Resolved(None, why_not)
-    seen = _seen(stored, node.address, node.config.references) if run else node.config.references
-    known = {name: stored.outputs[name] for name in seen if name in stored.outputs}
+    seen = _seen(stored, node.node_id, node.config.references) if run else node.config.references
+    known = {node_id: stored.outputs[node_id] for node_id in seen if node_id in stored.outputs}
     source = sum(value.size if isinstance(value, Blob) else len(value) for value in known.values())
     source += len(stored.record.input) if node.config.uses_input else 0
     if source > MOST_SOURCE_BYTES:
         return Resolved(
             None, f"its references look into too much to be shown ({-(-source // 1024)} KiB)"
         )
-    runs = [stored.runs[name] for name in seen if name in stored.runs]
+    runs = [stored.runs[node_id] for node_id in seen if node_id in stored.runs]
     outputs = {**await fetch_outputs(known, blobs)}
     execution = Execution(plan, stored.record, runs, {**outputs})
     # decoded only as far as a reference looks into them
-    execution.values.update((name, opened(msgspec.Raw(text))) for name, text in outputs.items())
+    execution.values.update(
+        (node_id, opened(msgspec.Raw(text))) for node_id, text in outputs.items()
+    )
     try:
         config, _ = resolve(execution, node, Outputs(execution))
     except Missing as error:
@@ -73,17 +75,19 @@ def _never_given(run: NodeRun) -> str | None:
 
 def _waits(stored: Stored, references: Collection[str]) -> str | None:
     """A fallback doesn't count yet: the output may still come."""
-    for name in sorted(references):
-        run = stored.runs.get(name)
+    for node_id in sorted(references):
+        run = stored.runs.get(node_id)
         if run is None or run.state not in NODE_ENDS:
-            return f"it waits for the output of {name!r}, which is {run.state if run else NodeState.PENDING}"
+            return f"it waits for the output of {node_id!r}, which is {run.state if run else NodeState.PENDING}"
     return None
 
 
-def _seen(stored: Stored, address: str, references: Collection[str]) -> set[str]:
+def _seen(stored: Stored, node_id: str, references: Collection[str]) -> set[str]:
     """Those that had ended when the node was decided on for the last time: queued, or evaluated in place."""
-    own = [line for line in stored.history if line.node == address]
+    own = [line for line in stored.history if line.node_id == node_id]
     queued = [line.seq for line in own if line.after == NodeState.QUEUED]
     decided = queued[-1] if queued else own[-1].seq if own else stored.last_seq
-    later = {line.node for line in stored.history if line.seq > decided and line.after in NODE_ENDS}
+    later = {
+        line.node_id for line in stored.history if line.seq > decided and line.after in NODE_ENDS
+    }
     return set(references) - later

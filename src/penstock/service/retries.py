@@ -67,7 +67,7 @@ class Retries:
         # of two at once, one makes the execution; the other gets its id, or is refused if it wants
         # something else
         request = content_hash([ready.plan.version, start, record.labels])
-        kept = [Kept(name, ready.stored.outputs[name]) for name in ready.plan.keeps]
+        kept = [Kept(node_id, ready.stored.outputs[node_id]) for node_id in ready.plan.keeps]
         record.kept = len(kept)
         new = NewExecution(record, execution_id, request, execution_id, kept, key_scope=KEY_SCOPE)
         await self._submissions.backlog.enter(record.workflow)
@@ -135,9 +135,9 @@ class Retries:
         """A retry that broke before it had recorded all that it kept has that still in its intent."""
         intent = await self._cold.intent(stored.record.execution_id) if stored.record.kept else None
         for kept in intent.kept if intent else ():
-            if kept.address not in stored.runs:
-                stored.runs[kept.address] = NodeRun(kept.address, NodeState.COMPLETED, reason=KEPT)
-                stored.outputs[kept.address] = kept.output
+            if kept.node_id not in stored.runs:
+                stored.runs[kept.node_id] = NodeRun(kept.node_id, NodeState.COMPLETED, reason=KEPT)
+                stored.outputs[kept.node_id] = kept.output
 
     async def _check_input(self, record: ExecutionRecord, new: Plan) -> None:
         """Another version may ask for another input."""
@@ -162,10 +162,12 @@ class Retries:
 
 
 def _record(
-    ready: _Ready, name: str, now: float, labels: Mapping[str, Any] | None
+    ready: _Ready, execution_id: str, now: float, labels: Mapping[str, Any] | None
 ) -> ExecutionRecord:
     old, new = ready.stored.record, ready.new
-    record = ExecutionRecord(name, new.name, new.version, ExecutionState.PENDING, old.input, now)
+    record = ExecutionRecord(
+        execution_id, new.name, new.version, ExecutionState.PENDING, old.input, now
+    )
     record.first_execution_id = old.first_execution_id or old.execution_id
     record.labels = old.labels if labels is None else dict(labels)
     record.overrides, record.priority, record.retry_of = (

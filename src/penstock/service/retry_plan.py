@@ -60,18 +60,18 @@ def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None
     """Nodes that will be for those after them what they were."""
     for number in new.order:
         node = new.nodes[number]
-        parents = (new.nodes[parent].address for parent in node.dependencies)
+        parents = (new.nodes[parent].node_id for parent in node.dependencies)
         again = next((name for name in parents if name not in settled), None)
-        run = untaken.get(node.address) or stored.runs.get(node.address)
+        run = untaken.get(node.node_id) or stored.runs.get(node.node_id)
         reason = (
-            ASKED_FOR if node.address == start else _reason(node, run, old, new) or _after(again)
+            ASKED_FOR if node.node_id == start else _reason(node, run, old, new) or _after(again)
         )
         if reason is None:
-            plan.keeps.append(node.address)
+            plan.keeps.append(node.node_id)
         else:
-            plan.runs.append(RetryRun(node.address, reason))
+            plan.runs.append(RetryRun(node.node_id, reason))
         if reason is None or (reason == DECIDED_AGAIN and again is None and _decides_alike(node)):
-            settled.add(node.address)
+            settled.add(node.node_id)
     return plan
 
 
@@ -84,9 +84,9 @@ def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
     before: set[int] = set()
     for number in reversed(old.order):
         node = old.nodes[number]
-        run = stored.runs.get(node.address)
+        run = stored.runs.get(node.node_id)
         if number in before and (run is None or (run.state in UNBEGUN and not run.attempt)):
-            found[node.address] = NodeRun(node.address, NodeState.SKIPPED, reason=NOT_TAKEN[0])
+            found[node.node_id] = NodeRun(node.node_id, NodeState.SKIPPED, reason=NOT_TAKEN[0])
         if number in before or (run is not None and run.reason == KEPT):
             before.update(node.dependencies)
     return found
@@ -94,21 +94,21 @@ def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
 
 def _reason(node: PlanNode, run: NodeRun | None, old: Plan, new: Plan) -> str | None:
     """Why it runs, whatever comes before it."""
-    if node.address not in old.numbers:
+    if node.node_id not in old.numbers:
         return f"new in version {new.version}"
     if run is None or (run.state is NodeState.SKIPPED and run.reason not in NOT_TAKEN):
         return NEVER_RAN
     if run.state in ENDED_BADLY:
         return ENDED_BADLY[run.state]
-    if old is not new and _meaning(old, old.nodes[old.numbers[node.address]]) != _meaning(
+    if old is not new and _meaning(old, old.nodes[old.numbers[node.node_id]]) != _meaning(
         new, node
     ):
         return f"changed in version {new.version}"
     return DECIDED_AGAIN if run.state is NodeState.SKIPPED else None
 
 
-def _after(name: str | None) -> str | None:
-    return None if name is None else f"comes after {name}, which runs again"
+def _after(node_id: str | None) -> str | None:
+    return None if node_id is None else f"comes after {node_id}, which runs again"
 
 
 def _decides_alike(node: PlanNode) -> bool:
@@ -121,7 +121,7 @@ def _decides_alike(node: PlanNode) -> bool:
 def _meaning(plan: Plan, node: PlanNode) -> tuple[Any, ...]:
     """What decides over a node's outcome. As JSON, because to Python 1 and true are equal."""
     config = msgspec.json.encode(node.config.value, order="deterministic")
-    parents = frozenset(plan.nodes[parent].address for parent in node.dependencies)
+    parents = frozenset(plan.nodes[parent].node_id for parent in node.dependencies)
     return (
         node.handler,
         config,

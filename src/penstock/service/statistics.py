@@ -77,18 +77,26 @@ class Statistics:
 
         The newest are read first: what isn't read this time is read the next.
         """
-        wanted = [name for bucket in sorted(examples, reverse=True) for name in examples[bucket]]
-        known = {name: self._hops.pop(name) for name in wanted if name in self._hops}
-        async for name, stored in self._read(
-            [name for name in wanted if name not in known], HOP_RUNS
+        wanted = [
+            execution_id
+            for bucket in sorted(examples, reverse=True)
+            for execution_id in examples[bucket]
+        ]
+        known = {
+            execution_id: self._hops.pop(execution_id)
+            for execution_id in wanted
+            if execution_id in self._hops
+        }
+        async for execution_id, stored in self._read(
+            [execution_id for execution_id in wanted if execution_id not in known], HOP_RUNS
         ):
-            known[name] = charts.hops_of(stored.runs.values()) if stored is not None else ()
+            known[execution_id] = charts.hops_of(stored.runs.values()) if stored is not None else ()
         self._hops.update(known)
-        for name in list(self._hops)[:-REMEMBERED_HOPS]:
-            del self._hops[name]
+        for execution_id in list(self._hops)[:-REMEMBERED_HOPS]:
+            del self._hops[execution_id]
         return {
-            bucket: [hop for name in names for hop in known.get(name, ())]
-            for bucket, names in examples.items()
+            bucket: [hop for execution_id in execution_ids for hop in known.get(execution_id, ())]
+            for bucket, execution_ids in examples.items()
         }
 
     async def workflow(self, name: str, tag: str | None, sample: int) -> dict[str, Any]:
@@ -101,9 +109,9 @@ class Statistics:
         name, newest = await self._workflows.find(f"{reference}@{tag}" if tag else reference)
         version = newest if tag or name != reference else None
         search = Search(states=charts.ENDS, workflow=name, version=version, limit=sample)
-        names = [row.execution_id for row in await self._cold.search(search)]
+        execution_ids = [row.execution_id for row in await self._cold.search(search)]
         times = NodeTimes()
-        async for _, stored in self._read(names, WORKFLOW_RUNS):
+        async for _, stored in self._read(execution_ids, WORKFLOW_RUNS):
             if stored is not None:
                 times.add(stored)
         older = sorted(times.versions - {newest}, reverse=True)
@@ -111,12 +119,12 @@ class Statistics:
         return {"name": name, "version": version, **times.view(plans)}
 
     async def _read(
-        self, names: list[str], most_runs: int
+        self, execution_ids: list[str], most_runs: int
     ) -> AsyncIterator[tuple[str, Stored | None]]:
         """A few at once, until they had so many node runs: then there are a few too many at most."""
         runs = 0
-        for first in range(0, len(names), READS_AT_ONCE):
-            some = names[first : first + READS_AT_ONCE]
+        for first in range(0, len(execution_ids), READS_AT_ONCE):
+            some = execution_ids[first : first + READS_AT_ONCE]
             found = await asyncio.gather(*map(self._execution, some))
             for pair in zip(some, found, strict=True):
                 yield pair

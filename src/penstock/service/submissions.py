@@ -291,7 +291,9 @@ class Submissions:
             with contextlib.suppress(
                 StoreError
             ):  # they are stored, so they will run: the owner looks for them
-                await self._stores.hot.append([ExecutionStarted(name) for name in execution_ids])
+                await self._stores.hot.append(
+                    [ExecutionStarted(execution_id) for execution_id in execution_ids]
+                )
 
 
 def _request_hash(order: Order) -> str:

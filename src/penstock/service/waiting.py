@@ -51,7 +51,7 @@ class Waiting:
         self, record: ExecutionRecord, runs: Mapping[str, NodeRun], plan: Plan
     ) -> dict[str, Wait]:
         """By node: those that are QUEUED and that nobody will take as things are."""
-        queued = [run.address for run in runs.values() if run.state is NodeState.QUEUED]
+        queued = [run.node_id for run in runs.values() if run.state is NodeState.QUEUED]
         if not queued or record.state is not ExecutionState.RUNNING:
             return {}
         try:
@@ -66,8 +66,8 @@ class Waiting:
         """By queue and handler: thousands of nodes may have the same."""
         routes = queues_of(offers)
         found: dict[str, Wait] = {}
-        for address in queued:
-            node = nodes[numbers[address]]
+        for node_id in queued:
+            node = nodes[numbers[node_id]]
             where = (
                 node.queue if node.names_queue else routes.get(node.handler, node.queue),
                 node.handler,
@@ -76,7 +76,7 @@ class Waiting:
                 waits[where] = _wait(offers, *where)
             wait = waits[where]
             if wait is not None:
-                found[address] = wait
+                found[node_id] = wait
         return found
 
     async def backlogs(self) -> list[Backlog]:

@@ -98,7 +98,7 @@ class NewExecution(msgspec.Struct):
 class Kept(msgspec.Struct, array_like=True):
     """The outcome of a node that an earlier execution of the chain has completed."""
 
-    address: str
+    node_id: str
     output: Value
 
 

@@ -90,7 +90,7 @@ def _without_failures(run: NodeRun) -> NodeRun:
 def encode_whole(stored: Stored) -> bytes:
     """An execution as one change."""
     runs = stored.runs.values()
-    failures = [(run.address, failure) for run in runs for failure in run.failures]
+    failures = [(run.node_id, failure) for run in runs for failure in run.failures]
     nodes = [_without_failures(run) for run in runs]
     change = Change(
         SCHEMA, stored.record, nodes, stored.outputs, stored.history, stored.logs, failures
@@ -154,11 +154,11 @@ def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:
         if change.record is not None:
             stored.record = change.record
         for run in change.nodes:
-            if run.address in stored.runs:
-                run.failures = _joined(stored.runs[run.address].failures, run.failures)
-            stored.runs[run.address] = run
-        for address, failure in change.failures:
-            kept = stored.runs[address].failures
+            if run.node_id in stored.runs:
+                run.failures = _joined(stored.runs[run.node_id].failures, run.failures)
+            stored.runs[run.node_id] = run
+        for node_id, failure in change.failures:
+            kept = stored.runs[node_id].failures
             kept.append(failure)
             trim(kept)  # how many that are is in the record
         stored.outputs.update(change.outputs)

@@ -84,7 +84,11 @@ class MemoryHotStore:
         return inbox.after(after, limit)
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
-        return {name: self.stored(name) for name in execution_ids if name in self.changes}
+        return {
+            execution_id: self.stored(execution_id)
+            for execution_id in execution_ids
+            if execution_id in self.changes
+        }
 
     def stored(self, execution_id: str) -> Stored:
         record = codec.decode_record(self.records[execution_id])
@@ -111,30 +115,31 @@ class MemoryHotStore:
         place.inbox.trim(commit.position)
         self.letters += letters
         for commands, change in zip(commit.changes, commit.data, strict=True):
-            name = commands.execution_id
+            execution_id = commands.execution_id
             if change:
-                self.changes.setdefault(name, []).append(change)
-                self.feed.append((name, change))
+                self.changes.setdefault(execution_id, []).append(change)
+                self.feed.append((execution_id, change))
             if commands.record is not None:
-                self.records[name] = codec.encode(commands.record)
-                place.active.add(name)
+                self.records[execution_id] = codec.encode(commands.record)
+                place.active.add(execution_id)
             if commands.timer_changed:
-                self._set_timer(place, name, commands.wake_at)
+                self._set_timer(place, execution_id, commands.wake_at)
             if commands.finished:
-                place.active.discard(name)
-                place.timers.pop(name, None)
+                place.active.discard(execution_id)
+                place.timers.pop(execution_id, None)
         self.queue.apply(commit.changes)
 
-    def _set_timer(self, place: _Partition, name: str, wake_at: float | None) -> None:
+    def _set_timer(self, place: _Partition, execution_id: str, wake_at: float | None) -> None:
         if wake_at is None:
-            place.timers.pop(name, None)
+            place.timers.pop(execution_id, None)
         else:
-            place.timers[name] = wake_at
+            place.timers[execution_id] = wake_at
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
         timers = self._partitions[partition].timers
         return sorted(
-            (name for name, at in timers.items() if at <= now), key=lambda name: timers[name]
+            (execution_id for execution_id, at in timers.items() if at <= now),
+            key=lambda execution_id: timers[execution_id],
         )[:limit]
 
     async def next_due(self, partition: int) -> float | None:
@@ -144,7 +149,7 @@ class MemoryHotStore:
         return sorted(self._partitions[partition].active)
 
     async def known(self, execution_ids: Collection[str]) -> set[str]:
-        return {name for name in execution_ids if name in self.changes}
+        return {execution_id for execution_id in execution_ids if execution_id in self.changes}
 
     def check_open(self) -> None:
         """Until it is closed: nothing that comes afterwards would ever run."""

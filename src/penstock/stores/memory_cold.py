@@ -67,18 +67,18 @@ class MemoryExecutions:
         made: dict[idempotency.Key, idempotency.Made] = {}
         ids = idempotency.settle(executions, ChainMap(made, self._keys))
         self._keys.update(made)
-        for name, new in zip(ids, executions, strict=True):
-            if name == new.record.execution_id and name not in self._intents:
+        for execution_id, new in zip(ids, executions, strict=True):
+            if execution_id == new.record.execution_id and execution_id not in self._intents:
                 self._write(new)
         return ids
 
     def _write(self, new: NewExecution) -> None:
-        name = new.record.execution_id
-        if name not in self._numbers:
-            self._numbers[name] = self._last_number = self._last_number + 1
-        self._intents[name] = codec.encode(new)
-        self._hot.records[name] = codec.encode(new.record)
-        (self._waiting.add if new.waits else self._waiting.discard)(name)
+        execution_id = new.record.execution_id
+        if execution_id not in self._numbers:
+            self._numbers[execution_id] = self._last_number = self._last_number + 1
+        self._intents[execution_id] = codec.encode(new)
+        self._hot.records[execution_id] = codec.encode(new.record)
+        (self._waiting.add if new.waits else self._waiting.discard)(execution_id)
 
     async def trigger(
         self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
@@ -102,7 +102,11 @@ class MemoryExecutions:
 
     async def wishes(self, partition: int) -> dict[str, Wish]:
         running = set(await self.started(partition))
-        return {name: wish for name, wish in self._wishes.items() if name in running}
+        return {
+            execution_id: wish
+            for execution_id, wish in self._wishes.items()
+            if execution_id in running
+        }
 
     def _state(self, execution_id: str) -> str | None:
         data = self._hot.records.get(execution_id)
@@ -110,11 +114,11 @@ class MemoryExecutions:
 
     async def started(self, partition: int) -> list[str]:
         return [
-            name
-            for name in self._intents
-            if partition_of(name, self._hot.partitions) == partition
-            and name not in self._waiting
-            and codec.decode_record(self._hot.records[name]).state not in EXECUTION_ENDS
+            execution_id
+            for execution_id in self._intents
+            if partition_of(execution_id, self._hot.partitions) == partition
+            and execution_id not in self._waiting
+            and codec.decode_record(self._hot.records[execution_id]).state not in EXECUTION_ENDS
         ]
 
     async def execution(self, execution_id: str) -> Stored | None:
@@ -125,19 +129,24 @@ class MemoryExecutions:
         return codec.decode_intent(data) if data is not None else None
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
-        found = {name: await self.intent(name) for name in execution_ids}
-        return {name: intent for name, intent in found.items() if intent is not None}
+        found = {execution_id: await self.intent(execution_id) for execution_id in execution_ids}
+        return {
+            execution_id: intent for execution_id, intent in found.items() if intent is not None
+        }
 
     async def search(self, search: Search) -> list[ExecutionRow]:
-        rows = (self._execution_row(n, name) for name, n in reversed(self._numbers.items()))
+        rows = (
+            self._execution_row(n, execution_id)
+            for execution_id, n in reversed(self._numbers.items())
+        )
         return list(islice((row for row in rows if finds(search, row)), search.limit))
 
-    def _execution_row(self, n: int, name: str) -> ExecutionRow:
-        record = codec.decode_record(self._hot.records[name])
-        retry_of = codec.decode_intent(self._intents[name]).retry_of
+    def _execution_row(self, n: int, execution_id: str) -> ExecutionRow:
+        record = codec.decode_record(self._hot.records[execution_id])
+        retry_of = codec.decode_intent(self._intents[execution_id]).retry_of
         return ExecutionRow(
             n,
-            name,
+            execution_id,
             record.workflow,
             record.version,
             record.state,
@@ -146,25 +155,35 @@ class MemoryExecutions:
             record.finished_at,
             record.labels,
             record.error,
-            record.error_node,
+            record.error_node_id,
             retry_of,
         )
 
     def forget(self, before: float) -> int:
         """The letters and the places in the feed stay, without content: their numbers go on."""
-        old = {name for name in self._intents if self._is_old(name, before)}
-        retries = {name: codec.decode_intent(data).retry_of for name, data in self._intents.items()}
-        old -= {
-            origin for name, origin in retries.items() if origin is not None and name not in old
+        old = {execution_id for execution_id in self._intents if self._is_old(execution_id, before)}
+        retries = {
+            execution_id: codec.decode_intent(data).retry_of
+            for execution_id, data in self._intents.items()
         }
-        for name in old:
-            del self._intents[name], self._numbers[name], self._hot.records[name]
-            self._hot.changes.pop(name, None)
-            self._wishes.pop(name, None)
-            self._waiting.discard(name)
+        old -= {
+            origin
+            for execution_id, origin in retries.items()
+            if origin is not None and execution_id not in old
+        }
+        for execution_id in old:
+            del (
+                self._intents[execution_id],
+                self._numbers[execution_id],
+                self._hot.records[execution_id],
+            )
+            self._hot.changes.pop(execution_id, None)
+            self._wishes.pop(execution_id, None)
+            self._waiting.discard(execution_id)
         self._keys = {key: made for key, made in self._keys.items() if made.execution_id not in old}
         self._hot.feed[:] = [
-            (name, b"" if name in old else change) for name, change in self._hot.feed
+            (execution_id, b"" if execution_id in old else change)
+            for execution_id, change in self._hot.feed
         ]
         self._hot.letters[:] = [data if self._has(data) else b"" for data in self._hot.letters]
         return len(old)
@@ -172,9 +191,9 @@ class MemoryExecutions:
     def _has(self, letter: bytes) -> bool:
         return bool(letter) and codec.decode_letter(letter).execution_id in self._intents
 
-    def _is_old(self, name: str, before: float) -> bool:
-        record = codec.decode_record(self._hot.records[name])
-        if name in self._waiting:
+    def _is_old(self, execution_id: str, before: float) -> bool:
+        record = codec.decode_record(self._hot.records[execution_id])
+        if execution_id in self._waiting:
             return record.created_at < before
         return record.state in EXECUTION_ENDS and (record.finished_at or record.created_at) < before
 
@@ -188,9 +207,9 @@ class MemoryExecutions:
         first = max(after[0], 0)
         changes = enumerate(self._hot.feed[first:], start=first + 1)
         parts = (
-            FeedPart(position, name, history_of(change))
-            for position, (name, change) in changes
-            if name in self._intents
+            FeedPart(position, execution_id, history_of(change))
+            for position, (execution_id, change) in changes
+            if execution_id in self._intents
         )
         return list(islice((part for part in parts if part.lines), limit))
 
@@ -248,8 +267,10 @@ class MemoryColdStore(
         ids = self.write(executions)
         new = [
             new.record.execution_id
-            for new, name in zip(executions, ids, strict=True)
-            if new.record.execution_id == name
+            for new, execution_id in zip(executions, ids, strict=True)
+            if new.record.execution_id == execution_id
         ]
-        await self.write_audit([audit[name] for name in new if name in audit])
+        await self.write_audit(
+            [audit[execution_id] for execution_id in new if execution_id in audit]
+        )
         return ids

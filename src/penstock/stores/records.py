@@ -42,7 +42,7 @@ class ExecutionRow(msgspec.Struct):
     finished_at: float | None = None
     labels: dict[str, Any] = {}
     error: TaskError | None = None
-    error_node: str | None = None
+    error_node_id: str | None = None
     retry_of: str | None = None
 
 

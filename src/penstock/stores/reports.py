@@ -52,10 +52,10 @@ def report_of(commands: Commands) -> bytes:
         listed = [run for run in listed if run.state is NodeState.FAILED]
     report = Report(
         input=msgspec.Raw(record.input) if len(record.input) <= INPUT_BYTES_MAX else None,
-        nodes={run.address: _node(run) for run in listed},
+        nodes={run.node_id: _node(run) for run in listed},
         error_category=record.error.category if record.error else None,
         error_message=record.error.message[:MESSAGE_CHARACTERS_MAX] if record.error else None,
-        error_node=record.error_node,
+        error_node=record.error_node_id,
         started_at=record.started_at,
     )
     return _without_nul(_encoder.encode(report))

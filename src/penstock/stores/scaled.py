@@ -126,12 +126,12 @@ class ScaledColdStore(PostgresColdStore):
     async def count_created(self, window: Window, most: int) -> Counts:
         counts = await super().count_created(window, most)
         rows = {(row.workflow, row.state, row.bucket): row for row in counts.rows}
-        for name, workflow, created_at in await self._begun(most):
+        for execution_id, workflow, created_at in await self._begun(most):
             bucket = window.bucket_of(created_at)
             pending = rows.get((workflow, PENDING, bucket))
             if created_at >= window.since and pending is not None and pending.count:
                 pending.count -= 1
-                none_yet = CountRow(workflow, RUNNING, bucket, 0, name)
+                none_yet = CountRow(workflow, RUNNING, bucket, 0, execution_id)
                 rows.setdefault((workflow, RUNNING, bucket), none_yet).count += 1
         return Counts([row for row in rows.values() if row.count], counts.truncated)
 

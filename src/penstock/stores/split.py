@@ -46,7 +46,7 @@ class Summary(msgspec.Struct, array_like=True):
     started_at: float | None
     finished_at: float | None
     error: TaskError | None
-    error_node: str | None
+    error_node_id: str | None
     generation: int
     revision: int
     """`seq` of the last history line."""
@@ -119,7 +119,7 @@ def summary_of(record: ExecutionRecord, revision: int) -> Summary:
         record.started_at,
         record.finished_at,
         record.error,
-        record.error_node,
+        record.error_node_id,
         record.generation,
         revision,
     )

@@ -22,7 +22,7 @@ Line = deque[tuple[Key, Task]]
 
 
 def key_of(task: Task | TaskEvent | Stop) -> Key:
-    return (task.execution_id, task.node, task.generation, task.attempt)
+    return (task.execution_id, task.node_id, task.generation, task.attempt)
 
 
 class MemoryTaskQueue:

@@ -161,7 +161,7 @@ class Attempt:
     @property
     def identity(self) -> Stop:
         task = self.task
-        return Stop(task.execution_id, task.node, task.generation, task.attempt)
+        return Stop(task.execution_id, task.node_id, task.generation, task.attempt)
 
     def stop(self, reason: str) -> None:
         """Cooperative: async handlers are cancelled, threads see `ctx.cancelled`, processes are killed."""
@@ -178,7 +178,7 @@ class Attempt:
         task = self.task
         marks: dict[str, str | int] = {
             "execution_id": task.execution_id,
-            "node_id": task.node,
+            "node_id": task.node_id,
             "attempt": task.attempt,
             "workflow": task.workflow,
         }
@@ -224,7 +224,7 @@ async def run_attempt(
             task = attempt.task
             return TaskSucceeded(
                 task.execution_id,
-                task.node,
+                task.node_id,
                 task.generation,
                 task.attempt,
                 runners.worker_id,
@@ -288,7 +288,7 @@ async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
 def _context(attempt: Attempt, task: Task, settings: Settings) -> Context:
     attempt.context = Context(
         execution_id=task.execution_id,
-        node_id=task.node,
+        node_id=task.node_id,
         attempt=task.attempt,
         idempotency_key=task.idempotency_key,
         deadline=attempt.deadline,
@@ -326,7 +326,7 @@ async def _call_process(
         data, limit = msgspec.json.encode(config), runners.settings.log_max_bytes
         fields = {
             "execution_id": task.execution_id,
-            "node_id": task.node,
+            "node_id": task.node_id,
             "attempt": task.attempt,
             "idempotency_key": task.idempotency_key,
             "deadline": attempt.deadline,
@@ -377,8 +377,8 @@ async def _fetched(attempt: Attempt, handler: Handler, runners: Runners) -> Task
         if isinstance(config, Blob):
             config = await _get(config, blobs)
         inputs = [
-            (name, await _get(value, blobs) if isinstance(value, Blob) else value)
-            for name, value in inputs
+            (node_id, await _get(value, blobs) if isinstance(value, Blob) else value)
+            for node_id, value in inputs
         ]
     return structs.replace(task, config=config, inputs=inputs)
 
@@ -502,7 +502,7 @@ def _failed(attempt: Attempt, error: BaseException, worker_id: str) -> TaskFaile
         )
     return TaskFailed(
         task.execution_id,
-        task.node,
+        task.node_id,
         task.generation,
         task.attempt,
         worker_id,

@@ -69,7 +69,9 @@ class Context:
     def inputs(self) -> Mapping[str, Any]:
         """The parents' outputs by node id. Decoded on first use: most handlers never ask."""
         if self._inputs is None:
-            self._inputs = {name: msgspec.json.decode(data) for name, data in self._raw_inputs}
+            self._inputs = {
+                node_id: msgspec.json.decode(data) for node_id, data in self._raw_inputs
+            }
         return self._inputs
 
     @property

@@ -94,7 +94,7 @@ class LoopWatch:
             who = "a task that is no handler's own"
         else:
             task = attempt.task
-            who = f"the handler {task.handler} (node {task.node} of {task.execution_id})"
+            who = f"the handler {task.handler} (node {task.node_id} of {task.execution_id})"
         frame = sys._current_frames().get(thread_id)  # noqa: SLF001 -- the way to see another thread's stack
         stack = _stack(frame) if frame is not None else ""
         log.warning(

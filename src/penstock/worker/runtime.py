@@ -365,7 +365,8 @@ class Worker:
         if attempt.slot is not None:
             self._slots.discard(attempt.slot)
         log.warning(
-            "the handler of %s ignores that it was stopped; its slot is replaced", attempt.task.node
+            "the handler of %s ignores that it was stopped; its slot is replaced",
+            attempt.task.node_id,
         )
         self._tell(attempt.task, stopped_event(attempt, self.worker_id))
         self._wake_slot()

@@ -129,8 +129,8 @@ class PostgresCopies:
             SELECT_UNFINISHED, (partition, after, limit), seconds=SLOW_SECONDS
         )
         return [
-            Unfinished(name, generation, decode_changes(changes))
-            for name, generation, changes in rows
+            Unfinished(execution_id, generation, decode_changes(changes))
+            for execution_id, generation, changes in rows
         ]
 
 
@@ -147,7 +147,9 @@ async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[
     told, update = _merged(copies), None
     if told:
         update = await connection.execute(UPDATE_ROWS, _row_columns(told), prepare=True)
-        await _put_changes(connection, {name: copy for name, copy in told.items() if copy[1]})
+        await _put_changes(
+            connection, {execution_id: copy for execution_id, copy in told.items() if copy[1]}
+        )
     reports = {copy.execution_id: copy.report for copy in copies if copy.report}
     if reports:
         await connection.execute(
@@ -172,7 +174,7 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
         for copy in copies
         if copy.execution_id in without
     }
-    found = {name: intent for name, intent in intents.items() if intent is not None}
+    found = {execution_id: intent for execution_id, intent in intents.items() if intent is not None}
     await create_again(connection, partition, list(found.values()))
     await _write(connection, [copy for copy in copies if copy.execution_id in found])
     return Written(sorted(found), sorted(without - found.keys()))
@@ -211,7 +213,7 @@ def _row_columns(told: dict[str, Told]) -> list[list[object]]:
         [summary.finished_at for summary in summaries],
         [None if summary.error is None else codec.encode(summary.error) for summary in summaries],
         [
-            None if summary.error_node is None else escaped(summary.error_node)
+            None if summary.error_node_id is None else escaped(summary.error_node_id)
             for summary in summaries
         ],
         [summary.generation for summary in summaries],
@@ -227,18 +229,20 @@ async def _put_changes(connection: Connection, told: dict[str, Told]) -> None:
     revisions = [summary.revision for summary, _ in told.values()]
     await connection.execute(PUT_ARCHIVES, (list(told), generations, revisions, data), prepare=True)
     uses = [
-        (key, name) for name, changes in zip(told, data, strict=True) for key in blob_keys(changes)
+        (key, execution_id)
+        for execution_id, changes in zip(told, data, strict=True)
+        for key in blob_keys(changes)
     ]
     if uses:
         await connection.execute(
-            INSERT_USES, ([key for key, _ in uses], [name for _, name in uses])
+            INSERT_USES, ([key for key, _ in uses], [execution_id for _, execution_id in uses])
         )
 
 
 def _letter_columns(letters: Sequence[DeadLetter]) -> list[list[object]]:
     return [
         [letter.execution_id for letter in letters],
-        [digest(letter.execution_id, letter.node, letter.at) for letter in letters],
+        [digest(letter.execution_id, letter.node_id, letter.at) for letter in letters],
         [escaped(letter.handler) for letter in letters],
         [
             escaped(letter.attempts[-1].error.category) if letter.attempts else ""

@@ -87,15 +87,19 @@ async def create(
         ids = await _settle(connection, executions)
         new = [
             made
-            for made, name in zip(executions, ids, strict=True)
-            if made.record.execution_id == name
+            for made, execution_id in zip(executions, ids, strict=True)
+            if made.record.execution_id == execution_id
         ]
-        names = {made.record.execution_id for made in new}
+        execution_ids = {made.record.execution_id for made in new}
         await copy_in(
-            connection, "executions", COLUMNS, TYPES, [row for row in rows if row[0] in names]
+            connection,
+            "executions",
+            COLUMNS,
+            TYPES,
+            [row for row in rows if row[0] in execution_ids],
         )
         await _write_more(connection, new)
-        lines = [audit[name] for name in audit if name in names]
+        lines = [audit[execution_id] for execution_id in audit if execution_id in execution_ids]
         if lines:
             await write_lines(connection, lines)
     return ids
@@ -181,7 +185,7 @@ async def _settle(connection: Connection, executions: Sequence[NewExecution]) ->
     if not first:
         return [new.record.execution_id for new in executions]
     keys = {key_digest(*key): key for key in first}
-    claims = [(name, *_made(first[key])) for name, key in keys.items()]
+    claims = [(execution_id, *_made(first[key])) for execution_id, key in keys.items()]
     await connection.execute(CLAIM_KEYS, _columns(claims))
     cursor = await connection.execute(SELECT_KEYS, (list(keys),), binary=True)
     stored = {keys[row[0]]: Made(*row[1:]) for row in await cursor.fetchall()}

@@ -110,12 +110,14 @@ class PostgresExecutions:
         return _intent(*rows[0][1:]) if rows else None
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
-        names = [name for name in execution_ids if _may_be_there(name)]
-        rows = await self._database.rows(SELECT_INTENTS, (names,)) if names else []
+        execution_ids = [
+            execution_id for execution_id in execution_ids if _may_be_there(execution_id)
+        ]
+        rows = await self._database.rows(SELECT_INTENTS, (execution_ids,)) if execution_ids else []
         found = {row[0]: _intent(*row[1:]) for row in rows}
-        for name, state, *_ in rows:
+        for execution_id, state, *_ in rows:
             if state in EXECUTION_ENDS:  # or somebody might begin it again
-                found[name].record.state = ExecutionState(state)
+                found[execution_id].record.state = ExecutionState(state)
         return found
 
     async def search(self, search: Search) -> list[ExecutionRow]:
@@ -170,4 +172,4 @@ def _keep_end(record: ExecutionRecord, row: Row) -> None:
     record.state = ExecutionState(state)
     record.started_at, record.finished_at = started_at, ended_at
     record.error = None if error is None else _error_decoder.decode(error)
-    record.error_node = None if error_node is None else unescaped(error_node)
+    record.error_node_id = None if error_node is None else unescaped(error_node)

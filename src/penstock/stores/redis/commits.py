@@ -48,15 +48,15 @@ def arguments_of(
     commit: Commit, entries: Entries, feed: FeedSize
 ) -> tuple[list[Any], list[tuple[Key, str]]]:
     """The script's arguments, and the keys and streams of the tasks in them."""
-    lists: Lists = {name: [] for name in WIDTHS}
+    lists: Lists = {execution_id: [] for execution_id in WIDTHS}
     tasks: list[tuple[Key, str]] = []
     lines: list[tuple[str, Any]] = []
     for commands, data in zip(commit.changes, commit.data, strict=True):
-        name = commands.execution_id
+        execution_id = commands.execution_id
         if data:
-            lists["changes"] += (name, data)
+            lists["changes"] += (execution_id, data)
         if commands.history:
-            lines.append((name, commands.history))
+            lines.append((execution_id, commands.history))
         if commands.tasks:
             _add_tasks(commands, entries, lists["tasks"], tasks)
         _add_rest(commands, entries, lists)
@@ -66,8 +66,8 @@ def arguments_of(
         commit.position,
         keep_from(commit.position),
     ]
-    for name, width in WIDTHS.items():
-        items = lists[name]
+    for execution_id, width in WIDTHS.items():
+        items = lists[execution_id]
         arguments.append(len(items) // width)
         arguments += items
     last = (commit.commit_number + 1) * FEED_SLOTS + len(lines) - 1
@@ -89,20 +89,20 @@ def _add_tasks(
 
 
 def _add_rest(commands: Commands, entries: Entries, lists: Lists) -> None:
-    name = commands.execution_id
+    execution_id = commands.execution_id
     for stop in commands.stops:
         place = entries.place(stop)
         if place is not None:
             lists["stops"] += place
-        lists["dropped"] += (name, f"{stop.generation}:{stop.attempt}:{stop.node}")
+        lists["dropped"] += (execution_id, f"{stop.generation}:{stop.attempt}:{stop.node_id}")
     if commands.finished:
-        lists["ended"].append(name)
+        lists["ended"].append(execution_id)
     elif commands.timer_changed and commands.wake_at is not None:
-        lists["timers"] += (commands.wake_at, name)
+        lists["timers"] += (commands.wake_at, execution_id)
     elif commands.timer_changed:
-        lists["cleared"].append(name)
+        lists["cleared"].append(execution_id)
     if commands.held is not None and not commands.finished:
-        lists["holds" if commands.held else "releases"].append(name)
+        lists["holds" if commands.held else "releases"].append(execution_id)
     if commands.finished or commands.dead_letters or commands.held is not None:
         outgoing = outgoing_of(commands)
         if outgoing is not None:

@@ -27,7 +27,7 @@ class TaskKey(msgspec.Struct, array_like=True):
     """The beginning of a task, whatever follows in a later version."""
 
     execution_id: str
-    node: str
+    node_id: str
     generation: int
     attempt: int
 
@@ -95,5 +95,5 @@ class Entries:
                 except msgspec.DecodeError:
                     continue  # whoever fetches it will say so
                 where = self._places.setdefault(it.execution_id, {})
-                where[it.execution_id, it.node, it.generation, it.attempt] = (stream, entry_id)
+                where[it.execution_id, it.node_id, it.generation, it.attempt] = (stream, entry_id)
             start = b"(" + found[-1][0]

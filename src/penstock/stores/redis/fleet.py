@@ -26,7 +26,7 @@ class ShownTask(msgspec.Struct, array_like=True):
     """A task (`engine.commands.Task`), read without making objects of what isn't shown."""
 
     execution_id: str
-    node: str
+    node_id: str
     generation: int
     attempt: int
     handler: str

@@ -152,38 +152,47 @@ class RedisHotStore:
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
         found = await self.changes(execution_ids)
-        return {name: stored_of(name, changes) for name, changes in found.items()}
+        return {
+            execution_id: stored_of(execution_id, changes)
+            for execution_id, changes in found.items()
+        }
 
     async def changes(self, execution_ids: Collection[str]) -> dict[str, list[bytes]]:
         """All changes of each, encoded; unknown ones are missing."""
         found: dict[str, list[bytes]] = {}
-        for partition, names in self._by_partition(execution_ids):
+        for partition, own_ids in self._by_partition(execution_ids):
             first = 0
-            while some := names[first : first + READ_EXECUTIONS]:
+            while some := own_ids[first : first + READ_EXECUTIONS]:
                 lists = await self._ask("read", partition, "changes", READ_BYTES, *some)
                 found.update(
-                    (name, changes) for name, changes in zip(some, lists, strict=False) if changes
+                    (execution_id, changes)
+                    for execution_id, changes in zip(some, lists, strict=False)
+                    if changes
                 )
                 first += len(lists)
         return found
 
     async def known(self, execution_ids: Collection[str]) -> set[str]:
-        return {name for name, there in await self._each("known", execution_ids) if there}
+        return {
+            execution_id
+            for execution_id, there in await self._each("known", execution_ids)
+            if there
+        }
 
     async def beginnings(self, execution_ids: Collection[str]) -> dict[str, ExecutionRecord]:
         """As its first commit left each: with when it started."""
         found = [
-            (name, record_of(change))
-            for name, change in await self._each("first", execution_ids)
+            (execution_id, record_of(change))
+            for execution_id, change in await self._each("first", execution_ids)
             if change
         ]
-        return {name: record for name, record in found if record is not None}
+        return {execution_id: record for execution_id, record in found if record is not None}
 
     async def _each(self, what: str, execution_ids: Collection[str]) -> list[tuple[str, Any]]:
-        async def of(partition: int, names: list[str]) -> list[tuple[str, Any]]:
+        async def of(partition: int, execution_ids: list[str]) -> list[tuple[str, Any]]:
             found: list[tuple[str, Any]] = []
-            for first in range(0, len(names), READ_EXECUTIONS):
-                some = names[first : first + READ_EXECUTIONS]
+            for first in range(0, len(execution_ids), READ_EXECUTIONS):
+                some = execution_ids[first : first + READ_EXECUTIONS]
                 found += zip(some, await self._ask("read", partition, what, *some), strict=True)
             return found
 
@@ -217,7 +226,9 @@ class RedisHotStore:
             0,
             limit,
         )
-        return [name.decode() for name in await self._server.of(partition).ask(*call)]
+        return [
+            execution_id.decode() for execution_id in await self._server.of(partition).ask(*call)
+        ]
 
     async def next_due(self, partition: int) -> float | None:
         if partition not in self._next_due:
@@ -227,8 +238,10 @@ class RedisHotStore:
         return self._next_due[partition]
 
     async def active(self, partition: int) -> list[str]:
-        names = await self._server.of(partition).ask("SMEMBERS", keys.prefix(partition) + "active")
-        return sorted(name.decode() for name in names)
+        execution_ids = await self._server.of(partition).ask(
+            "SMEMBERS", keys.prefix(partition) + "active"
+        )
+        return sorted(execution_id.decode() for execution_id in execution_ids)
 
     async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
         found = await self._attending(name, _milliseconds(seconds), msgspec.json.encode(about))
@@ -255,8 +268,8 @@ class RedisHotStore:
 
     def _by_partition(self, execution_ids: Collection[str]) -> list[tuple[int, list[str]]]:
         groups: dict[int, list[str]] = {}
-        for name in filter(_can_be, execution_ids):
-            groups.setdefault(partition_of(name, self.partitions), []).append(name)
+        for execution_id in filter(_can_be, execution_ids):
+            groups.setdefault(partition_of(execution_id, self.partitions), []).append(execution_id)
         return list(groups.items())
 
 

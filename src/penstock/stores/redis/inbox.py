@@ -29,7 +29,7 @@ class Envelope(msgspec.Struct, array_like=True):
 
     tag: str
     execution_id: str
-    node: str
+    node_id: str
     generation: int
     attempt: int
     worker_id: str
@@ -89,5 +89,5 @@ def _unreadable(data: bytes, error: SchemaMismatch) -> TaskFailed | None:
         return None
     reason = TaskError("schema", f"the worker {it.worker_id} reported what can't be read: {error}")
     return TaskFailed(
-        it.execution_id, it.node, it.generation, it.attempt, it.worker_id, 0.0, reason
+        it.execution_id, it.node_id, it.generation, it.attempt, it.worker_id, 0.0, reason
     )

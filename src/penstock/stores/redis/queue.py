@@ -432,7 +432,7 @@ def _key(data: bytes) -> Key:
         it = task_key.decode(data)
     except msgspec.DecodeError:
         return ("", "", 0, 0)  # nobody's: the entry goes, and the event finds no execution
-    return (it.execution_id, it.node, it.generation, it.attempt)
+    return (it.execution_id, it.node_id, it.generation, it.attempt)
 
 
 def _undecodable(data: bytes, worker_id: str, error: Exception) -> bytes:

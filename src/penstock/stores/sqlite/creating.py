@@ -34,7 +34,9 @@ def create(
     ]
     ids = _settle(connection, executions, keys) if keys else [row[1] for row in rows]
     new_rows = (
-        [row for row, name in zip(rows, ids, strict=True) if row[1] == name] if keys else rows
+        [row for row, execution_id in zip(rows, ids, strict=True) if row[1] == execution_id]
+        if keys
+        else rows
     )
     insert_many(connection, NEW_EXECUTIONS, new_rows)
     insert_many(connection, "INSERT INTO labels (key, value, n)", _labels(executions, rows, ids))

@@ -70,9 +70,9 @@ class SqliteExecutions:
         )
         if lead is not None:
             self._numbers.lead_written(lead)
-        for name, row, new in zip(ids, rows, executions, strict=True):
-            if name == row[1] and not new.waits:
-                self._begin(name, row[0], new)
+        for execution_id, row, new in zip(ids, rows, executions, strict=True):
+            if execution_id == row[1] and not new.waits:
+                self._begin(execution_id, row[0], new)
         return ids
 
     async def made_by(self, scope: str, key: str) -> Made | None:
@@ -106,9 +106,9 @@ class SqliteExecutions:
             rest,
         )
 
-    def _begin(self, name: str, n: int, new: NewExecution) -> None:
-        self._hot.number(name, n)
-        self._fresh[name] = new
+    def _begin(self, execution_id: str, n: int, new: NewExecution) -> None:
+        self._hot.number(execution_id, n)
+        self._fresh[execution_id] = new
 
     async def trigger(
         self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
@@ -163,8 +163,10 @@ class SqliteExecutions:
         return _intent(*stored, waits=state == WAITS)
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
-        found = {name: await self.intent(name) for name in execution_ids}
-        return {name: intent for name, intent in found.items() if intent is not None}
+        found = {execution_id: await self.intent(execution_id) for execution_id in execution_ids}
+        return {
+            execution_id: intent for execution_id, intent in found.items() if intent is not None
+        }
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         between = self._numbers.between(search.since, search.until)

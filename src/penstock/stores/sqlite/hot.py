@@ -112,15 +112,17 @@ class SqliteHotStore:
         return self._inbox.after(after, limit)
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
-        maybe = [name for name in execution_ids if name not in self._untouched]
+        maybe = [
+            execution_id for execution_id in execution_ids if execution_id not in self._untouched
+        ]
         if not maybe:
             return {}
         found: dict[str, Stored] = {}
-        for name, (stored, n) in (await self._reader.executions(maybe)).items():
+        for execution_id, (stored, n) in (await self._reader.executions(maybe)).items():
             if stored.record.state not in EXECUTION_ENDS:
-                self._numbers[name] = n
+                self._numbers[execution_id] = n
             if stored.last_seq:
-                found[name] = stored
+                found[execution_id] = stored
         return found
 
     def number(self, execution_id: str, n: int) -> None:
@@ -196,34 +198,34 @@ class SqliteHotStore:
     def _updates(self, changes: Sequence[Commands]) -> _Updates:
         updates = _Updates()
         for commands in changes:
-            name = commands.execution_id
+            execution_id = commands.execution_id
             if commands.finished and commands.record is not None:
-                n = self._numbers[name]
+                n = self._numbers[execution_id]
                 updates.ended.append((commands.record.finished_at, str(commands.record.state), n))
                 if report := report_of(commands):
                     updates.reports.append((n, report.decode()))
-                if name in self._timers:
+                if execution_id in self._timers:
                     updates.timers.append((n, None))
             elif commands.timer_changed:
-                updates.timers.append((self._numbers[name], commands.wake_at))
+                updates.timers.append((self._numbers[execution_id], commands.wake_at))
             if commands.held is not None and not commands.finished:
                 state = ExecutionState.PAUSED if commands.held else ExecutionState.RUNNING
-                updates.states.append((str(state), self._numbers[name]))
+                updates.states.append((str(state), self._numbers[execution_id]))
             for letter in commands.dead_letters:
                 category = letter.attempts[-1].error.category if letter.attempts else ""
                 updates.letters.append(
-                    (self._numbers[name], letter.handler, category, codec.encode(letter))
+                    (self._numbers[execution_id], letter.handler, category, codec.encode(letter))
                 )
         return updates
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:  # noqa: ARG002
         found: list[str] = []
         while self._timer_heap and self._timer_heap[0][0] <= now and len(found) < limit:
-            wake_at, name = heappop(self._timer_heap)
-            if self._timers.get(name) == wake_at:
-                found.append(name)
-        for name in found:  # still due until a commit says otherwise
-            heappush(self._timer_heap, (self._timers[name], name))
+            wake_at, execution_id = heappop(self._timer_heap)
+            if self._timers.get(execution_id) == wake_at:
+                found.append(execution_id)
+        for execution_id in found:  # still due until a commit says otherwise
+            heappush(self._timer_heap, (self._timers[execution_id], execution_id))
         return found
 
     async def next_due(self, partition: int) -> float | None:  # noqa: ARG002
@@ -249,12 +251,12 @@ class SqliteHotStore:
     async def depart(self, name: str) -> None:
         """Nobody is told."""
 
-    def _set_timer(self, name: str, wake_at: float | None) -> None:
+    def _set_timer(self, execution_id: str, wake_at: float | None) -> None:
         if wake_at is None:
-            self._timers.pop(name, None)
+            self._timers.pop(execution_id, None)
         else:
-            self._timers[name] = wake_at
-            heappush(self._timer_heap, (wake_at, name))
+            self._timers[execution_id] = wake_at
+            heappush(self._timer_heap, (wake_at, execution_id))
 
 
 class _Updates:

@@ -59,8 +59,8 @@ class Reader:
         return await self._in_thread(self._executions, list(execution_ids))
 
     def _executions(self, execution_ids: list[str]) -> dict[str, tuple[Stored, int]]:
-        found = ((name, self._execution(name)) for name in execution_ids)
-        return {name: loaded for name, loaded in found if loaded is not None}
+        found = ((execution_id, self._execution(execution_id)) for execution_id in execution_ids)
+        return {execution_id: loaded for execution_id, loaded in found if loaded is not None}
 
     def _execution(self, execution_id: str) -> tuple[Stored, int] | None:
         found = self.rows_now("SELECT n, intent FROM executions WHERE id = ?", (execution_id,))

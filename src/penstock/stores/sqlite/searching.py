@@ -133,9 +133,9 @@ def _row(values: tuple[Any, ...]) -> ExecutionRow:
         row.state = PENDING
     record = record_of(change) if change is not None else None
     if record is not None:
-        row.started_at, row.error, row.error_node = (
+        row.started_at, row.error, row.error_node_id = (
             record.started_at,
             record.error,
-            record.error_node,
+            record.error_node_id,
         )
     return row
