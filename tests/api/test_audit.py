@@ -202,7 +202,7 @@ def test_an_answer_waits_for_its_line():
 
 
 def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
-    monkeypatch.setattr(auditing, "LONGEST_SECONDS", 0.02)
+    monkeypatch.setattr(auditing, "STORE_WAIT_SECONDS_MAX", 0.02)
 
     async def scenario() -> None:
         site = Site()

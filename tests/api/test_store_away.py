@@ -329,7 +329,7 @@ def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
     async def scenario() -> None:
         stores: Any = MemoryStores(lambda: 1000.0)
 
-        async def workers(_most_tasks: int) -> list[dict[str, Any]]:
+        async def workers(_tasks_max: int) -> list[dict[str, Any]]:
             about = {
                 "queues": ["echo"],
                 "running": 1,

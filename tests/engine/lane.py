@@ -36,8 +36,8 @@ def commit_weight(lines: int) -> Iterator[None]:
 
 
 @contextmanager
-def inline_bytes(most: int) -> Iterator[None]:
-    before, core.INLINE_BYTES_MAX = core.INLINE_BYTES_MAX, most
+def inline_bytes(limit: int) -> Iterator[None]:
+    before, core.INLINE_BYTES_MAX = core.INLINE_BYTES_MAX, limit
     try:
         yield
     finally:

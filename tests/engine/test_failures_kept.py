@@ -7,7 +7,13 @@ from msgspec import structs
 from penstock.engine import events as ev
 from penstock.engine.commands import AttemptFailure, Commands, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import TaskError
-from penstock.engine.failures import FIRST_KEPT, LAST_KEPT, LOGS_MAX, MESSAGE_MAX, SHORT_MESSAGE_MAX
+from penstock.engine.failures import (
+    FIRST_KEPT,
+    LAST_KEPT,
+    LOGS_CHARACTERS_MAX,
+    MESSAGE_CHARACTERS_MAX,
+    SHORT_MESSAGE_CHARACTERS_MAX,
+)
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored
@@ -69,7 +75,7 @@ def test_the_first_failures_and_the_last_are_kept_whole_and_those_between_are_cu
     ]
     assert whole == [True] * FIRST_KEPT + [False] * (LAST_KEPT - 1) + [True]
     assert {len(failure.error.message) for failure in failures[FIRST_KEPT:-1]} == {
-        SHORT_MESSAGE_MAX + 1
+        SHORT_MESSAGE_CHARACTERS_MAX + 1
     }
     assert failures[FIRST_KEPT].error.detail is None
 
@@ -81,7 +87,7 @@ def test_each_failure_is_written_once_however_many_there_are():
     half = told.size()
     for _ in range(ATTEMPTS // 2 - 1):
         told.fail("x" * 3000)
-    assert told.size() - half < ATTEMPTS // 2 * (SHORT_MESSAGE_MAX + 500), (
+    assert told.size() - half < ATTEMPTS // 2 * (SHORT_MESSAGE_CHARACTERS_MAX + 500), (
         "an attempt writes more than its own failure"
     )
 
@@ -129,13 +135,13 @@ def test_the_logs_of_a_node_have_a_limit_and_the_last_attempt_keeps_its_own():
         told.fail("no", logs="l" * 60_000)
     logs = told.stored().logs
     assert [attempt for _, attempt, _ in logs] == [1, 2, 3, 4, 5, ATTEMPTS]
-    assert sum(len(text) for _, _, text in logs) < LOGS_MAX + 3 * 60_000
+    assert sum(len(text) for _, _, text in logs) < LOGS_CHARACTERS_MAX + 3 * 60_000
     assert "only the last one's log is kept" in logs[-2][2]
 
 
 def test_an_error_that_is_made_of_a_documents_text_is_cut():
-    config = {"value_a": 1, "operator": "o" * (3 * MESSAGE_MAX), "value_b": 1}
+    config = {"value_a": 1, "operator": "o" * (3 * MESSAGE_CHARACTERS_MAX), "value_b": 1}
     trial = Trial(node("a", handler="decision", config=config))
     [failure] = trial.run("a").failures
-    assert len(failure.error.message) <= MESSAGE_MAX + 1
+    assert len(failure.error.message) <= MESSAGE_CHARACTERS_MAX + 1
     assert trial.execution.record.error == failure.error

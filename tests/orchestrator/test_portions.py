@@ -54,7 +54,7 @@ def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transfer, "PORTION_BYTES", 5000)
-    monkeypatch.setattr(transfer, "READ_MOST", 8)
+    monkeypatch.setattr(transfer, "READ_EXECUTIONS_MAX", 8)
 
     async def scenario() -> None:
         desk = SplitDesk()

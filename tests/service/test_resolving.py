@@ -11,7 +11,7 @@ import pytest
 from penstock.engine.events import AddedNode, Blob, Value
 from penstock.errors import StoreError
 from penstock.service.nodes import find_node
-from penstock.service.resolving import MOST_BYTES, Resolved, resolved_config
+from penstock.service.resolving import CONFIG_BYTES_MAX, Resolved, resolved_config
 from penstock.stores.base import Stored
 from penstock.stores.blobs import MemoryBlobs
 from tests.engine.trial import Trial, node, once
@@ -176,7 +176,7 @@ def test_only_large_outputs_that_it_refers_to_are_fetched() -> None:
 
 @pytest.mark.parametrize(("more", "shown"), [(0, True), (1, False)])
 def test_a_config_that_is_too_large_to_show_says_so(more: int, shown: bool) -> None:  # noqa: FBT001 -- the case
-    text = "x" * (MOST_BYTES - len('{"t":""}') + more)
+    text = "x" * (CONFIG_BYTES_MAX - len('{"t":""}') + more)
     trial = Trial(node("a"), node("b", "a", config={"t": "{{ a }}"}))
     trial.succeed("a", text)
     expected: Any = (

@@ -113,11 +113,11 @@ class Chain:
         return str(ran.stored.record.state), states, outputs
 
 
-def random_plan(choose: Choices, most_nodes: int, *, plain: bool) -> Plan:
+def random_plan(choose: Choices, nodes_max: int, *, plain: bool) -> Plan:
     """A plain one has nothing that goes on behind a failure."""
     nodes: list[dict[str, Any]] = []
     above: dict[str, set[str]] = {}
-    for i in range(1 + choose.below(most_nodes)):
+    for i in range(1 + choose.below(nodes_max)):
         parents = choose.some_of(list(above), choose.any_of(1, 2, 0, 3))
         ancestors = sorted({*parents, *(name for parent in parents for name in above[parent])})
         node: dict[str, Any] = {
@@ -162,8 +162,8 @@ def _retry(chain: Chain, ran: Ran, plan: RetryPlan, *, failures: bool) -> Ran:
     return again
 
 
-def judge(choose: Choices, most_nodes: int, *, plain: bool) -> None:
-    chain = Chain(choose, random_plan(choose, most_nodes, plain=plain))
+def judge(choose: Choices, nodes_max: int, *, plain: bool) -> None:
+    chain = Chain(choose, random_plan(choose, nodes_max, plain=plain))
     last, succeeded = retry_until_nothing_is_left(chain)
     untroubled = chain.run({}, failures=False)
     assert chain.result(last) == chain.result(untroubled)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.service.sharing import COST, MOST_KEPT, MOST_SECONDS, Shared
+from penstock.service.sharing import COST, RESULTS_MAX, REUSE_SECONDS_MAX, Shared
 from tests.waiting import let_others_run
 
 
@@ -69,7 +69,7 @@ def test_an_answer_is_kept_for_a_moment_and_each_key_has_its_own() -> None:
     with_work(scenario)
 
 
-@pytest.mark.parametrize(("took", "kept"), [(0.5, 0.5 * COST), (100.0, MOST_SECONDS)])
+@pytest.mark.parametrize(("took", "kept"), [(0.5, 0.5 * COST), (100.0, REUSE_SECONDS_MAX)])
 def test_what_took_long_is_kept_longer(took: float, kept: float) -> None:
     async def scenario(shared: Shared[int], work: Work, clock: Clock) -> None:
         await shared.get("a", work)
@@ -113,10 +113,10 @@ def test_who_goes_away_does_not_take_the_answer_from_the_others() -> None:
 
 def test_no_more_answers_are_kept_than_fit() -> None:
     async def scenario(shared: Shared[int], work: Work, _clock: Clock) -> None:
-        for key in range(MOST_KEPT + 1):
+        for key in range(RESULTS_MAX + 1):
             await shared.get(key, work)
-        assert await shared.get(MOST_KEPT, work) == MOST_KEPT + 1, "the last is there"
-        assert await shared.get(0, work) == MOST_KEPT + 2, "the first is computed again"
+        assert await shared.get(RESULTS_MAX, work) == RESULTS_MAX + 1, "the last is there"
+        assert await shared.get(0, work) == RESULTS_MAX + 2, "the first is computed again"
 
     with_work(scenario)
 

@@ -20,7 +20,7 @@ from penstock.stores.base import Wish
 
 Action: TypeAlias = Wish | Literal["retry"]
 RETRY: Final = "retry"
-MOST_AT_ONCE = 16
+REQUESTS_AT_ONCE_MAX = 16
 """Of one call: the store has others to serve."""
 
 
@@ -65,7 +65,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 async def _do_all(
     service: Service, action: Action, names: list[str], *, preview: bool
 ) -> list[dict[str, Any]]:
-    room = asyncio.Semaphore(MOST_AT_ONCE)
+    room = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)
 
     async def do_one(name: str) -> dict[str, Any]:
         done = {

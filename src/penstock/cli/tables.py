@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from penstock.cli.safe_text import one_line
 
-CELL_MAX = 200
+CELL_CHARACTERS_MAX = 200
 GAP = "  "
 
 
@@ -18,7 +18,8 @@ def show_table(
     """Columns named in `whole` are never shortened: what is copied from them must be complete."""
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
     texts = [
-        [one_line("" if cell is None else str(cell), CELL_MAX) for cell in row] for row in rows
+        [one_line("" if cell is None else str(cell), CELL_CHARACTERS_MAX) for cell in row]
+        for row in rows
     ]
     if on_terminal():
         _show_coloured(columns, texts, whole)

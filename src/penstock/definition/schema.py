@@ -16,7 +16,7 @@ from penstock.definition.problems import Problem
 from penstock.definition.schema_cost import SchemaCost, cost_of
 
 PROBLEMS_MAX = 20
-MESSAGE_MAX = 300
+MESSAGE_CHARACTERS_MAX = 300
 """Characters: a message quotes the value that doesn't fit, which may be all of it."""
 CHECK_SECONDS_MAX = 0.2
 """How long a check may take at worst, by estimate.
@@ -104,9 +104,9 @@ def _count_values(text: bytes) -> int:
 
 def _mismatch(error: Any) -> Mismatch:
     message: str = error.message
-    if len(message) > MESSAGE_MAX:
+    if len(message) > MESSAGE_CHARACTERS_MAX:
         # the reason stands behind the value that is quoted
-        half = MESSAGE_MAX // 2
+        half = MESSAGE_CHARACTERS_MAX // 2
         message = f"{message[:half]} … {message[-half:]}"
     return Mismatch(tuple(error.instance_path), message)
 
@@ -125,7 +125,7 @@ def compile_schema(schema: Any) -> Schema:
         )
     except ValueError as error:
         reason = str(error).split("\n", maxsplit=1)[0].rpartition("ValueError: ")[2]
-        raise ValueError(reason[:MESSAGE_MAX]) from None
+        raise ValueError(reason[:MESSAGE_CHARACTERS_MAX]) from None
 
 
 def cheap_schema(schema: Any) -> Schema | None:

@@ -31,10 +31,10 @@ def keep(execution: Execution, outputs: dict[str, Value]) -> None:
     ]
 
 
-def record(execution: Execution, most: int | None = None) -> None:
-    """Until the commit has `most` history lines; without it, all that are left."""
+def record(execution: Execution, limit: int | None = None) -> None:
+    """Until the commit has `limit` history lines; without it, all that are left."""
     kept, commands = execution.kept, execution.commands
-    while kept and (most is None or len(commands.history) < most):
+    while kept and (limit is None or len(commands.history) < limit):
         number, output = kept.pop()
         execution.complete(number, execution.open_run(number), output, KEPT)
     if kept:

@@ -61,7 +61,7 @@ UNREADABLE_SECONDS = 60.0
 """How long an execution that can't be read is left alone, before it is tried and complained about
 again.
 """
-AWAY_SECONDS, AWAY_MOST_SECONDS = 1.0, 30.0
+AWAY_SECONDS, AWAY_SECONDS_MAX = 1.0, 30.0
 """How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody
 waited.
 """
@@ -302,7 +302,7 @@ class PartitionOwner:
         if not self._is_split:  # then all of the store is away
             raise error
         now = self._hot.now()
-        self._blobs_away_until = now + min(max(AWAY_SECONDS, 2 * (now - asked)), AWAY_MOST_SECONDS)
+        self._blobs_away_until = now + min(max(AWAY_SECONDS, 2 * (now - asked)), AWAY_SECONDS_MAX)
         log.warning("partition %d: large values have to wait: %s", self.lease.partition, error)
 
     async def _load(self, events: Sequence[tuple[int, AnyEvent]], now: float) -> None:
@@ -442,15 +442,16 @@ class PartitionOwner:
 
     async def _spill(self, changes: Iterable[Commands]) -> None:
         """Large configs travel as blobs, and so do inputs that are large together."""
-        most = self._inline_max_bytes
+        inline_max_bytes = self._inline_max_bytes
         for commands in changes:
             for task in commands.tasks:
                 config, inputs = task.config, task.inputs
-                if isinstance(config, bytes) and len(config) > most:
+                if isinstance(config, bytes) and len(config) > inline_max_bytes:
                     task.config = await self._put(config) or config
                 if (
                     inputs
-                    and sum([len(value) for _, value in inputs if isinstance(value, bytes)]) > most
+                    and sum([len(value) for _, value in inputs if isinstance(value, bytes)])
+                    > inline_max_bytes
                 ):
                     blob = await self._put(codec.encode(inputs))
                     task.inputs = inputs if blob is None else [("", blob)]

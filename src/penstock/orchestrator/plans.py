@@ -23,7 +23,7 @@ from penstock.stores.cold import ColdStore
 
 log = logging.getLogger("penstock.orchestrator")
 
-MOST_PLANS = 2000
+PLANS_MAX = 2000
 PLANS_BYTES_MAX = 8 * 1024 * 1024
 """Of the documents whose plans are kept, together.
 
@@ -88,7 +88,7 @@ class Plans:
         self._drop(key)
         self._plans[key] = kept
         self._bytes += kept.size
-        while len(self._plans) > MOST_PLANS or (
+        while len(self._plans) > PLANS_MAX or (
             self._bytes > PLANS_BYTES_MAX and len(self._plans) > 1
         ):
             self._drop(

@@ -32,7 +32,7 @@ PORTION_BYTES = 16 * 1024 * 1024
 """Of executions that are read and put together: neither memory nor a transaction has to hold all of
 them.
 """
-READ_MOST = 64
+READ_EXECUTIONS_MAX = 64
 TRIES = 5
 """For one that the cold store doesn't take while it takes others: more than it can be in its way by
 chance.
@@ -46,7 +46,7 @@ class Reader:
     """
 
     def __init__(self, hot: HotSide) -> None:
-        self._hot, self._step = hot, READ_MOST
+        self._hot, self._step = hot, READ_EXECUTIONS_MAX
 
     async def read(self, names: Sequence[str]) -> dict[str, list[bytes]]:
         """The changes of the first of these (at least one), as many as make a portion; unknown ones have none."""
@@ -57,7 +57,9 @@ class Reader:
             found = await self._hot.changes(some)
             read = sum(len(change) for changes in found.values() for change in changes)
             self._step = (
-                max(1, self._step // 2) if read > PORTION_BYTES else min(READ_MOST, 2 * self._step)
+                max(1, self._step // 2)
+                if read > PORTION_BYTES
+                else min(READ_EXECUTIONS_MAX, 2 * self._step)
             )
             portion.update((name, found.get(name, [])) for name in some)
             size += read

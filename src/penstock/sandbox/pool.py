@@ -294,8 +294,8 @@ async def _end(child: asyncio.subprocess.Process) -> None:
 class Turns:
     """So many at once; of those who wait, one of each name after another."""
 
-    def __init__(self, most: int) -> None:
-        self._free = most
+    def __init__(self, concurrency: int) -> None:
+        self._free = concurrency
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def take(self, name: str) -> None:

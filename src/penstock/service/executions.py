@@ -33,7 +33,7 @@ from penstock.spelling import nearest_name
 from penstock.stores.base import Stored, Stores, Wish
 from penstock.stores.records import ExecutionRow, FeedPart, Search
 
-MOST_READS = 16
+READS_AT_ONCE_MAX = 16
 """At once, of executions whose end was told."""
 AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
 
@@ -62,7 +62,7 @@ class Executions:
         self.waiting = Waiting(stores, dead_seconds)
         self._stores, self._plans, self._listening = stores, plans, listening
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
-        self._reading = asyncio.Semaphore(MOST_READS)
+        self._reading = asyncio.Semaphore(READS_AT_ONCE_MAX)
         self._readers: dict[str, asyncio.Task[None]] = {}
         self._lookers: set[asyncio.Task[None]] = set()
 

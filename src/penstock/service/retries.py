@@ -24,8 +24,8 @@ __all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
 
 log = logging.getLogger("penstock.service")
 
-MOST_DIGITS = 9
-MOST_LETTERS = 100_000
+VERSION_DIGITS_MAX = 9
+LETTERS_MAX = 100_000
 KEY_SCOPE = "retry"
 """No API key has this id, so an idempotency key of a client can't be taken for one of ours."""
 
@@ -83,7 +83,7 @@ class Retries:
         """Its dead letters have been seen to, whichever way the retry was asked for."""
         try:
             letters = await self._cold.letters(
-                LetterSearch(execution_id=execution_id, limit=MOST_LETTERS)
+                LetterSearch(execution_id=execution_id, limit=LETTERS_MAX)
             )
             if letters:
                 await self._cold.close_letters(
@@ -156,7 +156,7 @@ class Retries:
             if newest is None:
                 raise NotFound(f"no workflow is stored as {old.name!r}; retry with version=same")
             return await self._plans.need(old.name, newest.version)
-        if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
+        if not (text.isascii() and text.isdecimal() and len(text) <= VERSION_DIGITS_MAX):
             raise NotFound(f"there is no version {text!r}; it is same, latest or a number")
         return await self._plans.need(old.name, int(text))
 

@@ -13,8 +13,8 @@ COST = 20
 """An answer is kept for so many times as long as it took: however many ask, it is computed a
 twentieth of the time.
 """
-MOST_SECONDS = 30.0
-MOST_KEPT = 100
+REUSE_SECONDS_MAX = 30.0
+RESULTS_MAX = 100
 
 
 class _Kept(Generic[Answer]):
@@ -42,7 +42,7 @@ class Shared(Generic[Answer]):
 
         def done(task: asyncio.Task[Answer]) -> None:
             took = self._clock() - began_at
-            kept.until = self._clock() + min(max(self._seconds, COST * took), MOST_SECONDS)
+            kept.until = self._clock() + min(max(self._seconds, COST * took), REUSE_SECONDS_MAX)
             if (task.cancelled() or task.exception() is not None) and self._kept.get(key) is kept:
                 del self._kept[key]
 
@@ -55,7 +55,7 @@ class Shared(Generic[Answer]):
 
     def _forget(self) -> None:
         """The oldest; whoever waits for one has it in hand."""
-        while len(self._kept) > MOST_KEPT:
+        while len(self._kept) > RESULTS_MAX:
             del self._kept[next(iter(self._kept))]
 
     def close(self) -> None:

@@ -25,13 +25,13 @@ class _Call:
 
 
 class ThreadRunner:
-    """Starts threads as they are needed, up to `most`.
+    """Starts threads as they are needed, up to `threads_max`.
 
     One that hangs past its time is given up and replaced.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, threads_max: int) -> None:
+        self._threads_max = threads_max
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._alive = 0
         self._busy = 0
@@ -40,7 +40,7 @@ class ThreadRunner:
     @property
     def has_room(self) -> bool:
         """Whether a call would be run at once."""
-        return self._busy < self._most
+        return self._busy < self._threads_max
 
     async def run(
         self, begin: Callable[[], None], function: Callable[..., Any], *arguments: Any
@@ -49,7 +49,7 @@ class ThreadRunner:
         context = contextvars.copy_context()
         call = _Call(lambda: context.run(function, *arguments), None if self.has_room else begin)
         self._busy += 1
-        if self._alive < min(self._busy, self._most):
+        if self._alive < min(self._busy, self._threads_max):
             self._alive += 1
             threading.Thread(target=self._serve, name="penstock-handler", daemon=True).start()
         self._calls.put(call)

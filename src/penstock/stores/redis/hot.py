@@ -19,7 +19,7 @@ from penstock.stores.partial import record_of
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FeedSize, arguments_of
 from penstock.stores.redis.entries import Entries
-from penstock.stores.redis.inbox import MOST_EVENTS, SCHEMA, end_of, events_of, read_after
+from penstock.stores.redis.inbox import ENTRY_EVENTS_MAX, SCHEMA, end_of, events_of, read_after
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.wire import Link
@@ -84,8 +84,8 @@ class RedisHotStore:
             partition = partition_of(event.execution_id, self.partitions)
             groups.setdefault(partition, []).extend((SCHEMA, codec.encode(event)))
         for partition, fields in groups.items():
-            for first in range(0, len(fields), 2 * MOST_EVENTS):
-                some = fields[first : first + 2 * MOST_EVENTS]
+            for first in range(0, len(fields), 2 * ENTRY_EVENTS_MAX):
+                some = fields[first : first + 2 * ENTRY_EVENTS_MAX]
                 link = self._server.of(partition)
                 if own:
                     await script("append").run(link, keys.inbox(partition), *some)

@@ -18,7 +18,7 @@ from penstock.stores.redis.malformed import dropped
 
 SLOTS = 1024
 LAST = SLOTS - 1
-MOST_EVENTS = 500
+ENTRY_EVENTS_MAX = 500
 """In one entry."""
 SCHEMA = b"1"
 Entries = Sequence[tuple[bytes, Sequence[bytes]]]

@@ -31,7 +31,7 @@ from penstock.stores.task_queue import Key, key_of
 
 PORTION = 400
 """Outcomes in one call: Lua's stack is limited."""
-MOST_PENDING = 2000
+PENDING_TASKS_MAX = 2000
 Place = tuple[int, bytes, bytes]
 """Partition, stream, entry id."""
 Held = tuple[str, Key]
@@ -171,7 +171,7 @@ class RedisTaskQueue:
     async def held(self, worker_id: str) -> list[Task]:
         tasks: list[Task] = []
         for partition in range(self._partitions):
-            found = await self._ask("list", partition, "pending", worker_id, MOST_PENDING)
+            found = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
             tasks += await self._decoded(partition, worker_id, found)
         return tasks
 
@@ -268,8 +268,8 @@ class RedisTaskQueue:
     def _ask_holders(self) -> list[Coroutine[Any, Any, Any]]:
         return [self._ask("list", each, "holders") for each in range(self._partitions)]
 
-    async def worker_details(self, most_tasks: int) -> list[dict[str, Any]]:
-        return await worker_details(self._server, self._partitions, most_tasks)
+    async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
+        return await worker_details(self._server, self._partitions, tasks_max)
 
     async def offers(self) -> list[Offer]:
         return await worker_offers(self._server)
@@ -297,7 +297,7 @@ class RedisTaskQueue:
         await self._settle()
         back = {key_of(task) for task in unstarted}
         for partition in range(self._partitions):
-            found = await self._ask("list", partition, "pending", worker_id, MOST_PENDING)
+            found = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
             mine, others = _divide(found, back)
             if mine:
                 await self._run("list", partition, "back", worker_id, *mine)

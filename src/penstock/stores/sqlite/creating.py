@@ -73,9 +73,9 @@ def _settle(
 
 def _known(connection: sqlite3.Connection, keys: list[Key]) -> dict[Key, Made]:
     known: dict[Key, Made] = {}
-    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // 2
-    for first in range(0, len(keys), most):
-        some = keys[first : first + most]
+    batch_size = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // 2
+    for first in range(0, len(keys), batch_size):
+        some = keys[first : first + batch_size]
         marks = ",".join(["(?, ?)"] * len(some))
         found = connection.execute(
             # not `(scope, key) IN (VALUES …)`: that reads the whole table

@@ -26,7 +26,7 @@ from penstock.stores.records import AuditLine, ExecutionRow, FeedPart, Place, Se
 from penstock.stores.sqlite import creating, searching
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.numbers import Numbers
-from penstock.stores.sqlite.reader import MOST, SHOULD_RUN, UNKNOWABLE, Reader
+from penstock.stores.sqlite.reader import NUMBER_MAX, SHOULD_RUN, UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
 WAITS, SHOULD_START = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
@@ -227,7 +227,9 @@ def _history(
 
 def _feed(connection: sqlite3.Connection, after: int, limit: int) -> list[FeedPart]:
     parts: list[FeedPart] = []
-    for position, execution_id, change in connection.execute(SELECT_FEED, (min(after, MOST),)):
+    for position, execution_id, change in connection.execute(
+        SELECT_FEED, (min(after, NUMBER_MAX),)
+    ):
         lines = history_of(change)
         if lines:
             parts.append(FeedPart(position, execution_id, lines))

@@ -297,10 +297,10 @@ def _write_ended(
     groups: dict[tuple[float | None, str], list[int]] = {}
     for at, state, n in ended:
         groups.setdefault((at, state), []).append(n)
-    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 2
+    batch_size = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 2
     for common, numbers in groups.items():
-        for start in range(0, len(numbers), most):
-            some = numbers[start : start + most]
+        for start in range(0, len(numbers), batch_size):
+            some = numbers[start : start + batch_size]
             marks = ",".join("?" * len(some))
             connection.execute(
                 f"UPDATE executions SET ended_at = ?, state = ? WHERE n IN ({marks})",  # noqa: S608 -- marks only

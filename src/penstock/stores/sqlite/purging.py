@@ -102,7 +102,7 @@ def _open(given: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
 def _delete_executions(connection: sqlite3.Connection, before: float) -> int:
     deleted = 0
     while rows := connection.execute(
-        f"{OLD} ORDER BY n LIMIT :most", {"before": before, "most": BATCH}
+        f"{OLD} ORDER BY n LIMIT :limit", {"before": before, "limit": BATCH}
     ).fetchall():
         connection.execute("BEGIN IMMEDIATE")
         with connection:
