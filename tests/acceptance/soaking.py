@@ -58,9 +58,19 @@ def figures(role: Role) -> tuple[int, float]:
 
 class Soak:
     def __init__(
-        self, it: Plant, calls: Caller, choose: random.Random, kept: Sequence[Role], seconds: float
+        self,
+        it: Plant,
+        calls: Caller,
+        choose: random.Random,
+        lasting_roles: Sequence[Role],
+        seconds: float,
     ) -> None:
-        self._plant, self._calls, self._choose, self._kept = it, calls, choose, kept
+        self._plant, self._calls, self._choose, self._lasting_roles = (
+            it,
+            calls,
+            choose,
+            lasting_roles,
+        )
         self._seconds, self._since = seconds, time.monotonic()
         self._may_order = asyncio.Event()
         self._pause_seconds = max(ORDER_PAUSE_SECONDS_MAX, 2 * ORDERING * seconds / ORDERS_MAX)
@@ -123,7 +133,7 @@ class Soak:
         while True:
             await asyncio.sleep(SAMPLE_SECONDS)
             await self._may_order.wait()  # always under the same load
-            for role in self._kept:
+            for role in self._lasting_roles:
                 files, memory = figures(role)
                 self.samples.take(
                     self.passed, {f"MB of {role.kind}": memory, f"files of {role.kind}": files}
@@ -132,7 +142,7 @@ class Soak:
     async def _say_for_ever(self) -> None:
         while True:
             await asyncio.sleep(SAY_SECONDS)
-            now = {role.kind: figures(role) for role in self._kept}
+            now = {role.kind: figures(role) for role in self._lasting_roles}
             shown = ", ".join(
                 f"{kind} {memory:.0f} MB {files} files" for kind, (files, memory) in now.items()
             )
@@ -160,7 +170,7 @@ class Soak:
             it.start(what, ready=False)
 
     def _others(self, kind: str) -> list[Role]:
-        return [role for role in self._plant.running(kind) if role not in self._kept]
+        return [role for role in self._plant.running(kind) if role not in self._lasting_roles]
 
     def _freeze(self, kind: str) -> None:
         for role in self._others(kind):

@@ -8,8 +8,8 @@ from penstock.engine import events as ev
 from penstock.engine.commands import AttemptFailure, Commands, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import TaskError
 from penstock.engine.failures import (
-    FIRST_KEPT,
-    LAST_KEPT,
+    FIRST_FAILURES_MAX,
+    LAST_FAILURES_MAX,
     LOGS_CHARACTERS_MAX,
     MESSAGE_CHARACTERS_MAX,
     SHORT_MESSAGE_CHARACTERS_MAX,
@@ -31,9 +31,9 @@ class Told:
         self.trial = Trial(node("a", retry=retry), start=False)
         self.record = codec.decode_record(codec.encode(self.trial.execution.record))
         self.changes: list[bytes] = []
-        self._keep(self.trial.begin())
+        self._collect(self.trial.begin())
 
-    def _keep(self, commands: Commands) -> None:
+    def _collect(self, commands: Commands) -> None:
         [change] = codec.new_commit(LEASE, 0, [commands]).data
         self.changes.append(change)
 
@@ -41,7 +41,7 @@ class Told:
         error = TaskError("handler", message, "ValueError", {"detail": "d" * 1000}, "t" * 8000)
         attempt = self.trial.run("a").attempt
         event = ev.TaskFailed(ID, "a", 1, attempt, "worker-1", 0.0, error, retryable, None, logs)
-        self._keep(self.trial.send(event))
+        self._collect(self.trial.send(event))
 
     def stored(self) -> Stored:
         return codec.fold(self.record, [codec.decode_change(change) for change in self.changes])
@@ -56,9 +56,9 @@ def test_a_node_keeps_its_first_and_its_newest_failures_and_how_many_were_betwee
         told.fail(f"{attempt} " + "x" * 3000)
     run = told.trial.run("a")
     attempts = [failure.attempt for failure in run.failures]
-    last = range(ATTEMPTS - LAST_KEPT + 1, ATTEMPTS + 1)
-    assert attempts == [*range(1, FIRST_KEPT + 1), *last]
-    assert run.failures_dropped == ATTEMPTS - FIRST_KEPT - LAST_KEPT
+    last = range(ATTEMPTS - LAST_FAILURES_MAX + 1, ATTEMPTS + 1)
+    assert attempts == [*range(1, FIRST_FAILURES_MAX + 1), *last]
+    assert run.failures_dropped == ATTEMPTS - FIRST_FAILURES_MAX - LAST_FAILURES_MAX
     assert run.state == "FAILED"
     [letter] = told.trial.dead_letters
     assert (letter.attempts, letter.attempts_dropped) == (run.failures, run.failures_dropped)
@@ -73,11 +73,11 @@ def test_the_first_failures_and_the_last_are_kept_whole_and_those_between_are_cu
         len(failure.error.message) == 3000 and failure.error.traceback is not None
         for failure in failures
     ]
-    assert whole == [True] * FIRST_KEPT + [False] * (LAST_KEPT - 1) + [True]
-    assert {len(failure.error.message) for failure in failures[FIRST_KEPT:-1]} == {
+    assert whole == [True] * FIRST_FAILURES_MAX + [False] * (LAST_FAILURES_MAX - 1) + [True]
+    assert {len(failure.error.message) for failure in failures[FIRST_FAILURES_MAX:-1]} == {
         SHORT_MESSAGE_CHARACTERS_MAX + 1
     }
-    assert failures[FIRST_KEPT].error.detail is None
+    assert failures[FIRST_FAILURES_MAX].error.detail is None
 
 
 def test_each_failure_is_written_once_however_many_there_are():
@@ -94,7 +94,7 @@ def test_each_failure_is_written_once_however_many_there_are():
 
 def test_a_store_that_is_read_again_has_the_same_failures():
     told = Told(PATIENT)
-    for count in (1, FIRST_KEPT, LAST_KEPT, 50):
+    for count in (1, FIRST_FAILURES_MAX, LAST_FAILURES_MAX, 50):
         for _ in range(count):
             told.fail("x" * 3000)
         stored = told.stored()

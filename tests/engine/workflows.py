@@ -55,14 +55,14 @@ class Workflow:
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 -- Hypothesis calls it
         printer.text(repr(self))
 
-    def model(self, backstop: float, kept: dict[str, Any]) -> Model:
+    def model(self, backstop: float, reused: dict[str, Any]) -> Model:
         return Model(
             self.nodes,
             fail_fast=self.fail_fast,
             timeout=self.timeout,
             given=self.given,
             backstop=backstop,
-            kept=kept,
+            reused=reused,
         )
 
 

@@ -106,8 +106,8 @@ def thawed(execution: bytes) -> Stored:
 
 def forget() -> None:
     """After the code itself was changed."""
-    for kept in (decide, applied, rebuilt, thawed_once):
-        kept.cache_clear()
+    for cached in (decide, applied, rebuilt, thawed_once):
+        cached.cache_clear()
 
 
 def report(key: Key, outcome: str) -> bytes:

@@ -100,7 +100,7 @@ def test_an_id_of_another_store_or_of_the_future_is_refused(name: str, told: str
 
 def test_an_id_whose_lane_was_trimmed_is_refused_before_the_stream_begins() -> None:
     async def scenario() -> None:
-        lanes = Lanes(2, random.Random(1), kept=3)
+        lanes = Lanes(2, random.Random(1), retained=3)
         client = Client(feed_of(lanes), "0")
         lanes.commit(0, lines=3)
         lanes.commit(1)
@@ -121,7 +121,7 @@ def test_a_reader_whose_lane_is_trimmed_while_it_sleeps_hears_of_it_and_misses_n
     None
 ):
     async def scenario() -> None:
-        lanes = Lanes(2, random.Random(1), kept=5)
+        lanes = Lanes(2, random.Random(1), retained=5)
         feed = feed_of(lanes, waiting_max=3)
         async with aclosing(feed.everything()) as batches:
             await anext(batches)

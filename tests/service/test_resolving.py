@@ -145,11 +145,13 @@ def test_what_never_started_was_given_nothing() -> None:
     assert given(trial, "b") == Resolved(None, "it never started: it is CANCELLED (cancelled)")
 
 
-def test_data_nodes_and_nodes_that_a_retry_keeps_show_theirs() -> None:
-    kept: dict[str, Value] = {"a": b'{"n": 1}', "b": b'{"n": 2}'}
+def test_data_nodes_and_nodes_that_a_retry_reuses_show_theirs() -> None:
+    reused: dict[str, Value] = {"a": b'{"n": 1}', "b": b'{"n": 2}'}
     out = node("out", "b", handler="output", config={"got": "{{ b.n }}", "no": "{{ c.n ?? 0 }}"})
     out["dependencies"] = ["b", "c"]
-    trial = Trial(node("a"), node("b", "a", config={"n": "{{ a.n }}"}), node("c"), out, kept=kept)
+    trial = Trial(
+        node("a"), node("b", "a", config={"n": "{{ a.n }}"}), node("c"), out, reused=reused
+    )
     assert given(trial, "b") == Resolved({"n": 1})
     trial.succeed("c", {"n": 3})
     assert given(trial, "out") == Resolved({"got": 2, "no": 3}) == Resolved(trial.output("out"))

@@ -44,10 +44,10 @@ class Chain:
         self.choose, self.plan = choose, plan
         self.blobs: dict[str, bytes] = {}
 
-    def run(self, kept: dict[str, Value], *, failures: bool) -> Ran:
+    def run(self, reused: dict[str, Value], *, failures: bool) -> Ran:
         """From start to end, with workers that finish in any order and owners that come and go."""
         committed = Committed(
-            ExecutionRecord("e", "random", 1, ExecutionState.PENDING, b"{}", 0.0), kept
+            ExecutionRecord("e", "random", 1, ExecutionState.PENDING, b"{}", 0.0), reused
         )
         event: ev.AnyEvent = ev.ExecutionStarted("e")
         out: list[Task] = []
@@ -92,10 +92,10 @@ class Chain:
         inputs = sorted((name, self.text(value)) for name, value in task.inputs)
         number = crc32(repr((task.node, self.text(task.config), inputs)).encode())
         return ev.TaskSucceeded(
-            *about, started_at=0.0, output=self.keep({"v": number, "flag": number % 3 > 0})
+            *about, started_at=0.0, output=self.put_output({"v": number, "flag": number % 3 > 0})
         )
 
-    def keep(self, output: Any) -> Value:
+    def put_output(self, output: Any) -> Value:
         text = msgspec.json.encode(output)
         if not self.choose.one_in(4):
             return text
@@ -152,12 +152,12 @@ def retry_until_nothing_is_left(chain: Chain) -> tuple[Ran, Counter[str]]:
 
 def _retry(chain: Chain, ran: Ran, plan: RetryPlan, *, failures: bool) -> Ran:
     note(repr(plan))
-    again = chain.run({name: ran.stored.outputs[name] for name in plan.keeps}, failures=failures)
-    assert set(plan.keeps).isdisjoint(again.dispatched), "it was kept"
+    again = chain.run({name: ran.stored.outputs[name] for name in plan.reused}, failures=failures)
+    assert set(plan.reused).isdisjoint(again.dispatched), "it was reused"
     assert {name for name, run in again.stored.runs.items() if run.reason == "kept"} == set(
-        plan.keeps
+        plan.reused
     )
-    for name in plan.keeps:
+    for name in plan.reused:
         assert again.stored.outputs[name] == ran.stored.outputs[name]
     return again
 

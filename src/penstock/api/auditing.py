@@ -42,7 +42,7 @@ FORGET_EACH_SECONDS = 3600.0
 BATCH = 1000
 
 
-async def keep_forgetting(
+async def run_audit_retention(
     store: AuditStore,
     days: float,
     now: Callable[[], float],

@@ -94,4 +94,4 @@ async def _retry(service: Service, name: str, *, preview: bool) -> dict[str, Any
         plan = await service.retries.preview(name)
     else:
         made, plan = await service.retries.retry(name)
-    return {"made": made, "runs": runs_view(plan), "keeps": plan.keeps}
+    return {"made": made, "runs": runs_view(plan), "keeps": plan.reused}

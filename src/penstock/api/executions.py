@@ -400,7 +400,7 @@ def retry_view(made: str | None, retry_of: str, plan: RetryPlan) -> dict[str, An
         "execution_id": made,
         "retry_of": retry_of,
         "version": plan.version,
-        "keeps": plan.keeps,
+        "keeps": plan.reused,
         "runs": runs_view(plan),
     }
 

@@ -144,7 +144,7 @@ def _redis_settings(client: Any) -> Iterator[Check]:
 
     try:
         policy = client.config_get("maxmemory-policy").get("maxmemory-policy", "noeviction")
-        kept = client.config_get("append*")
+        persistence = client.config_get("append*")
     except redis.ResponseError:
         text = "it doesn't show its settings; see to it that maxmemory-policy is noeviction and appendonly is yes"
         yield Check("Redis settings", "note", text)
@@ -154,8 +154,10 @@ def _redis_settings(client: Any) -> Iterator[Check]:
         ", which throws data away; set noeviction" if evicts else ""
     )
     yield Check("Redis memory", "failed" if evicts else "ok", text)
-    if kept.get("appendonly") == "yes":
-        yield Check("Redis persistence", "ok", f"append-only file, fsync {kept.get('appendfsync')}")
+    if persistence.get("appendonly") == "yes":
+        yield Check(
+            "Redis persistence", "ok", f"append-only file, fsync {persistence.get('appendfsync')}"
+        )
     else:
         text = "no append-only file: after a crash of it, steps since the last checkpoint run again (appendonly yes)"
         yield Check("Redis persistence", "note", text)

@@ -52,8 +52,8 @@ def _show_coloured(
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for index, name in enumerate(columns):
         longest = max((len(row[index]) for row in rows), default=0)
-        kept = longest if name in whole or name == "state" else None
-        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=kept)
+        min_width = longest if name in whole or name == "state" else None
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=min_width)
     for row in rows:
         table.add_row(
             *(Text(text, style=STYLES[text][1] if text in STYLES else "") for text in row)

@@ -264,11 +264,11 @@ async def test_a_task_stopped_by_the_commit_that_hands_it_out_is_not_handed_out(
 ) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
-    dropped, kept = task(name, "dropped"), task(name, "kept")
-    changes = queued(dropped, kept)
+    dropped, remaining = task(name, "dropped"), task(name, "kept")
+    changes = queued(dropped, remaining)
     changes.stops = [stop(dropped)]
     await owner.commit(changes)
-    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [kept]
+    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [remaining]
 
 
 def _timer(name: str, at: float | None) -> Commands:

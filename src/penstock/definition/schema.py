@@ -35,7 +35,7 @@ CHEAP_STATES = 1000
 CHEAP_VALUE_BYTES = 64 * 1024
 CHEAP_SECONDS = 0.005
 """What may be checked at once, on a loop that others wait for."""
-KEPT_SCHEMAS = 128
+CACHED_SCHEMAS_MAX = 128
 UNUSABLE = "the schema can't be used: "
 PATTERN_BYTES_MAX = 8 * 1024 * 1024
 PATTERN_CACHE_BYTES_MAX = 1024 * 1024
@@ -134,11 +134,11 @@ def cheap_schema(schema: Any) -> Schema | None:
     Raises `ValueError`.
     """
     encoded = msgspec.json.encode(schema)
-    return _kept_schema(encoded) if len(encoded) <= CHEAP_SCHEMA_BYTES else None
+    return _cached_schema(encoded) if len(encoded) <= CHEAP_SCHEMA_BYTES else None
 
 
-@lru_cache(maxsize=KEPT_SCHEMAS)
-def _kept_schema(encoded: bytes) -> Schema | None:
+@lru_cache(maxsize=CACHED_SCHEMAS_MAX)
+def _cached_schema(encoded: bytes) -> Schema | None:
     schema = msgspec.json.decode(encoded)
     return None if cost_of(schema).states > CHEAP_STATES else compile_schema(schema)
 

@@ -18,8 +18,8 @@ from penstock.engine.events import TaskError
 if TYPE_CHECKING:
     from penstock.engine.execution import Execution
 
-FIRST_KEPT = 5
-LAST_KEPT = 15
+FIRST_FAILURES_MAX = 5
+LAST_FAILURES_MAX = 15
 MESSAGE_CHARACTERS_MAX = 4000
 """Characters of any error's message.
 
@@ -38,7 +38,7 @@ Attempts that begin beyond it keep none, but for the last attempt.
 
 def note(execution: Execution, run: NodeRun, error: TaskError, *, is_last: bool) -> None:
     """Record that the current attempt has failed; `is_last` if the node has no attempts left."""
-    if not is_last and len(run.failures) >= FIRST_KEPT:
+    if not is_last and len(run.failures) >= FIRST_FAILURES_MAX:
         error = shortened(error)
     failure = AttemptFailure(run.attempt, execution.now, error, run.worker_id)
     execution.commands.failures.append((run.address, failure))
@@ -49,8 +49,8 @@ def note(execution: Execution, run: NodeRun, error: TaskError, *, is_last: bool)
 
 def trim(failures: list[AttemptFailure]) -> int:
     """Drop from the middle what is too much; answers how many that were."""
-    excess = max(0, len(failures) - FIRST_KEPT - LAST_KEPT)
-    del failures[FIRST_KEPT : FIRST_KEPT + excess]
+    excess = max(0, len(failures) - FIRST_FAILURES_MAX - LAST_FAILURES_MAX)
+    del failures[FIRST_FAILURES_MAX : FIRST_FAILURES_MAX + excess]
     return excess
 
 
@@ -70,7 +70,7 @@ def _start_of(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[:limit] + "…"
 
 
-def keep_logs(execution: Execution, run: NodeRun, logs: str, *, is_last: bool) -> None:
+def record_logs(execution: Execution, run: NodeRun, logs: str, *, is_last: bool) -> None:
     """What an attempt has logged, as long as there is room for it; the last attempt's always."""
     if run.logs_size > LOGS_CHARACTERS_MAX and not is_last:
         return

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection, Mapping
 
 from penstock.definition.plan import Plan
-from penstock.engine import keeping
+from penstock.engine import reused_outputs
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.execution import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
@@ -97,7 +97,9 @@ class Loader:
     ) -> Mapping[str, NewExecution]:
         """Of those that need one: a start or a cancel that the hot store doesn't know, the cold store must."""
         needed = [
-            name for name in names if (_keeps(known[name]) if name in known else name in starts)
+            name
+            for name in names
+            if (_reuses_outputs(known[name]) if name in known else name in starts)
         ]
         if not needed:
             return {}
@@ -142,7 +144,7 @@ class Loader:
             execution = Execution(
                 plan, stored.record, stored.runs.values(), stored.outputs, stored.last_seq
             )
-            _keep(execution, intent)
+            _set_reused(execution, intent)
             return execution
         if intent is None or intent.record.state in EXECUTION_ENDS:
             return None
@@ -150,7 +152,7 @@ class Loader:
             intent.remember_key()
         plan = await self._plans.need_soon(intent.record.workflow, intent.record.version)
         execution = Execution(plan, intent.record)
-        _keep(execution, intent)
+        _set_reused(execution, intent)
         return execution
 
     async def _plan_of_running(self, record: ExecutionRecord) -> Plan:
@@ -167,11 +169,13 @@ class Loader:
         return await self._plans.need(record.workflow, record.version)
 
 
-def _keeps(stored: Stored) -> bool:
+def _reuses_outputs(stored: Stored) -> bool:
     """Whether nodes of an earlier execution are still to be recorded."""
-    return bool(stored.record.kept) or stored.record.state is ExecutionState.PENDING
+    return bool(stored.record.reused) or stored.record.state is ExecutionState.PENDING
 
 
-def _keep(execution: Execution, intent: NewExecution | None) -> None:
-    if intent is not None and intent.kept:
-        keeping.keep(execution, {kept.address: kept.output for kept in intent.kept})
+def _set_reused(execution: Execution, intent: NewExecution | None) -> None:
+    if intent is not None and intent.reused:
+        reused_outputs.set_reused(
+            execution, {reused.address: reused.output for reused in intent.reused}
+        )

@@ -134,7 +134,7 @@ class PartitionOwner:
         self._waits: set[asyncio.Task[None]] = set()
         self._blobs_away_until = 0.0
         self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
-        self._preparer = Preparer(sandbox, self._wake_up, self._keep_config)
+        self._preparer = Preparer(sandbox, self._wake_up, self._store_config)
         self._weight = 0
         self._deciding = False
         self._retiring = False
@@ -456,8 +456,8 @@ class PartitionOwner:
                     blob = await self._put(codec.encode(inputs))
                     task.inputs = inputs if blob is None else [("", blob)]
 
-    async def _keep_config(self, config: bytes) -> Value:
-        """Where it is kept, if it is large.
+    async def _store_config(self, config: bytes) -> Value:
+        """Where the config is stored, if it is large.
 
         Without a blob store it stays as it is until the commit.
         """

@@ -186,9 +186,9 @@ class Carrier:
             record for changes in found.values() if (record := last_record(changes)) is not None
         ]
         for name, version in sorted({(record.workflow, record.version) for record in records}):
-            kept = self._plans.stored(name, version)
+            cached = self._plans.stored(name, version)
             try:
-                is_there = kept is not None and await self._cold.put_version_back(kept)
+                is_there = cached is not None and await self._cold.put_version_back(cached)
             except StoreError as error:
                 log.error("workflow %s@%d can't be written again: %s", name, version, error)  # noqa: TRY400
                 continue

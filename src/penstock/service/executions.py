@@ -128,15 +128,15 @@ class Executions:
         plan = await self.plan(stored.record)
         if node_id not in stored.runs and node_id not in plan.numbers:
             raise NotFound(no_node(node_id, plan))
-        kept = {
+        texts = {
             attempt: LogText(attempt, text)
             for node, attempt, text in stored.logs
             if node == node_id
         }
         live = await self._live_log(stored, node_id)
         if live is not None:
-            kept.setdefault(live.attempt, live)
-        return sorted(kept.values())
+            texts.setdefault(live.attempt, live)
+        return sorted(texts.values())
 
     async def _live_log(self, stored: Stored, node_id: str) -> LogText | None:
         run = stored.runs.get(node_id)

@@ -11,13 +11,13 @@ import msgspec
 from penstock.definition.plan import Plan
 from penstock.definition.read import content_hash
 from penstock.engine.commands import ExecutionRecord, NodeRun
-from penstock.engine.keeping import KEPT
+from penstock.engine.reused_outputs import REUSED
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
 from penstock.errors import Conflict, KeyReused, NotFound, StoreError
 from penstock.orchestrator.plans import Plans
 from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
-from penstock.stores.base import Kept, NewExecution, Stored, Stores
+from penstock.stores.base import NewExecution, ReusedOutput, Stored, Stores
 from penstock.stores.records import LetterSearch, Search
 
 __all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
@@ -67,9 +67,9 @@ class Retries:
         # of two at once, one makes the execution; the other gets its id, or is refused if it wants
         # something else
         request = content_hash([ready.plan.version, start, record.labels])
-        kept = [Kept(name, ready.stored.outputs[name]) for name in ready.plan.keeps]
-        record.kept = len(kept)
-        new = NewExecution(record, execution_id, request, execution_id, kept, key_scope=KEY_SCOPE)
+        reused = [ReusedOutput(name, ready.stored.outputs[name]) for name in ready.plan.reused]
+        record.reused = len(reused)
+        new = NewExecution(record, execution_id, request, execution_id, reused, key_scope=KEY_SCOPE)
         await self._submissions.backlog.enter(record.workflow)
         try:
             [made] = await self._submissions.accept([new])
@@ -132,12 +132,16 @@ class Retries:
             raise Conflict(f"{told}; {advice}")
 
     async def _add_unrecorded(self, stored: Stored) -> None:
-        """A retry that broke before it had recorded all that it kept has that still in its intent."""
-        intent = await self._cold.intent(stored.record.execution_id) if stored.record.kept else None
-        for kept in intent.kept if intent else ():
-            if kept.address not in stored.runs:
-                stored.runs[kept.address] = NodeRun(kept.address, NodeState.COMPLETED, reason=KEPT)
-                stored.outputs[kept.address] = kept.output
+        """A retry that broke before it had recorded all reused outputs still has them in its intent."""
+        intent = (
+            await self._cold.intent(stored.record.execution_id) if stored.record.reused else None
+        )
+        for reused in intent.reused if intent else ():
+            if reused.address not in stored.runs:
+                stored.runs[reused.address] = NodeRun(
+                    reused.address, NodeState.COMPLETED, reason=REUSED
+                )
+                stored.outputs[reused.address] = reused.output
 
     async def _check_input(self, record: ExecutionRecord, new: Plan) -> None:
         """Another version may ask for another input."""

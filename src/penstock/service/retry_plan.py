@@ -1,6 +1,6 @@
-"""What a retry of a finished execution keeps, what it runs, and why. Pure.
+"""What a retry of a finished execution reuses, what it runs, and why. Pure.
 
-A node is kept if it completed, means the same in the version that runs now, and nothing before it
+A node's output is reused if it completed, means the same in the version that runs now, and nothing before it
 runs again: what it was given is then what it would be given now. A branch that wasn't taken is
 decided again, from the same outputs and so with the same result; what comes after it needn't run
 because of that.
@@ -14,7 +14,7 @@ import msgspec
 
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import NodeRun
-from penstock.engine.keeping import KEPT
+from penstock.engine.reused_outputs import REUSED
 from penstock.engine.states import NodeState
 from penstock.errors import NotFound
 from penstock.spelling import nearest_name
@@ -37,7 +37,7 @@ class RetryPlan(msgspec.Struct):
     """Every node is in one of the two lists, each after those that it depends on."""
 
     version: int
-    keeps: list[str]
+    reused: list[str]
     runs: list[RetryRun]
 
     @property
@@ -67,7 +67,7 @@ def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None
             ASKED_FOR if node.address == start else _reason(node, run, old, new) or _after(again)
         )
         if reason is None:
-            plan.keeps.append(node.address)
+            plan.reused.append(node.address)
         else:
             plan.runs.append(RetryRun(node.address, reason))
         if reason is None or (reason == DECIDED_AGAIN and again is None and _decides_alike(node)):
@@ -76,7 +76,7 @@ def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None
 
 
 def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
-    """Branches before a node that was kept.
+    """Branches before a node whose output was reused.
 
     A retry that ended early may not have come to decide them again.
     """
@@ -87,7 +87,7 @@ def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
         run = stored.runs.get(node.address)
         if number in before and (run is None or (run.state in UNBEGUN and not run.attempt)):
             found[node.address] = NodeRun(node.address, NodeState.SKIPPED, reason=NOT_TAKEN[0])
-        if number in before or (run is not None and run.reason == KEPT):
+        if number in before or (run is not None and run.reason == REUSED):
             before.update(node.dependencies)
     return found
 

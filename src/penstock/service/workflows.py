@@ -187,14 +187,14 @@ class Workflows:
                             if named
                             else await self._put_inline(document)
                         )
-                        self._keep(key, plan, len(encoded))
+                        self._cache(key, plan, len(encoded))
                         return plan
             finally:
                 if not lock.locked():
                     self._compiling.pop(key, None)
         return self._compiled[key][0]
 
-    def _keep(self, key: tuple[bool, bytes], plan: Plan, size: int) -> None:
+    def _cache(self, key: tuple[bool, bytes], plan: Plan, size: int) -> None:
         self._compiled[key] = (plan, size)
         while (
             len(self._compiled) > 1

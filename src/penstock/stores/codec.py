@@ -158,9 +158,9 @@ def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:
                 run.failures = _joined(stored.runs[run.address].failures, run.failures)
             stored.runs[run.address] = run
         for address, failure in change.failures:
-            kept = stored.runs[address].failures
-            kept.append(failure)
-            trim(kept)  # how many that are is in the record
+            failures = stored.runs[address].failures
+            failures.append(failure)
+            trim(failures)  # how many that are is in the record
         stored.outputs.update(change.outputs)
         stored.history.extend(change.history)
         stored.logs.extend(change.logs)

@@ -39,7 +39,7 @@ class LiveLogs:
         self._queue, self._running = queue, running
         self._shared: dict[Key, _Shared] = {}
 
-    async def keep_sharing(self) -> None:
+    async def run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_SECONDS)

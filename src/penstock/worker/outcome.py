@@ -64,7 +64,7 @@ def describe(error: BaseException, secrets: Collection[str] = ()) -> TaskError:
         category = _clean(str(error.category), secrets, CATEGORY_CHARACTERS_MAX)
         return TaskError(category, text or kind, shown, _detail(error.detail, secrets))
     trace = _clean(
-        "".join(traceback.format_exception(error)), secrets, TRACEBACK_CHARACTERS_MAX, keep_end=True
+        "".join(traceback.format_exception(error)), secrets, TRACEBACK_CHARACTERS_MAX, from_end=True
     )
     return TaskError("handler", f"{kind}: {text}" if text else kind, kind, None, trace)
 
@@ -76,14 +76,14 @@ def _text(error: BaseException) -> str:
         return "(its text can't be shown)"
 
 
-def _clean(text: str, secrets: Collection[str], limit: int, *, keep_end: bool = False) -> str:
+def _clean(text: str, secrets: Collection[str], limit: int, *, from_end: bool = False) -> str:
     """Secrets go before the text is cut, or a half of one could stay; half characters become visible."""
     if secrets:
         text = str(redact(text, secrets))
     text = text.encode("utf-8", "backslashreplace").decode()
     if len(text) <= limit:
         return text
-    return text[-limit:] if keep_end else text[:limit] + "…"
+    return text[-limit:] if from_end else text[:limit] + "…"
 
 
 def _detail(detail: Any, secrets: Collection[str]) -> Any:

@@ -33,7 +33,7 @@ SETTLING = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
 
 
 class RedisHotStore:
-    keeps_tasks = True
+    tasks_are_durable = True
 
     def __init__(self, server: Server, partitions: int) -> None:
         self._server = server

@@ -99,7 +99,7 @@ class RedisTaskQueue:
         """`wanted`: how many queues, their names, then the names of handlers, as the script takes them."""
         link = self._server.of(partition)
         taking = script("fetch").begin(link, keys.lease(partition), worker_id, limit, *wanted)
-        self._keep(taking)
+        self._track(taking)
         try:
             found = await asyncio.shield(taking)
         except Refused as error:
@@ -134,12 +134,12 @@ class RedisTaskQueue:
             return
         found = done.result()
         places = [item for pair in zip(found[::3], found[1::3], strict=True) for item in pair]
-        self._keep(asyncio.ensure_future(self._run("list", partition, "back", worker_id, *places)))
+        self._track(asyncio.ensure_future(self._run("list", partition, "back", worker_id, *places)))
 
     def _unhand(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
             partition, stream, entry_id = self._held.pop((worker_id, key_of(task)))
-            self._keep(
+            self._track(
                 asyncio.ensure_future(
                     self._run("list", partition, "back", worker_id, stream, entry_id)
                 )
@@ -151,7 +151,7 @@ class RedisTaskQueue:
             if place is not None:
                 await self._run("list", place[0], "back", worker_id, *place[1:])
 
-    def _keep(self, task: asyncio.Future[Any]) -> None:
+    def _track(self, task: asyncio.Future[Any]) -> None:
         """Until it is done: a worker that leaves waits for it."""
         self._background.add(task)
         task.add_done_callback(self._done)

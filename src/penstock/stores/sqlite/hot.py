@@ -47,7 +47,7 @@ def _passing() -> float:
 
 class SqliteHotStore:
     partitions = 1
-    keeps_tasks = False
+    tasks_are_durable = False
 
     def __init__(self, writer: Writer, reader: Reader, claims: Claims) -> None:
         self._writer, self._reader = writer, reader
