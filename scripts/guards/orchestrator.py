@@ -37,12 +37,12 @@ GUARDS = [
     ),
     Guard(
         "an execution that breaks fails from what landed", "orchestrator/owner.py",
-        "        await self._committer.settle()\n        await self._fail(", "        await self._fail(",
+        "        await self._committer.wait_landed()\n        await self._fail(", "        await self._fail(",
         "tests/orchestrator/test_committer.py",
     ),
     Guard(
         "nothing leaves memory before what was decided has landed", "orchestrator/owner.py",
-        "        await self._committer.settle()  # whatever is loaded again must be what was decided here\n", "",
+        "        await self._committer.wait_landed()  # whatever is loaded again must be what was decided here\n", "",
         "tests/orchestrator/test_resting.py",
     ),
     Guard(

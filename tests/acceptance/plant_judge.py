@@ -24,7 +24,7 @@ from tests.waiting import until_now
 SELECT = "SELECT id, state, ended_at, intent, changes FROM executions LEFT JOIN archives USING (n)"
 LOST = "lost"
 SHOWN = 10
-SETTLE_SECONDS = 40.0
+LEFTOVER_SECONDS = 40.0
 """The last workers that died are noticed after 15 s, when nobody waits for their tasks any more
 either.
 """
@@ -156,7 +156,7 @@ def _left_over(plant: Plant, *, slots: bool) -> list[str]:
         return not problems
 
     try:
-        until_now(is_empty, seconds=SETTLE_SECONDS)
+        until_now(is_empty, seconds=LEFTOVER_SECONDS)
     except AssertionError:
         return problems
     return []

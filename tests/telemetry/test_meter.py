@@ -41,7 +41,7 @@ def test_a_hop_and_a_wait_are_measured_from_the_decision_and_from_its_commit() -
         await owner._decide(events)
         desk.now += 2.0  # as long as the commit takes
         await owner._commit_batch()
-        await owner._committer.settle()
+        await owner._committer.wait_landed()
         (task,) = await desk.fetch()
         desk.now += 5.0
         await desk.succeed([task])

@@ -149,7 +149,7 @@ class PartitionOwner:
         try:
             while not self._retiring:
                 await self._advance()
-            await self._committer.settle()
+            await self._committer.wait_landed()
         finally:
             for task in self._waits:
                 task.cancel()
@@ -159,7 +159,7 @@ class PartitionOwner:
     async def step(self) -> None:
         """One batch, written."""
         await self._advance()
-        await self._committer.settle()
+        await self._committer.wait_landed()
 
     async def _advance(self) -> None:
         """Decide what has come. It is written at once, or when the commit under way has landed."""
@@ -179,7 +179,9 @@ class PartitionOwner:
         if self._hot.now() < self._rest_at:
             return
         await self._commit_batch()
-        await self._committer.settle()  # whatever is loaded again must be what was decided here
+        await (
+            self._committer.wait_landed()
+        )  # whatever is loaded again must be what was decided here
         large = {
             name: execution
             for name, execution in self._cache.items()
@@ -357,7 +359,7 @@ class PartitionOwner:
 
     async def _wreck(self, execution_id: str, error: Exception, now: float) -> None:
         """That execution fails, from its last committed state, and everything else goes on."""
-        await self._committer.settle()
+        await self._committer.wait_landed()
         await self._fail(execution_id, error, now)
 
     async def _fail(self, execution_id: str, error: Exception, now: float) -> None:
@@ -404,7 +406,7 @@ class PartitionOwner:
         self._weight = 0
         self._route(changes)
         await self._spill(changes)
-        await self._committer.settle()
+        await self._committer.wait_landed()
         if len(changes) > 1:
             await self._committer.begin(changes, self._position)
         elif (

@@ -156,7 +156,7 @@ class Orchestrator:
         try:
             if not self._stopping:
                 await self._attend()
-                return await self._settle()
+                return await self._rebalance()
         except StoreError as error:
             self._warn(None, error)
         except Exception:
@@ -172,7 +172,7 @@ class Orchestrator:
             )
             self._attend_at = now + ATTEND_LEASES * self._lease_seconds
 
-    async def _settle(self) -> float:
+    async def _rebalance(self) -> float:
         share = balance.share(self._stores.hot.partitions, self._names, self.name)
         remaining = self._in_order(self._tended.keys() - self._leaving)
         for partition in remaining[share:]:

@@ -56,12 +56,12 @@ def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None
         hint = f"; did you mean {name!r}?" if name else ""
         raise NotFound(f"{new.name}@{new.version} has no node {start!r}{hint}")
     plan, untaken = RetryPlan(new.version, [], []), _untaken(stored, old)
-    settled: set[str] = set()
+    unchanged: set[str] = set()
     """Nodes that will be for those after them what they were."""
     for number in new.order:
         node = new.nodes[number]
         parents = (new.nodes[parent].address for parent in node.dependencies)
-        again = next((name for name in parents if name not in settled), None)
+        again = next((name for name in parents if name not in unchanged), None)
         run = untaken.get(node.address) or stored.runs.get(node.address)
         reason = (
             ASKED_FOR if node.address == start else _reason(node, run, old, new) or _after(again)
@@ -71,7 +71,7 @@ def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None
         else:
             plan.runs.append(RetryRun(node.address, reason))
         if reason is None or (reason == DECIDED_AGAIN and again is None and _decides_alike(node)):
-            settled.add(node.address)
+            unchanged.add(node.address)
     return plan
 
 

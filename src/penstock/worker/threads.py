@@ -83,7 +83,7 @@ class ThreadRunner:
             result, error = _attempt(call.function)
             if not self._close(call) or call.loop.is_closed():
                 return
-            call.loop.call_soon_threadsafe(_settle, call.future, result, error)
+            call.loop.call_soon_threadsafe(_resolve, call.future, result, error)
 
     def stop(self) -> None:
         for _ in range(self._alive):
@@ -100,7 +100,7 @@ def _attempt(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.done():
         return
     if error is None:

@@ -84,7 +84,7 @@ async def create(
             await copy_in(connection, "executions", COLUMNS, TYPES, rows)
         return [row[0] for row in rows]
     async with database.transaction(seconds) as connection:
-        ids = await _settle(connection, executions)
+        ids = await _resolve_keys(connection, executions)
         new = [
             made
             for made, name in zip(executions, ids, strict=True)
@@ -172,7 +172,7 @@ async def _write_more(connection: Connection, executions: Sequence[NewExecution]
         await connection.execute(TOUCH_BLOBS, ([key for key, _ in uses],))
 
 
-async def _settle(connection: Connection, executions: Sequence[NewExecution]) -> list[str]:
+async def _resolve_keys(connection: Connection, executions: Sequence[NewExecution]) -> list[str]:
     """Whoever comes second with a key waits here until the first has committed, and then finds what it made."""
     first: dict[Key, NewExecution] = {}
     for new in executions:
@@ -190,7 +190,7 @@ async def _settle(connection: Connection, executions: Sequence[NewExecution]) ->
         for key, made in stored.items()
         if made.execution_id != first[key].record.execution_id
     }
-    ids = idempotency.settle(executions, known)
+    ids = idempotency.resolve_keys(executions, known)
     renewed = [(key_digest(*key), *known[key]) for key in known if known[key] != stored[key]]
     if renewed:
         await connection.execute(RENEW_KEYS, _columns(renewed))

@@ -29,7 +29,7 @@ READ_EXECUTIONS, READ_BYTES = 1000, 1 << 20
 """In one call: Lua's stack is limited, and so is the time for which everybody else may wait."""
 READ_ENTRIES = 128
 """At most so many at once; each may hold hundreds of events."""
-SETTLING = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
+TASK_ENDS = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
 
 
 class RedisHotStore:
@@ -101,8 +101,8 @@ class RedisHotStore:
             events = await self._read(partition, after, limit, timeout_seconds)
         if len(events) > limit:
             self._ahead[partition] = events[limit - 1][0], events[limit:]
-        self.entries[partition].settled(
-            [event for _, event in events[:limit] if isinstance(event, SETTLING)]
+        self.entries[partition].remove(
+            [event for _, event in events[:limit] if isinstance(event, TASK_ENDS)]
         )
         return events[:limit]
 
@@ -199,7 +199,7 @@ class RedisHotStore:
         entries.added(tasks, answer[1:])
         for commands in commit.changes:
             if commands.stops:
-                entries.settled(commands.stops)
+                entries.remove(commands.stops)
             if commands.held is False:
                 entries.moved(commands.execution_id)
             if commands.finished:

@@ -161,7 +161,7 @@ class RedisTaskQueue:
         if not task.cancelled():
             task.exception()  # seen: a task that couldn't be given back is found on our list later
 
-    async def _settle(self) -> None:
+    async def _wait_background(self) -> None:
         while self._background:  # one may begin another
             await asyncio.wait(self._background)
 
@@ -294,7 +294,7 @@ class RedisTaskQueue:
         return lost
 
     async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
-        await self._settle()
+        await self._wait_background()
         back = {key_of(task) for task in unstarted}
         for partition in range(self._partitions):
             found = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
@@ -402,7 +402,7 @@ class RedisTaskQueue:
     async def close(self) -> None:
         for waker in self._wakers.values():
             await waker.close()
-        await self._settle()
+        await self._wait_background()
 
     async def _run(self, name: str, partition: int, *arguments: Any) -> Any:
         return await script(name).run(self._server.of(partition), keys.lease(partition), *arguments)

@@ -32,7 +32,7 @@ def create(
         for new in executions
         if new.idempotency_key is not None
     ]
-    ids = _settle(connection, executions, keys) if keys else [row[1] for row in rows]
+    ids = _resolve_keys(connection, executions, keys) if keys else [row[1] for row in rows]
     new_rows = (
         [row for row, name in zip(rows, ids, strict=True) if row[1] == name] if keys else rows
     )
@@ -56,12 +56,12 @@ def _labels(
     ]
 
 
-def _settle(
+def _resolve_keys(
     connection: sqlite3.Connection, executions: Sequence[NewExecution], keys: list[Key]
 ) -> list[str]:
     known = _known(connection, keys)
     before = dict(known)
-    ids = idempotency.settle(executions, known)
+    ids = idempotency.resolve_keys(executions, known)
     made = [(*key, *known[key]) for key in known if known[key] is not before.get(key)]
     insert_many(
         connection,
