@@ -24,12 +24,12 @@ class Axes:
         known = [math.log10(size) for size in self.sizes if size > 0]
         self._low = known[0] - (1 if 0 in self.sizes else 0)
         self._span = max(known[-1] - self._low, 1e-9)
-        self._most = max(value for line in lines for _, value in line)
-        self.step = _round_up(self._most / STEPS)
+        self._peak = max(value for line in lines for _, value in line)
+        self.step = _round_up(self._peak / STEPS)
 
     @property
     def top(self) -> float:
-        return math.ceil(self._most / self.step) * self.step
+        return math.ceil(self._peak / self.step) * self.step
 
     def x(self, size: float) -> float:
         at = self._low if size <= 0 else math.log10(size)

@@ -30,7 +30,7 @@ PARTITIONS = 4
 """Of the databases that `database_url` gives, unless asked for others."""
 FOLDERS = "penstock-test-"
 REDIS_DATABASES = 512
-KEPT_DATABASES = 8
+REUSED_DATABASES = 8
 """Of each kind.
 
 After these the oldest is emptied and given again: that is ten times faster than making one.
@@ -59,7 +59,7 @@ def redis_url() -> str:
 def database_url(partitions: int = PARTITIONS) -> str:
     """A database of its own, with a current schema, empty, and a `store_id` that no other has."""
     given = _migrated.setdefault(partitions, deque())
-    name = given.popleft() if len(given) >= KEPT_DATABASES else ""
+    name = given.popleft() if len(given) >= REUSED_DATABASES else ""
     if not name or not _emptied(name, partitions):
         _drop(name)
         name = _new_database(_template(partitions))
@@ -71,7 +71,7 @@ def database_url(partitions: int = PARTITIONS) -> str:
 
 def bare_database_url() -> str:
     """A new database without a schema."""
-    if len(_bare) >= KEPT_DATABASES:
+    if len(_bare) >= REUSED_DATABASES:
         _drop(_bare.popleft())
     _bare.append(_new_database())
     return _url(_bare[-1])
@@ -222,8 +222,8 @@ def _emptied(name: str, partitions: int) -> bool:
             "UPDATE partitions SET commit_number = 0, generation = 1, term = 0, holder = '', server = '', seen_at = 0, "
             "rebuilt_at = 0, rebuilt_on = ''"
         )
-        kept = connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchall()
-        return kept == [(str(partitions),)]
+        stored = connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchall()
+        return stored == [(str(partitions),)]
 
 
 def _empty(connection: psycopg.Connection, tables: set[str]) -> None:

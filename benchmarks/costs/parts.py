@@ -35,7 +35,7 @@ COMMON: list[tuple[Any, str, str]] = [
     (Loader, "load", "load"),
     (PartitionOwner, "_decide", "decide"),
     (PartitionOwner, "_commit_batch", "commit"),
-    (Committer, "settle", "commit"),
+    (Committer, "wait_landed", "commit"),
     (Worker, "_slot", "run"),
     (Archiver, "_move", "archive"),
     (Archiver, "drain", "archive"),

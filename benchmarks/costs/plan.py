@@ -22,7 +22,7 @@ HOSTS = {
     "PostgreSQL": "PostgreSQL, cores in all",
 }
 FLOWS = ("to Redis", "from Redis", "append-only file", "PostgreSQL's log (WAL)")
-KEPT = "kept in PostgreSQL"
+IN_POSTGRES = "kept in PostgreSQL"
 
 
 def cores(micros: float) -> int:
@@ -39,8 +39,8 @@ def plan(costs: Costs) -> str:
         f"| {name} | {costs.sizes[name]:,.0f} | {costs.sizes[name] * GOAL / 1e9:.2f} GB/s |"
         for name in FLOWS
     ]
-    kept = costs.sizes[KEPT]
+    in_postgres = costs.sizes[IN_POSTGRES]
     flows.append(
-        f"| {KEPT} | {kept:,.0f} | {kept * GOAL / 1e9:.2f} GB/s, {kept * GOAL * DAY / 1e12:,.0f} TB a day |"
+        f"| {IN_POSTGRES} | {in_postgres:,.0f} | {in_postgres * GOAL / 1e9:.2f} GB/s, {in_postgres * GOAL * DAY / 1e12:,.0f} TB a day |"
     )
     return "\n".join([*rows, "", "| | bytes per task | at that rate |", "|---|--:|--:|", *flows])

@@ -36,7 +36,7 @@ class Sizes(NamedTuple):
 QUICK = Sizes(
     (1000, 10_000), (1000, 10_000), (1000, 10_000), (100, 10_000, 1_000_000), 200, 50, 3, 10
 )
-SCALED_NODES_MOST = 10_000
+SCALED_NODES_MAX = 10_000
 
 
 def by_size(
@@ -81,11 +81,11 @@ def by_fill(empty: Side, full: Side, kind: str, to: Sequence[int], sizes: Sizes)
 
 def measure(profile: str, sizes: Sizes, folder: Path, only: str) -> dict[str, list[Point]]:
     found: dict[str, list[Point]] = {}
-    most = SCALED_NODES_MOST if profile == "scaled" else max(sizes.nodes)
+    nodes_max = SCALED_NODES_MAX if profile == "scaled" else max(sizes.nodes)
     if only in "nodes payload":
         with sides(profile, folder, 1) as (side,):
             probe(side, sizes.diamonds, sizes.hops)  # nobody is measured on its first work
-            nodes = [size for size in sizes.nodes if size <= most]
+            nodes = [size for size in sizes.nodes if size <= nodes_max]
             found["nodes"] = by_size(side, "layers", nodes, min(3, sizes.rounds))
             found["payload"] = by_size(side, "payload", sizes.payload, sizes.rounds, sizes.pairs)
     for kind, to in (("active", sizes.active), ("finished", sizes.finished)):

@@ -24,7 +24,7 @@ class Subject(Protocol):
     async def run(self, document: Document, count: int) -> Found: ...
     async def start(self, document: Document, count: int) -> None: ...
     async def waiting(self) -> tuple[int, int]: ...
-    async def settle(self) -> None: ...
+    async def wait_copied(self) -> None: ...
     async def fill(self, model: str, first: int, last: int) -> None: ...
     async def one(self) -> str: ...
 
@@ -64,7 +64,7 @@ class Embedded:
             timers[0][0]
         )
 
-    async def settle(self) -> None:
+    async def wait_copied(self) -> None:
         """Nothing goes on behind it."""
 
     async def fill(self, model: str, first: int, last: int) -> None:
@@ -101,7 +101,7 @@ class Scaled:
         timers = [await stores.server.main.call("ZCARD", key) for key in keys]
         return (await stores.queue.depths()).get(tasks.NOBODY, (0, 0))[0], sum(timers)
 
-    async def settle(self) -> None:
+    async def wait_copied(self) -> None:
         """Until every active execution has been copied into PostgreSQL: that happens once, and isn't what is asked."""
         unheard = "SELECT count(*) FROM executions WHERE state = 'RUNNING' AND generation = 0"
         await until(lambda: self._none(unheard))

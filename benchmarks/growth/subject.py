@@ -61,7 +61,7 @@ class Orders:
             await self._subject.start(document, half - self._active // 2)
         self._active = to
         await until(lambda: self._all_wait(half))
-        await self._subject.settle()
+        await self._subject.wait_copied()
 
     async def _all_wait(self, half: int) -> bool:
         return min(await self._subject.waiting()) >= half

@@ -14,12 +14,12 @@ HEAD = "| | beside | wanted | measured | |\n|---|---|--:|--:|---|"
 
 @dataclass(frozen=True)
 class Target:
-    """Penstock is `least` times better than the best of these peers."""
+    """Penstock is `minimum` times better than the best of these peers."""
 
     penstock: str
     workload: str
     peers: tuple[str, ...]
-    least: float
+    minimum: float
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Limit:
 
     penstock: str
     workload: str
-    most: float
+    maximum: float
 
 
 DURABLE_ON_SQLITE = ("dbos-sqlite", "prefect", "dagster")
@@ -64,9 +64,9 @@ def _line(target: Target | Limit, found: Found, titles: dict[str, str]) -> str:
         return _row(
             what,
             unit,
-            f"≤ {target.most:g}",
+            f"≤ {target.maximum:g}",
             figure(own.median),
-            is_reached=own.median <= target.most,
+            is_reached=own.median <= target.maximum,
         )
     peers = _measured(target.peers, target.workload, found)
     if not peers:
@@ -76,9 +76,9 @@ def _line(target: Target | Limit, found: Found, titles: dict[str, str]) -> str:
     return _row(
         what,
         titles[best.peer],
-        f"≥ {times(target.least)}",
+        f"≥ {times(target.minimum)}",
         times(reached),
-        is_reached=reached >= target.least,
+        is_reached=reached >= target.minimum,
     )
 
 

@@ -7,7 +7,7 @@ Opening the store makes all changes again.
 
 One process at a time has it. What is in the journal: what users asked for (definitions, intents,
 control requests, API keys, the audit log) and every commit. What isn't: leases, inboxes and queued
-tasks. `keeps_tasks` says so, and Penstock hands these tasks out again.
+tasks. `tasks_are_durable` says so, and Penstock hands these tasks out again.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class JournalStores:
 class JournalHotStore:
     """As the one in memory, but for commits."""
 
-    keeps_tasks = False
+    tasks_are_durable = False
 
     def __init__(self, memory: Any, journal: Journal) -> None:
         self._memory, self._journal = memory, journal

@@ -61,14 +61,14 @@ GUARDS = [
         "tests/engine/test_rebuilding.py",
     ),
     Guard(
-        "what was kept is recorded, not run", "engine/execution.py",
-        "if self.kept and record.state is not ExecutionState.PENDING:", "if False:",
-        "tests/engine/test_kept.py",
+        "a reused output is recorded, not run again", "engine/execution.py",
+        "if self.reused and record.state is not ExecutionState.PENDING:", "if False:",
+        "tests/engine/test_reused_outputs.py",
     ),
     Guard(
-        "an execution that is stopped keeps what it hadn't recorded yet", "engine/ending.py",
-        "    if execution.kept:  #", "    if False:  #",
-        "tests/engine/test_kept.py",
+        "an execution that is stopped still records its reused outputs", "engine/ending.py",
+        "    if execution.reused:  #", "    if False:  #",
+        "tests/engine/test_reused_outputs.py",
     ),
     Guard(
         "a secret is not filled in where an override stands", "definition/config.py",
@@ -128,7 +128,7 @@ GUARDS = [
     Guard(
         "a node that has begun isn't begun by another parent", "engine/execution.py",
         "if number in self._readied or node.node_id in self.runs:", "if number in self._readied:",
-        "tests/engine/test_guards.py tests/engine/test_kept.py tests/engine/test_joins.py",
+        "tests/engine/test_guards.py tests/engine/test_reused_outputs.py tests/engine/test_joins.py",
     ),
     Guard(
         "a node that ended is counted off", "engine/execution.py",

@@ -37,12 +37,12 @@ GUARDS = [
     ),
     Guard(
         "an execution that breaks fails from what landed", "orchestrator/owner.py",
-        "        await self._committer.settle()\n        await self._fail(", "        await self._fail(",
+        "        await self._committer.wait_landed()\n        await self._fail(", "        await self._fail(",
         "tests/orchestrator/test_committer.py",
     ),
     Guard(
         "nothing leaves memory before what was decided has landed", "orchestrator/owner.py",
-        "        await self._committer.settle()  # whatever is loaded again must be what was decided here\n", "",
+        "        await self._committer.wait_landed()  # whatever is loaded again must be what was decided here\n", "",
         "tests/orchestrator/test_resting.py",
     ),
     Guard(
@@ -191,7 +191,7 @@ GUARDS = [
     ),
     Guard(
         "an orchestrator takes no more than its share", "orchestrator/service.py",
-        "for partition in kept[share:]:", "for partition in ():",
+        "for partition in remaining[share:]:", "for partition in ():",
         "tests/orchestrator/test_balance.py",
     ),
     Guard(
@@ -216,13 +216,13 @@ GUARDS = [
         "tests/orchestrator/test_recovery.py",
     ),
     Guard(
-        "a wish that nobody handled is asked for again where tasks are kept", "orchestrator/recovery.py",
+        "a wish that nobody handled is asked for again where tasks are durable", "orchestrator/recovery.py",
         "    events += [EVENTS[wish](name) for name, wish in wishes.items()]\n", "",
         "tests/orchestrator/test_recovery.py",
     ),
     Guard(
-        "a new owner keeps what the last one hadn't recorded", "orchestrator/loader.py",
-        "return bool(stored.record.kept) or stored.record.state is ExecutionState.PENDING", "return False",
+        "a new owner records the reused outputs that the last one hadn't", "orchestrator/loader.py",
+        "return bool(stored.record.reused) or stored.record.state is ExecutionState.PENDING", "return False",
         "tests/orchestrator/test_beginnings.py",
     ),
     Guard(

@@ -69,7 +69,7 @@ GUARDS = [
     ),
     Guard(
         "a claim is struck off only when its outcome is on disk", "stores/sqlite/hot.py",
-        "        self.queue.settled(self._inbox.trim(commit.position))\n",
+        "        self.queue.remove_claims(self._inbox.trim(commit.position))\n",
         "        self._inbox.trim(commit.position)\n",
         "tests/contract/test_claims.py",
     ),

@@ -37,7 +37,7 @@ GUARDS = [
         "tests/service/test_retry_plan.py",
     ),
     Guard(
-        "a branch before a kept node stays not taken", "service/retry_plan.py",
+        "a branch before a reused node stays not taken", "service/retry_plan.py",
         "run = untaken.get(node.node_id) or stored", "run = stored",
         "tests/service/test_retry_plan.py",
     ),
@@ -124,7 +124,7 @@ GUARDS = [
     ),
     Guard(
         "a body that is too large is not read", "api/bodies.py",
-        "            if size > self._most:\n                self._too_large()",
+        "            if size > self._bytes_max:\n                self._too_large()",
         "            if False:\n                self._too_large()",
         "tests/api/test_documents.py",
     ),

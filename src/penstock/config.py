@@ -44,8 +44,8 @@ OPENAI_URL = "https://api.openai.com/v1"
 KIB = 1024
 MIB = 1024 * KIB
 
-LEAST_PERIOD_SECONDS, MOST_PERIOD_SECONDS = 0.05, 86400.0
-LEAST_LEASE_SECONDS = 1.0
+PERIOD_SECONDS_MIN, PERIOD_SECONDS_MAX = 0.05, 86400.0
+LEASE_SECONDS_MIN = 1.0
 """A lease is renewed four times in its life: a pause of a few hundred milliseconds must not cost
 it.
 """
@@ -98,18 +98,18 @@ def _boolean(raw: Any) -> bool:
     return text in _TRUE
 
 
-def _whole(least: int, most: int | None = None) -> Reader:
+def _whole(minimum: int, maximum: int | None = None) -> Reader:
     allowed = (
-        f"a whole number from {least} to {most}"
-        if most is not None
-        else f"a whole number, {least} or more"
+        f"a whole number from {minimum} to {maximum}"
+        if maximum is not None
+        else f"a whole number, {minimum} or more"
     )
 
     def read(raw: Any) -> int:
         if isinstance(raw, (bool, float)) or not re.fullmatch(r"\s*\d{1,15}\s*", str(raw)):
             raise ValueError(allowed)
         number = int(raw)
-        if number < least or (most is not None and number > most):
+        if number < minimum or (maximum is not None and number > maximum):
             raise ValueError(allowed)
         return number
 
@@ -141,9 +141,9 @@ def _period(raw: Any) -> float:
         seconds: float = _seconds_above_zero(raw)
     except ValueError:
         seconds = 0.0
-    if not LEAST_PERIOD_SECONDS <= seconds <= MOST_PERIOD_SECONDS:
+    if not PERIOD_SECONDS_MIN <= seconds <= PERIOD_SECONDS_MAX:
         raise ValueError(
-            f"a number of seconds from {LEAST_PERIOD_SECONDS:g} to {MOST_PERIOD_SECONDS:g}"
+            f"a number of seconds from {PERIOD_SECONDS_MIN:g} to {PERIOD_SECONDS_MAX:g}"
         )
     return seconds
 
@@ -329,9 +329,9 @@ class Timing:
                 f" heartbeat_seconds ({self.heartbeat_seconds:g}) and twice reaper_seconds ({self.reaper_seconds:g}),"
                 " or one late heartbeat would make a live worker dead; raise it, or lower those"
             )
-        if self.lease_seconds < LEAST_LEASE_SECONDS:
+        if self.lease_seconds < LEASE_SECONDS_MIN:
             raise SettingsError(
-                f"lease_seconds is {self.lease_seconds:g}, and must be at least {LEAST_LEASE_SECONDS:g}: a lease is"
+                f"lease_seconds is {self.lease_seconds:g}, and must be at least {LEASE_SECONDS_MIN:g}: a lease is"
                 " renewed four times in its life, and a short pause between two renewals must not cost it; raise it"
             )
         if self.stale_seconds > self.reconcile_seconds:

@@ -31,7 +31,7 @@ from penstock.worker.registry import Handler, Registry, registered
 
 Answer = TypeVar("Answer")
 START_AT = 1_700_000_000.0
-SMALLEST_STEP = 1e-6
+STEP_SECONDS_MIN = 1e-6
 """A time of day is a float: smaller steps would be lost in it, and time would stand still."""
 
 
@@ -50,7 +50,7 @@ class _JumpingSelector(selectors.DefaultSelector):
             raise RuntimeError(
                 "nothing is left to happen: everything waits for something that nobody will do"
             )
-        self.now += max(timeout, SMALLEST_STEP)
+        self.now += max(timeout, STEP_SECONDS_MIN)
         return []
 
 

@@ -67,7 +67,7 @@ def accepted(folder: Path) -> list[str]:
     return lines(folder / "accepted")
 
 
-def assert_kept(folder: Path) -> Verdict:
+def assert_guarantees(folder: Path) -> Verdict:
     """What holds after every fault."""
     verdict = judge(folder / "store.db", shop.EVERY)
     assert verdict.problems == []

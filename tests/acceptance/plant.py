@@ -7,7 +7,7 @@
             await client.submit(works.diamond(), 1000)
             it.one("worker").kill()
             await client.until_ended()
-        print(judge(it, client.accepted).assert_kept())
+        print(judge(it, client.accepted).assert_guarantees())
 
 What the roles say is in `it.folder/logs`; the end of it is part of the message when waiting fails.
 """
@@ -199,7 +199,7 @@ class Plant:
         return role
 
     def _environ(self, more: dict[str, str]) -> dict[str, str]:
-        kept = {
+        inherited = {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(("PENSTOCK_", "OPENAI_"))
@@ -215,7 +215,12 @@ class Plant:
             f"PENSTOCK_{name}": value
             for name, value in {**own, **self._own_environ, **more}.items()
         }
-        return {**kept, **named, works.FOLDER_VARIABLE: str(self.works), "PYTHONUNBUFFERED": "1"}
+        return {
+            **inherited,
+            **named,
+            works.FOLDER_VARIABLE: str(self.works),
+            "PYTHONUNBUFFERED": "1",
+        }
 
     def running(self, kind: str = "") -> list[Role]:
         return [role for role in self.roles if role.runs and role.kind.startswith(kind)]

@@ -24,7 +24,7 @@ from tests.waiting import until_now
 SELECT = "SELECT id, state, ended_at, intent, changes FROM executions LEFT JOIN archives USING (n)"
 LOST = "lost"
 SHOWN = 10
-SETTLE_SECONDS = 40.0
+LEFTOVER_SECONDS = 40.0
 """The last workers that died are noticed after 15 s, when nobody waits for their tasks any more
 either.
 """
@@ -54,14 +54,14 @@ class Verdict:
 
     def figures(self) -> dict[str, int]:
         """For a row of the table, of a plant whose promises were kept."""
-        kept = {
+        counts = {
             name: self.counts[name]
             for name in ("executions", "kills", "fenced", "redelivered", "rebuilt")
         }
-        shown = {name: count for name, count in kept.items() if count}
+        shown = {name: count for name, count in counts.items() if count}
         return {**shown, "missing": 0, "violations": len(self.problems)}
 
-    def assert_kept(self) -> Verdict:
+    def assert_guarantees(self) -> Verdict:
         """All invariants. Prints what happened, for those who want to know."""
         print(f"\n{self}")  # noqa: T201 -- the issue asks for these figures
         some = "\n".join(self.problems[:SHOWN])
@@ -117,9 +117,9 @@ def judge(
 def _read(plant: Plant, verdict: Verdict) -> None:
     with plant.connect() as connection:
         for name, state, ended_at, intent, changes in connection.execute(SELECT):
-            kept = msgspec.msgpack.decode(changes, type=list[bytes]) if changes else []
+            counts = msgspec.msgpack.decode(changes, type=list[bytes]) if changes else []
             stored = codec.fold(
-                codec.decode_record(intent), [codec.decode_change(change) for change in kept]
+                codec.decode_record(intent), [codec.decode_change(change) for change in counts]
             )
             verdict.executions[name] = stored
             if state != stored.record.state or ended_at is None:
@@ -156,7 +156,7 @@ def _left_over(plant: Plant, *, slots: bool) -> list[str]:
         return not problems
 
     try:
-        until_now(is_empty, seconds=SETTLE_SECONDS)
+        until_now(is_empty, seconds=LEFTOVER_SECONDS)
     except AssertionError:
         return problems
     return []

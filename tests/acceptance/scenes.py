@@ -77,14 +77,14 @@ def take_away(server: Server, how: str) -> None:
         server.stop()
 
 
-async def everything_is_kept(scene: Scene, *, lossy: bool = False) -> Verdict:
+async def assert_all_guarantees(scene: Scene, *, lossy: bool = False) -> Verdict:
     """All that was accepted completes, with one call of each attempt unless Redis was `lossy`, and no attempt more."""
     fault, accepted = scene.fault, {**scene.client.accepted, **scene.caller.accepted}
     await scene.client.until_ended(
         *accepted, seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS)
     )
     judged = judge(scene.plant, accepted, [works.diamond()], lossy=lossy, slots=fault.is_full)
-    verdict = judged.assert_kept()
+    verdict = judged.assert_guarantees()
     assert verdict.states().keys() == {"COMPLETED"}
     assert wrong_attempts(verdict, accepted) == []
     assert not (found := complaints(scene.plant)), found[0]

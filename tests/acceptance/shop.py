@@ -169,12 +169,12 @@ async def be_stopped() -> None:
 
 async def fill_the_disk() -> None:
     """A limit on the size of files stands for a full disk."""
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     async with engine() as running:
         await accept(running, range(20), lambda _: LARGE)
         size = (FOLDER / "store.db-wal").stat().st_size
         resource.setrlimit(
-            resource.RLIMIT_FSIZE, (size // 2, most)
+            resource.RLIMIT_FSIZE, (size // 2, hard_limit)
         )  # it has its full size from the start
         refused = 0
         for number in range(20, 400):
@@ -185,7 +185,7 @@ async def fill_the_disk() -> None:
                 note("errors", str(error).replace("\n", " "))
             if refused >= 3:
                 break
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard_limit, hard_limit))
         await accept(running, range(400, 420), lambda _: LARGE)
         await finish(running)
 

@@ -35,7 +35,7 @@ FAULTS = (
     "worker frozen",
     "orchestrator frozen",
 )
-LONGEST_PAUSE_SECONDS = 1.5
+PAUSE_SECONDS_MAX = 1.5
 FROZEN_SECONDS = 6.0
 """Longer than a lease."""
 READ_ONLY_SECONDS = 2.0
@@ -43,9 +43,9 @@ SAMPLE_SECONDS = 10.0
 SAY_SECONDS = 60.0
 REST_SECONDS = 3 * END_SECONDS
 ORDERING = 4
-MOST_ORDERS = 30_000
+ORDERS_MAX = 30_000
 """In all, however long it lasts: they are judged one by one."""
-LONGEST_ORDER_PAUSE_SECONDS = 0.05
+ORDER_PAUSE_SECONDS_MAX = 0.05
 BOUNDS = {"MB": 16.0, "files": 8.0, "keys": 24.0, "RedisMB": 8.0}
 """How much each may grow in a run, without its warm-up."""
 
@@ -58,12 +58,22 @@ def figures(role: Role) -> tuple[int, float]:
 
 class Soak:
     def __init__(
-        self, it: Plant, calls: Caller, choose: random.Random, kept: Sequence[Role], seconds: float
+        self,
+        it: Plant,
+        calls: Caller,
+        choose: random.Random,
+        lasting_roles: Sequence[Role],
+        seconds: float,
     ) -> None:
-        self._plant, self._calls, self._choose, self._kept = it, calls, choose, kept
+        self._plant, self._calls, self._choose, self._lasting_roles = (
+            it,
+            calls,
+            choose,
+            lasting_roles,
+        )
         self._seconds, self._since = seconds, time.monotonic()
         self._may_order = asyncio.Event()
-        self._pause_seconds = max(LONGEST_ORDER_PAUSE_SECONDS, 2 * ORDERING * seconds / MOST_ORDERS)
+        self._pause_seconds = max(ORDER_PAUSE_SECONDS_MAX, 2 * ORDERING * seconds / ORDERS_MAX)
         self.faults: Counter[str] = Counter()
         self.samples = Samples(BOUNDS)
 
@@ -81,7 +91,7 @@ class Soak:
         ]
         while self.passed < self._seconds:
             for fault in self._choose.sample(faults, len(faults)):
-                await asyncio.sleep(self._choose.random() * LONGEST_PAUSE_SECONDS)
+                await asyncio.sleep(self._choose.random() * PAUSE_SECONDS_MAX)
                 await asyncio.to_thread(self._do, fault)
                 self.faults[fault] += 1
             if rests:
@@ -123,7 +133,7 @@ class Soak:
         while True:
             await asyncio.sleep(SAMPLE_SECONDS)
             await self._may_order.wait()  # always under the same load
-            for role in self._kept:
+            for role in self._lasting_roles:
                 files, memory = figures(role)
                 self.samples.take(
                     self.passed, {f"MB of {role.kind}": memory, f"files of {role.kind}": files}
@@ -132,7 +142,7 @@ class Soak:
     async def _say_for_ever(self) -> None:
         while True:
             await asyncio.sleep(SAY_SECONDS)
-            now = {role.kind: figures(role) for role in self._kept}
+            now = {role.kind: figures(role) for role in self._lasting_roles}
             shown = ", ".join(
                 f"{kind} {memory:.0f} MB {files} files" for kind, (files, memory) in now.items()
             )
@@ -160,7 +170,7 @@ class Soak:
             it.start(what, ready=False)
 
     def _others(self, kind: str) -> list[Role]:
-        return [role for role in self._plant.running(kind) if role not in self._kept]
+        return [role for role in self._plant.running(kind) if role not in self._lasting_roles]
 
     def _freeze(self, kind: str) -> None:
         for role in self._others(kind):

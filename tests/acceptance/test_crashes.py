@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance import shop
-from tests.acceptance.lives import PATIENCE_SECONDS, Life, accepted, assert_kept, calls, lines
+from tests.acceptance.lives import PATIENCE_SECONDS, Life, accepted, assert_guarantees, calls, lines
 from tests.faults.table import Fault
 from tests.waiting import until_now
 
@@ -27,7 +27,7 @@ def _pass(seconds: float) -> None:
 def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path: Path) -> None:
     goal, executions = fault.size(short=12, full=100), fault.size(short=300, full=1800)
     kills = _kill_and_start_again(fault, tmp_path, goal, executions)
-    verdict = assert_kept(tmp_path)
+    verdict = assert_guarantees(tmp_path)
     assert len(set(accepted(tmp_path))) == len(verdict.executions) == executions, (
         "one execution per idempotency key"
     )
@@ -76,7 +76,7 @@ def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_other
     fault: Fault, tmp_path: Path
 ) -> None:
     deaths = _live_until_done(tmp_path, "be_poisoned")
-    verdict = assert_kept(tmp_path)
+    verdict = assert_guarantees(tmp_path)
     assert deaths == 3
     assert verdict.states() == {"COMPLETED": 5, "FAILED": 1}
     (letter,) = verdict.letters
@@ -95,7 +95,7 @@ def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(
 ) -> None:
     """They have as few attempts as it has; the crashes were not theirs."""
     deaths = _live_until_done(tmp_path, "be_poisoned_among_the_frail")
-    verdict = assert_kept(tmp_path)
+    verdict = assert_guarantees(tmp_path)
     assert deaths == 3
     assert verdict.states() == {"COMPLETED": 29, "FAILED": 1}
     assert [letter.handler for letter in verdict.letters] == ["poison"]
@@ -144,7 +144,7 @@ def test_a_full_disk_refuses_clearly_and_nothing_is_lost_when_there_is_room_agai
     assert all(
         re.search(r"store\.db can't be written: .*(full|disk I/O error)", error) for error in errors
     )
-    verdict = assert_kept(tmp_path)
+    verdict = assert_guarantees(tmp_path)
     assert len(accepted(tmp_path)) > 40
     assert verdict.states() == {"COMPLETED": len(verdict.executions)}
     assert not any(call.split()[2] != "1" for call in calls(tmp_path)), (
@@ -171,7 +171,7 @@ def test_a_process_that_is_told_to_stop_stops_cleanly_and_the_next_one_goes_on(
     assert lines(tmp_path / "stderr") == []
     with Life(tmp_path, "be_stopped") as life:
         assert life.end() == (0, "done")
-    verdict = assert_kept(tmp_path)
+    verdict = assert_guarantees(tmp_path)
     assert verdict.states() == {"COMPLETED": 200}
     assert not any(call.split()[2] != "1" for call in calls(tmp_path)), (
         "a clean stop costs no attempt"

@@ -79,7 +79,7 @@ def test_a_rolling_deployment_fails_nothing_that_some_worker_can_run(fault: Faul
     with plant() as it:
         it.staff(orchestrators=2, workers=0)
         accepted, passed = asyncio.run(main(it))
-        verdict = judge(it, accepted).assert_kept()
+        verdict = judge(it, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 3 * count}
         assert {
             run.attempt for stored in verdict.executions.values() for run in stored.runs.values()
@@ -120,7 +120,7 @@ def test_a_worker_that_moves_a_handler_to_its_own_queue_and_goes_strands_nothing
 
     with plant() as it:
         it.staff(orchestrators=1, workers=0)
-        verdict = judge(it, asyncio.run(main(it))).assert_kept()
+        verdict = judge(it, asyncio.run(main(it))).assert_guarantees()
         ended = verdict.states()
         assert ended.keys() == {"COMPLETED"}
         fault.shows(executions=ended["COMPLETED"], stranded=0, violations=0)

@@ -14,7 +14,7 @@ from tests.hostile.expressions import LONG_TEXT, NESTED_COUNTS
 from tests.waiting import until
 
 SECONDS = "2"
-MEMORY_MAX = 1024 * 1024 * 1024
+MEMORY_BYTES_MAX = 1024 * 1024 * 1024
 
 
 def _hostile(name: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ async def _story(it: Plant) -> None:
         await client.until_ended(*await client.submit(works.chain(3, "work_note")), seconds=10)
         assert it.owners() == before, "no partition has wandered"
         for role in it.running():
-            assert psutil.Process(role.pid).memory_info().rss < MEMORY_MAX
+            assert psutil.Process(role.pid).memory_info().rss < MEMORY_BYTES_MAX
         orphans = _sandboxes(busy)
         busy.kill()
         await client.until_ended()

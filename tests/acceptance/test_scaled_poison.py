@@ -61,7 +61,7 @@ def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_lett
         it.start("orchestrator", NO_HANDLER_SECONDS="2")
         it.start("worker")
         accepted, bad = asyncio.run(main(it))
-        verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
+        verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 12, "FAILED": 3}
         letters = {letter.execution_id: letter.attempts for letter in verdict.letters}
         assert letters.keys() == set(bad)

@@ -18,7 +18,7 @@ from tests.acceptance.scenes import (
     SHORT_SECONDS,
     STOPPED,
     Scene,
-    everything_is_kept,
+    assert_all_guarantees,
     idle_meanwhile,
     pause,
     play,
@@ -59,7 +59,7 @@ def test_what_runs_goes_on_without_postgresql_and_is_archived_later(fault: Fault
         ordering.cancel()
         await asyncio.gather(ordering, return_exceptions=True)
         say(f"{len(calls.accepted)} orders were accepted, {calls.refused} refused")
-        await everything_is_kept(scene)
+        await assert_all_guarantees(scene)
         fault.shows(ran_on_without_it=2 * PAUSED)
 
     play(fault, durable_plant(), act)

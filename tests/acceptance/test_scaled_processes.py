@@ -170,7 +170,7 @@ def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fa
     with plant(environ={} if fault.is_full else SOON_DEAD) as it:
         it.staff(orchestrators=3, workers=4, apis=fault.size(short=2, full=3))
         accepted, orders = asyncio.run(main(it, fault.choices()))
-        verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
+        verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
         _assert_once(it, orders)
         assert verdict.states() == {"COMPLETED": rounds * PER_ROUND}
         assert it.kills == sum(_strikes(rounds, seconds) for seconds in strikes.values())
@@ -233,7 +233,7 @@ def test_what_an_orchestrator_decides_that_slept_past_its_lease_is_refused(fault
 
     with plant() as it:
         it.staff(orchestrators=3, workers=2)
-        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full).assert_kept()
+        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full).assert_guarantees()
         assert set(verdict.states()) == {"COMPLETED"}
         assert it.fenced > 0, "it was always told that its lease had gone before it could write"
         fault.shows(stops=len(naps), **verdict.figures(), stale_writes=0)
@@ -285,7 +285,7 @@ def test_orchestrators_that_come_and_go_share_the_partitions(fault: Fault) -> No
     with plant() as it:
         it.staff(orchestrators=2, workers=2)
         accepted, seconds = asyncio.run(main(it))
-        verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
+        verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 3 * count}
         assert verdict.redelivered() == 0, "no worker was touched"
         fault.shows(**verdict.figures(), redelivered=0)
@@ -309,7 +309,7 @@ def test_a_join_of_a_hundred_parents_starts_once_a_thousand_times(fault: Fault) 
     with plant() as it:
         it.start("worker", "--concurrency", str(PARENTS * JOINS_AT_ONCE), ready=False)
         it.staff(orchestrators=3, workers=0)
-        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full).assert_kept()
+        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full).assert_guarantees()
         assert verdict.states() == {"COMPLETED": joins}
         starts = [(call.execution_id, call.node) for call in it.calls() if call.event == "begun"]
         assert len(starts) == len(set(starts)) == joins

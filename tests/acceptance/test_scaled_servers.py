@@ -29,7 +29,7 @@ from tests.acceptance.scenes import (
     SHORT_SECONDS,
     STOPPED,
     Scene,
-    everything_is_kept,
+    assert_all_guarantees,
     idle_meanwhile,
     pause,
     paused,
@@ -43,7 +43,7 @@ from tests.waiting import until
 
 REDIS_SECONDS = 10
 """How long it is away at full size."""
-KEPT, EMPTIED, OLDER = "kept", "emptied", "older"
+RETAINED, EMPTIED, OLDER = "kept", "emptied", "older"
 REPLICA, ALONE = "a replica", "without its replicas"
 
 
@@ -62,7 +62,7 @@ def test_a_flushall_in_mid_run_loses_nothing_and_costs_no_attempt(fault: Fault):
         await until(lambda: len(it.calls()) > 1000, "it is in the middle")
         left = unfinished(it)
         flush(it)
-        await everything_is_kept(scene, lossy=True)
+        await assert_all_guarantees(scene, lossy=True)
         rebuilt = await total(it, "rebuilt_total")
         say(
             f"{left} of {len(scene.client.accepted)} executions unfinished at the FLUSHALL, {rebuilt:g} built again"
@@ -99,7 +99,7 @@ def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again(fault: Fa
         assert await total(it, "rebuilt_total") == 2 * PAUSED + 3
         it.release("go")
         it.start("worker", "--queues", f"later-{small}")
-        verdict = await everything_is_kept(scene, lossy=True)
+        verdict = await assert_all_guarantees(scene, lossy=True)
         assert verdict.reasons()["rebuilt"] >= PAUSED
         assert Counter(call.execution_id for call in it.calls() if call.node == "o") == Counter(ids)
         fault.shows(active_nodes=many, rebuilt_in_seconds=seconds, run_again=0)
@@ -134,9 +134,9 @@ def away(done: str, *values: str) -> Any:
 @pytest.mark.parametrize(
     ("how", "data", "append_only"),
     [
-        away("a restart", STOPPED, KEPT, "everysec"),
-        away("kill -9 with AOF everysec", KILLED, KEPT, "everysec"),
-        away("kill -9 with AOF always", KILLED, KEPT, "always"),
+        away("a restart", STOPPED, RETAINED, "everysec"),
+        away("kill -9 with AOF everysec", KILLED, RETAINED, "everysec"),
+        away("kill -9 with AOF always", KILLED, RETAINED, "always"),
         away("kill -9, and its data directory removed", KILLED, EMPTIED, "everysec"),
         away("kill -9, and an older copy in place of its data", KILLED, OLDER, "everysec"),
     ],
@@ -146,7 +146,7 @@ def test_redis_goes_away_and_comes_back(fault: Fault, how, data, append_only):
     async def act(scene: Scene) -> None:
         it = scene.plant
         if data == OLDER:
-            await keep_a_copy(scene)
+            await copy_data(scene)
         ids = await pause(scene, "go")
         await submit_mixed(scene.client, 10)
         take_away(it.redis, how)
@@ -154,15 +154,15 @@ def test_redis_goes_away_and_comes_back(fault: Fault, how, data, append_only):
         assert not it.redis.running
         replace_data(it, data)
         await taken_again(scene, it.redis.start)
-        await everything_is_kept(scene, lossy=data != KEPT)
+        await assert_all_guarantees(scene, lossy=data != RETAINED)
         rebuilt = await total(it, "rebuilt_total")
         say(f"Redis was {how}, its data {data}: {rebuilt:g} executions built again")
-        assert (rebuilt > 0) == (data != KEPT)
+        assert (rebuilt > 0) == (data != RETAINED)
 
     play(fault, plant(append_only=append_only), act)
 
 
-async def keep_a_copy(scene: Scene) -> None:
+async def copy_data(scene: Scene) -> None:
     """Of Redis's data, in the middle of what is over soon after."""
     await submit_mixed(scene.client, 10)
     await until(lambda: len(scene.plant.calls()) > 50, "it is in the middle")
@@ -176,7 +176,7 @@ def folder(it: Plant) -> Path:
 
 
 def replace_data(it: Plant, data: str) -> None:
-    if data != KEPT:
+    if data != RETAINED:
         shutil.rmtree(folder(it))
     if data == OLDER:
         shutil.copytree(it.folder / OLDER, folder(it))
@@ -214,7 +214,7 @@ def test_a_full_redis_refuses_what_is_new_and_lets_what_runs_finish(fault: Fault
         await idle_meanwhile(scene, Effort(it.running()), fault.size(1, REDIS_SECONDS))
         assert (await calls.order(scene.address, works.diamond())).status == 503
         await taken_again(scene, lambda: configure(it, maxmemory="0"))
-        await everything_is_kept(scene)
+        await assert_all_guarantees(scene)
 
     play(fault, plant(), act)
 
@@ -233,7 +233,7 @@ def test_a_redis_that_takes_no_writes_is_waited_for(fault: Fault):
             await finish_meanwhile(scene, ids, how)
             assert unfinished(it) >= PAUSED
             await taken_again(scene, lambda: take_writes(it))
-            await everything_is_kept(scene)
+            await assert_all_guarantees(scene)
 
     play(fault, plant(), act)
 

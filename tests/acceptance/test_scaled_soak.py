@@ -49,17 +49,17 @@ def test_a_soak_with_random_faults_loses_nothing_and_leaves_nothing_behind(
     say(f"seed {fault.seed}, {seconds / 60:g} minutes")
     with plant(own_postgres=bool(minutes), environ={} if minutes else SOON_DEAD) as it:
         begin(it, orchestrators=2, workers=2, apis=2)
-        kept = [it.one(kind) for kind in ("orchestrator", "worker", "api")]
-        before = {role.name: figures(role) for role in kept}
+        lasting_roles = [it.one(kind) for kind in ("orchestrator", "worker", "api")]
+        before = {role.name: figures(role) for role in lasting_roles}
 
         async def main() -> tuple[Soak, Verdict]:
             async with caller() as calls:
-                soak = Soak(it, calls, fault.choices(), kept, seconds)
+                soak = Soak(it, calls, fault.choices(), lasting_roles, seconds)
                 await soak.run(FAULTS if minutes else FEW_FAULTS, rests=bool(minutes))
                 return soak, await _judged(it, calls.accepted, calls.refused, soak)
 
         soak, verdict = asyncio.run(main())
-        _assert_bounded(kept, before)
+        _assert_bounded(lasting_roles, before)
         _assert_only_fixed_keys(it)
         assert not (found := complaints(it)), found[0]
         trends = soak.samples.trends() if soak.samples.series else []
@@ -82,7 +82,7 @@ async def _judged(it: Plant, accepted: dict[str, Any], refused: int, soak: Soak)
     await until(
         lambda: unfinished(it) == 0, "also those whose acceptance was lost", seconds=END_SECONDS
     )
-    verdict = judge(it, accepted, KINDS, lossy=True).assert_kept()
+    verdict = judge(it, accepted, KINDS, lossy=True).assert_guarantees()
     assert verdict.states().keys() == {"COMPLETED"}
     assert len(accepted) > 100
     await until(
@@ -91,8 +91,8 @@ async def _judged(it: Plant, accepted: dict[str, Any], refused: int, soak: Soak)
     return verdict
 
 
-def _assert_bounded(kept: list[Role], before: dict[str, tuple[int, float]]) -> None:
-    for role in kept:
+def _assert_bounded(lasting_roles: list[Role], before: dict[str, tuple[int, float]]) -> None:
+    for role in lasting_roles:
         (files, memory), (files_before, memory_before) = figures(role), before[role.name]
         say(
             f"{role.name}: {files_before} files and {memory_before:.0f} MB before, {files} and {memory:.0f} after"

@@ -83,7 +83,7 @@ def _dispatched_while_stopped(stored: Stored) -> list[str]:
 
 
 def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> None:
-    verdict.assert_kept()
+    verdict.assert_guarantees()
     assert verdict.states() == states
     assert [
         line for stored in verdict.executions.values() for line in _dispatched_while_stopped(stored)

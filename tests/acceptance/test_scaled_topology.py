@@ -23,7 +23,7 @@ from tests.acceptance.plant_judge import judge
 from tests.acceptance.scenes import (
     FULL_SECONDS,
     Scene,
-    everything_is_kept,
+    assert_all_guarantees,
     pause,
     paused,
     pausing,
@@ -113,7 +113,7 @@ def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault
         await client.until_ended(*client.accepted, *scene.caller.accepted, seconds=seconds)
         assert active(it) == set()
         accepted = {**client.accepted, **scene.caller.accepted}
-        verdict = judge(it, accepted, lossy=True).assert_kept()
+        verdict = judge(it, accepted, lossy=True).assert_guarantees()
         assert verdict.states() == {"COMPLETED": len(accepted) - 1, "CANCELLED": 1}
         rewritten = int(await total(it, "rewritten_total"))
         went_back = int(await total(it, "cold_store_went_back_total"))
@@ -183,7 +183,7 @@ def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soo
             await taken_again(scene, lambda: None)
             ordering.cancel()
             await asyncio.gather(ordering, return_exceptions=True)
-            await everything_is_kept(scene)
+            await assert_all_guarantees(scene)
             fault.shows(
                 ran_on_without_it=len(ids), over_after_seconds=went_on, refused_after_seconds=waited
             )
@@ -263,7 +263,7 @@ async def everything_ends(it: Plant, client: Client, fault: Fault) -> None:
     needed = sum(len(document["nodes"]) for document in client.accepted.values())
     say(f"{rebuilds} rebuilds; {calls - needed} extra runs beside {needed}")
     assert calls - needed <= needed
-    verdict = judge(it, client.accepted, lossy=True).assert_kept()
+    verdict = judge(it, client.accepted, lossy=True).assert_guarantees()
     assert verdict.states() == {"COMPLETED": len(client.accepted)}
     fault.shows(rebuilds=rebuilds, extra_runs=calls - needed, runs=calls, missing=0)
 

@@ -123,7 +123,7 @@ def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters
     with plant(environ={} if fault.is_full else SOON_DEAD) as it:
         it.staff(orchestrators=2, workers=1)
         accepted, victims, seconds = asyncio.run(main(it))
-        verdict = judge(it, accepted, slots=fault.is_full).assert_kept()
+        verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 22, "FAILED": 1}
         assert [role.code for role in victims] == [137, 137], "the handler killed them"
         assert verdict.redelivered() == 3, "of the dead, the sleeping and the first poisoned worker"
@@ -181,7 +181,7 @@ def test_with_quick_heartbeats_a_killed_workers_task_runs_again_long_before_the_
     with plant() as it:
         it.start("orchestrator", **QUICK_TIMES)
         accepted, seconds = asyncio.run(main(it))
-        verdict = judge(it, accepted).assert_kept()
+        verdict = judge(it, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 1}
         assert verdict.redelivered() == 1
         assert seconds < DEFAULT_DEAD_SECONDS, "the settings changed nothing"
@@ -208,7 +208,7 @@ def test_no_worker_hoards_and_a_new_one_gets_work_at_once() -> None:
     with plant() as it:
         it.staff(orchestrators=1, workers=0)
         it.start("worker", "--concurrency", "1", count=4)
-        verdict = judge(it, asyncio.run(main(it))).assert_kept()
+        verdict = judge(it, asyncio.run(main(it))).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 54}
 
 
@@ -258,7 +258,7 @@ def test_a_worker_that_is_told_to_stop_finishes_and_hands_back_the_rest() -> Non
     with plant() as it:
         it.staff(orchestrators=1, workers=0)
         accepted, once, twice = asyncio.run(main(it))
-        verdict = judge(it, accepted).assert_kept()
+        verdict = judge(it, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 24}
         assert {verdict.executions[name].runs["a"].attempt for name in once} == {1}
         assert verdict.executions[twice].runs["a"].attempt == 2

@@ -98,7 +98,7 @@ async def _exchange(app: Any, scope: dict[str, Any], body: bytes) -> Answer:
 class Cold:
     """The parts of a cold store that keys and the audit trail need, with what can go wrong there."""
 
-    kept: dict[str, ApiKey] = field(default_factory=dict)
+    keys_by_id: dict[str, ApiKey] = field(default_factory=dict)
     lines: list[AuditLine] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
     reads: int = 0
@@ -107,19 +107,19 @@ class Cold:
     """Reads and writes wait for it."""
 
     async def put_key(self, key: ApiKey) -> None:
-        self.kept[key.id] = key
+        self.keys_by_id[key.id] = key
 
     async def keys(self) -> list[ApiKey]:
         self.reads += 1
-        found = list(self.kept.values())
+        found = list(self.keys_by_id.values())
         await self._answer()
         return found
 
     async def revoke_key(self, key_id: str, now: float) -> bool:
-        key = self.kept.get(key_id)
+        key = self.keys_by_id.get(key_id)
         if key is None or key.revoked_at is not None:
             return False
-        self.kept[key_id] = msgspec.structs.replace(key, revoked_at=now)
+        self.keys_by_id[key_id] = msgspec.structs.replace(key, revoked_at=now)
         return True
 
     async def write_audit(self, lines: Sequence[AuditLine]) -> None:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from penstock.api import auditing
 from penstock.api.access import TABLE
-from penstock.api.auditing import Trail, keep_forgetting, note, skip_audit
+from penstock.api.auditing import Trail, note, run_audit_retention, skip_audit
 from penstock.api.failed_logins import ADDRESSES_MAX, FailedLogins
 from penstock.errors import Conflict, StoreUnavailable
 from penstock.stores.memory import MemoryStores
@@ -202,7 +202,7 @@ def test_an_answer_waits_for_its_line():
 
 
 def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
-    monkeypatch.setattr(auditing, "LONGEST_SECONDS", 0.02)
+    monkeypatch.setattr(auditing, "STORE_WAIT_SECONDS_MAX", 0.02)
 
     async def scenario() -> None:
         site = Site()
@@ -364,10 +364,10 @@ def test_old_lines_go_by_a_retention_of_their_own():
         year = 365 * 86400.0
         times = [0.0] * 2500 + [year - 1, year + 1]
         await stores.cold.write_audit([AuditLine(at, "", "", "act", "o", "", 200) for at in times])
-        task = asyncio.create_task(keep_forgetting(stores.cold, 365.0, lambda: 2 * year))
+        task = asyncio.create_task(run_audit_retention(stores.cold, 365.0, lambda: 2 * year))
         await until(lambda: _times(stores, [year + 1]), "all that is older than a year is gone")
         task.cancel()
-        await keep_forgetting(stores.cold, 0.0, lambda: 9 * year)
+        await run_audit_retention(stores.cold, 0.0, lambda: 9 * year)
         assert await _times(stores, [year + 1]), "0 keeps everything"
 
     asyncio.run(scenario())

@@ -75,4 +75,4 @@ def test_a_place_behind_which_something_is_gone_is_refused_with_what_to_do() -> 
         assert "isn't kept any more" in problem["detail"]
         assert "leave the id out" in problem["detail"]
 
-    over_http(scenario, kept=3)
+    over_http(scenario, retained=3)

@@ -40,7 +40,7 @@ def over_http(
     scenario: Scenario, path: Path | None = None, *, streams: int = 500, **options: float
 ) -> None:
     async def main() -> None:
-        chronicle = await Chronicle.begin(path, most_streams=streams)
+        chronicle = await Chronicle.begin(path, streams_max=streams)
         try:
             async with served(chronicle.feed, **options) as server:
                 await scenario(chronicle, server)
@@ -198,7 +198,7 @@ def test_a_stream_ends_after_its_longest_time_and_the_next_one_misses_nothing() 
         second = await read_all(server, "/executions/a/events", first[-1]["id"])
         assert (numbers(first), numbers(second)) == ([1, 2, 3], [4, 5])
 
-    over_http(scenario, longest_seconds=0.1)
+    over_http(scenario, stream_seconds_max=0.1)
 
 
 def test_stopping_the_service_ends_the_streams_and_is_not_held_up_by_them() -> None:
@@ -305,14 +305,14 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_later_gets_every_event_
                 execution = await engine.start(document)
                 await slow.ask(server, f"/executions/{execution.id}/events")
                 await until(lambda: feed.streams == 2, "both wait")
-                most = 0
+                peak = 0
                 ended = asyncio.ensure_future(execution.result())
                 while not ended.done():
                     await asyncio.wait((ended,), timeout=0.002)
-                    most = max(most, feed.waiting)
+                    peak = max(peak, feed.waiting)
                 assert (await ended).completed  # while nobody reads
                 assert feed.streams == 2
-                assert most < 2 * (feed._most_waiting + 1)
+                assert peak < 2 * (feed._waiting_max + 1)
                 events = [event async for event in Events(slow.lines())]
                 assert events[-1]["event"] == "end"
                 assert numbers(events) == list(range(1, len(events)))
@@ -346,7 +346,7 @@ def test_a_client_that_never_reads_loses_its_stream_after_the_longest_time() -> 
         await until(lambda: chronicle.feed.streams == 0, "its time is over")
         sleeper.socket.close()
 
-    over_http(scenario, longest_seconds=0.2)
+    over_http(scenario, stream_seconds_max=0.2)
 
 
 def opened(address: str, headers: dict[str, str] | None = None) -> Any:

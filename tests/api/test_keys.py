@@ -34,8 +34,8 @@ def test_a_key_is_shown_once_and_kept_as_a_hash():
         cold, _, keys, key, token = await made()
         prefix, key_id, secret = token.split("_", 2)
         assert (prefix, key_id, len(key_id), len(secret)) == ("pk", key.id, 12, 43)
-        assert cold.kept[key.id].hash == sha256(secret.encode()).digest()
-        assert secret not in repr(cold.kept)
+        assert cold.keys_by_id[key.id].hash == sha256(secret.encode()).digest()
+        assert secret not in repr(cold.keys_by_id)
         assert await keys.check(token) == key
 
     asyncio.run(scenario())
@@ -69,7 +69,7 @@ def test_what_a_key_can_not_be(name, scopes):
         cold = Cold()
         with pytest.raises(InvalidInput):
             await Keys(cold).create(name, scopes)
-        assert not cold.kept
+        assert not cold.keys_by_id
 
     asyncio.run(scenario())
 

@@ -242,12 +242,12 @@ def test_a_limit_holds_also_while_addresses_come_and_go():
             await windows.enter(f"address:{n}", 5, 1)
             if (await windows.enter("busy", 7, 1)).let_in:
                 let_in.append(clock.now)
-        assert most_in_a_window(let_in, 1.0) == 7
+        assert peak_in_a_window(let_in, 1.0) == 7
 
     asyncio.run(scenario())
 
 
-def most_in_a_window(times: list[float], seconds: float) -> int:
+def peak_in_a_window(times: list[float], seconds: float) -> int:
     """Over all windows: each begins with one of the times."""
     ordered = sorted(times)
     return max(
@@ -342,7 +342,7 @@ def test_fifty_threads_never_get_more_than_the_limit_in_any_window():
     assert counts[429] > 50
     assert sum(len(times) for times in served.let_in.values()) == counts[200]
     for times in served.let_in.values():
-        assert most_in_a_window(times, 1.0) == 20
+        assert peak_in_a_window(times, 1.0) == 20
         assert len(times) >= 60  # and it isn't stricter than it says: 3 windows fit
 
 

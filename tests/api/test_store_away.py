@@ -132,7 +132,7 @@ def assert_away(answer: Answer) -> None:
 
 def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_is_away() -> None:
     async def scenario(it: Place) -> None:
-        kept = (await it.call("POST", "/api/v1/executions", NEVER)).json["execution_id"]
+        running = (await it.call("POST", "/api/v1/executions", NEVER)).json["execution_id"]
         waits = (
             await it.call(
                 "POST",
@@ -145,8 +145,8 @@ def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_
         for target in (
             "/api/v1/executions",
             "/api/v1/executions?wait=1",
-            f"/api/v1/executions/{kept}/cancel",
-            f"/api/v1/executions/{kept}/pause",
+            f"/api/v1/executions/{running}/cancel",
+            f"/api/v1/executions/{running}/pause",
             f"/api/v1/workflow/trigger/{waits['execution_id']}",
         ):
             body = (
@@ -160,7 +160,7 @@ def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_
         )
         assert [item["error"]["status"] for item in batch.json["items"]] == [503, 503]
         assert not {"create", "put_workflow", "steer", "trigger"} & set(it.cold.calls)
-        assert (await it.call("GET", f"/api/v1/executions/{kept}")).status == 200
+        assert (await it.call("GET", f"/api/v1/executions/{running}")).status == 200
 
     with_place(scenario)
 
@@ -329,7 +329,7 @@ def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
     async def scenario() -> None:
         stores: Any = MemoryStores(lambda: 1000.0)
 
-        async def workers(_most_tasks: int) -> list[dict[str, Any]]:
+        async def workers(_tasks_max: int) -> list[dict[str, Any]]:
             about = {
                 "queues": ["echo"],
                 "running": 1,

@@ -21,12 +21,12 @@ TIMEOUT_SECONDS = 60
 
 def environment(**more: str) -> dict[str, str]:
     """Nothing of this machine's own settings and terminal."""
-    kept = {
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PENSTOCK_", "OPENAI_", "NO_COLOR"))
     }
-    return {**kept, "PYTHONUNBUFFERED": "", "COLUMNS": "100", **more}
+    return {**inherited, "PYTHONUNBUFFERED": "", "COLUMNS": "100", **more}
 
 
 def penstock(

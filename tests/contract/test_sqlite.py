@@ -28,7 +28,7 @@ from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import Blob
 from penstock.engine.states import NodeState
 from penstock.errors import SchemaMismatch, StoreError, StoreLocked
-from penstock.stores.base import Kept, NewExecution, Stored
+from penstock.stores.base import NewExecution, ReusedOutput, Stored
 from penstock.stores.records import (
     ApiKey,
     AuditLine,
@@ -106,7 +106,12 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
     key = ApiKey("k1", "first", ("read",), b"hash", 1.0)
     line = AuditLine(1.0, "k1", "first", "start", "executions/1", "::1", 201, {"a": 1}, 1)
     waiting = NewExecution(
-        submitted("waiting", labels={"a": 1}).record, "k", "h", "old", [Kept("a", b"1")], waits=True
+        submitted("waiting", labels={"a": 1}).record,
+        "k",
+        "h",
+        "old",
+        [ReusedOutput("a", b"1")],
+        waits=True,
     )
 
     async def write(stores: SqliteStores) -> None:

@@ -43,7 +43,7 @@ async def test_writes_that_arrive_together_share_a_commit(stores: SqliteStores) 
 
 @on_file
 async def test_what_waits_for_the_writer_becomes_one_commit(stores: SqliteStores) -> None:
-    async with _writer_kept_busy(stores):
+    async with _busy_writer(stores):
         before = stores._writer.commits
         creating = asyncio.gather(
             *(stores.cold.create([new(f"e{number}")]) for number in range(50))
@@ -130,7 +130,7 @@ async def test_a_full_disk_is_said_so_and_nothing_is_lost_when_there_is_room_aga
 
 @on_file
 async def test_one_bad_job_does_not_fail_the_others_of_its_commit(stores: SqliteStores) -> None:
-    async with _writer_kept_busy(stores):
+    async with _busy_writer(stores):
         bad = stores._writer.submit(
             lambda connection: connection.execute("INSERT INTO nowhere VALUES (1)")
         )
@@ -182,7 +182,7 @@ def test_the_log_does_not_grow_for_ever(tmp_path: Path) -> None:
     asyncio.run(_with_file(write, tmp_path))
 
 
-class _writer_kept_busy:  # noqa: N801 -- reads as what it does
+class _busy_writer:  # noqa: N801 -- reads as what it does
     """Inside, jobs only pile up."""
 
     def __init__(self, stores: SqliteStores) -> None:

@@ -14,9 +14,9 @@ Edges = list[list[int]]
 
 
 @st.composite
-def dags(draw: st.DrawFn, most: int = 12) -> Edges:
+def dags(draw: st.DrawFn, limit: int = 12) -> Edges:
     """Dependencies of each node; a hidden order keeps them free of cycles, and is shuffled away."""
-    size = draw(st.integers(0, most))
+    size = draw(st.integers(0, limit))
     order = draw(st.permutations(range(size)))
     dependencies: Edges = [[] for _ in range(size)]
     for place, number in enumerate(order):
@@ -27,8 +27,8 @@ def dags(draw: st.DrawFn, most: int = 12) -> Edges:
 
 
 @st.composite
-def graphs(draw: st.DrawFn, most: int = 9) -> Edges:
-    size = draw(st.integers(1, most))
+def graphs(draw: st.DrawFn, limit: int = 9) -> Edges:
+    size = draw(st.integers(1, limit))
     drawn = [draw(st.lists(st.integers(0, size - 1), unique=True, max_size=3)) for _ in range(size)]
     return [
         [parent for parent in parents if parent != number] for number, parents in enumerate(drawn)
@@ -94,7 +94,7 @@ def test_the_order_leaves_out_exactly_what_is_on_a_cycle_or_behind_one(dependenc
 @settings(deadline=None)
 @given(graphs())
 def test_the_cycles_are_real_and_apart_and_nothing_cyclic_is_left_without_them(dependencies: Edges):
-    cycles = graph.find_cycles(dependencies, order_of(dependencies), most=100)
+    cycles = graph.find_cycles(dependencies, order_of(dependencies), limit=100)
     for cycle in cycles:
         assert len(set(cycle)) == len(cycle) >= 2
         assert cycle[0] == min(cycle)
@@ -113,10 +113,10 @@ def test_the_cycles_are_real_and_apart_and_nothing_cyclic_is_left_without_them(d
 
 @settings(deadline=None)
 @given(graphs(), st.integers(1, 3))
-def test_no_more_cycles_are_reported_than_asked_for(dependencies: Edges, most: int):
+def test_no_more_cycles_are_reported_than_asked_for(dependencies: Edges, limit: int):
     order = order_of(dependencies)
-    every = graph.find_cycles(dependencies, order, most=100)
-    assert graph.find_cycles(dependencies, order, most=most) == every[:most]
+    every = graph.find_cycles(dependencies, order, limit=100)
+    assert graph.find_cycles(dependencies, order, limit=limit) == every[:limit]
 
 
 @settings(deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from penstock.definition import Problem, compile_document, parse
 from penstock.definition.parse import Limits
-from penstock.definition.problems import MESSAGE_MAX, PATH_MAX, PROBLEMS_MAX
+from penstock.definition.problems import MESSAGE_CHARACTERS_MAX, PATH_CHARACTERS_MAX, PROBLEMS_MAX
 from penstock.definition.schema import schema_errors
 from penstock.errors import InvalidWorkflow
 from tests.definition.documents import assert_linear, node, problem_of, problems_of, work, workflow
@@ -530,8 +530,8 @@ def test_messages_quote_only_the_start_of_long_names():
         "unknown_dependency",
         "unknown_reference",
     }
-    assert max(len(problem.message) for problem in problems) <= MESSAGE_MAX + 1
-    assert max(len(problem.path) for problem in problems) <= PATH_MAX + 1
+    assert max(len(problem.message) for problem in problems) <= MESSAGE_CHARACTERS_MAX + 1
+    assert max(len(problem.path) for problem in problems) <= PATH_CHARACTERS_MAX + 1
 
 
 def test_problems_can_always_be_sent():

@@ -9,7 +9,12 @@ import pytest
 
 from penstock.definition import compile_document
 from penstock.definition.problems import Problem
-from penstock.definition.schema import MESSAGE_MAX, compile_schema, schema_errors, schema_problems
+from penstock.definition.schema import (
+    MESSAGE_CHARACTERS_MAX,
+    compile_schema,
+    schema_errors,
+    schema_problems,
+)
 from penstock.definition.schema_cost import cost_of, pattern_ns, pattern_states
 from tests.definition.documents import node, problem_of, workflow
 
@@ -177,7 +182,7 @@ def test_a_value_that_does_not_fit_is_described_without_being_copied_for_every_a
 
 def test_a_message_quotes_only_a_part_of_the_value():
     [message] = schema_errors({"type": "object"}, "a" * 10_000)
-    assert len(message) <= MESSAGE_MAX + 3
+    assert len(message) <= MESSAGE_CHARACTERS_MAX + 3
     assert message.endswith('is not of type "object"')
 
 

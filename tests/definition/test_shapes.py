@@ -429,7 +429,7 @@ class TestRetry:
 
 class TestTwoSpellingsOfOneThing:
     @pytest.mark.parametrize(
-        ("fields", "ignored", "kept"),
+        ("fields", "ignored", "effective"),
         [
             ({"handler": "noop", "type": "echo"}, "type", "handler"),
             ({"dependencies": [], "depends_on": ["a"]}, "depends_on", "dependencies"),
@@ -442,16 +442,18 @@ class TestTwoSpellingsOfOneThing:
         ],
     )
     def test_the_first_wins_and_the_other_gives_a_warning(
-        self, fields: dict[str, Any], ignored: str, kept: str
+        self, fields: dict[str, Any], ignored: str, effective: str
     ):
-        message = f'"{ignored}" has no effect, because "{kept}" is there too; remove one of them'
+        message = (
+            f'"{ignored}" has no effect, because "{effective}" is there too; remove one of them'
+        )
         assert warnings_of(node("a", **fields)) == [
             ("ignored_field", f"nodes[0].{ignored}", message)
         ]
         assert problem_of_strict(node("a", **fields)).code == "ignored_field"
 
     @pytest.mark.parametrize(
-        ("retry", "ignored", "kept"),
+        ("retry", "ignored", "effective"),
         [
             ({"max_attempts": 2, "max_retries": 2}, "max_retries", "max_attempts"),
             (
@@ -461,8 +463,10 @@ class TestTwoSpellingsOfOneThing:
             ),
         ],
     )
-    def test_the_same_inside_retry(self, retry: dict[str, Any], ignored: str, kept: str):
-        message = f'"{ignored}" has no effect, because "{kept}" is there too; remove one of them'
+    def test_the_same_inside_retry(self, retry: dict[str, Any], ignored: str, effective: str):
+        message = (
+            f'"{ignored}" has no effect, because "{effective}" is there too; remove one of them'
+        )
         assert warnings_of(node("a", retry=retry)) == [
             ("ignored_field", f"nodes[0].retry.{ignored}", message)
         ]

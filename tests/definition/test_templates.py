@@ -12,7 +12,7 @@ from penstock.definition.config import SecretText
 from penstock.definition.model import OUTPUT_ALIASES
 from penstock.definition.plan import PlanNode
 from penstock.definition.template import (
-    MAX_REFERENCE_LENGTH,
+    REFERENCE_CHARACTERS_MAX,
     Missing,
     Reference,
     Scope,
@@ -430,7 +430,7 @@ MALFORMED = {
     "{{ execution }}": "{{ execution }} isn't known; an execution has id, workflow, version",
     "{{ "
     + "x" * 3000
-    + " }}": f"a reference of 3,000 characters is too long; the limit is {MAX_REFERENCE_LENGTH:,}",
+    + " }}": f"a reference of 3,000 characters is too long; the limit is {REFERENCE_CHARACTERS_MAX:,}",
 }
 UNKNOWN = {
     "{{ usr.name }}": "{{ usr.name }} refers to 'usr', which isn't a node",

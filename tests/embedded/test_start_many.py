@@ -33,7 +33,7 @@ def in_an_engine(tmp_path: Path, scenario: Callable[[penstock.Engine], Awaitable
 
 def test_an_execution_is_started_for_each_input_in_its_order(tmp_path: Path) -> None:
     async def scenario(engine: penstock.Engine) -> None:
-        count = 2 * submissions.MOST_STARTS + 1
+        count = 2 * submissions.STARTS_MAX + 1
         started = await engine.start_many(
             COUNT, ({"n": n} for n in range(count)), labels={"team": "a"}
         )

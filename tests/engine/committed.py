@@ -10,8 +10,8 @@ from penstock.definition.plan import Plan
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import Blob, Value
 from penstock.engine.execution import Execution
-from penstock.engine.keeping import keep
 from penstock.engine.rebuilding import begin_generation
+from penstock.engine.reused_outputs import set_reused
 from penstock.engine.states import (
     EXECUTION_TRANSITIONS,
     NODE_TRANSITIONS,
@@ -27,8 +27,8 @@ def unpack(data: bytes, kind: Any) -> Any:
 
 
 class Committed:
-    def __init__(self, record: ExecutionRecord, kept: dict[str, Value] | None = None) -> None:
-        self.record, self.kept = pack(record), kept or {}
+    def __init__(self, record: ExecutionRecord, reused: dict[str, Value] | None = None) -> None:
+        self.record, self.reused = pack(record), reused or {}
         self.nodes: dict[str, bytes] = {}
         self.outputs: dict[str, bytes] = {}
         self.history: list[Transition] = []
@@ -70,8 +70,8 @@ class Committed:
         execution = Execution(
             plan, unpack(self.record, ExecutionRecord), runs, outputs, len(self.history)
         )
-        if execution.record.kept or execution.record.state is ExecutionState.PENDING:
-            keep(execution, self.kept)
+        if execution.record.reused or execution.record.state is ExecutionState.PENDING:
+            set_reused(execution, self.reused)
         return execution
 
     def rebuild(self, generation: int, now: float) -> None:
@@ -95,7 +95,7 @@ class Committed:
         states = {address: run.state for address, run in execution.runs.items()}
         assert {node: state for node, state in self.folded.items() if node} == states
         assert execution.last_seq == len(self.history)
-        unrecorded = bool(execution.record.kept)
+        unrecorded = bool(execution.record.reused)
         assert execution.record.state is ExecutionState.PENDING or unrecorded == bool(
-            execution.kept
+            execution.reused
         )

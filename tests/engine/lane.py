@@ -36,8 +36,8 @@ def commit_weight(lines: int) -> Iterator[None]:
 
 
 @contextmanager
-def inline_bytes(most: int) -> Iterator[None]:
-    before, core.INLINE_BYTES_MAX = core.INLINE_BYTES_MAX, most
+def inline_bytes(limit: int) -> Iterator[None]:
+    before, core.INLINE_BYTES_MAX = core.INLINE_BYTES_MAX, limit
     try:
         yield
     finally:
@@ -49,7 +49,7 @@ class Lane:
         self,
         workflow: Workflow,
         blobs: dict[str, bytes],
-        kept: dict[str, Value],
+        reused: dict[str, Value],
         *,
         weight: int = 1000,
         inline: int = core.INLINE_BYTES_MAX,
@@ -58,7 +58,7 @@ class Lane:
         self.preparing: dict[str, Preparation] = {}
         """What is being worked out elsewhere."""
         self.model = workflow.model(
-            core.BACKSTOP_SECONDS, {name: self._value(kept[name]) for name in kept}
+            core.BACKSTOP_SECONDS, {name: self._value(reused[name]) for name in reused}
         )
         record = ExecutionRecord(
             EXECUTION_ID,
@@ -68,7 +68,7 @@ class Lane:
             msgspec.json.encode(workflow.given),
             0.0,
         )
-        self.committed = Committed(record, kept)
+        self.committed = Committed(record, reused)
         self.execution = self.committed.load(workflow.plan)
         self.tasks: list[Task] = []
         self.handed_out: set[tuple[str, int]] = set()
@@ -191,7 +191,9 @@ class Lane:
             self.tasks
         )
         assert {(task.node_id, task.attempt) for task in self.tasks} == self.model.dispatched.keys()
-        assert self.committed.kept.keys().isdisjoint(task.node_id for task in tasks), "it was kept"
+        assert self.committed.reused.keys().isdisjoint(task.node_id for task in tasks), (
+            "it was reused"
+        )
         for task in tasks:
             assert isinstance(task.inputs, list)
             inputs = {name: self._value(value) for name, value in task.inputs}

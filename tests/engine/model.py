@@ -92,7 +92,7 @@ class Model:
         timeout: float | None = None,
         given: dict[str, Any] | None = None,
         backstop: float = 10.0,
-        kept: dict[str, Any] | None = None,
+        reused: dict[str, Any] | None = None,
     ) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.fail_fast, self.timeout, self.given, self.backstop = (
@@ -126,7 +126,9 @@ class Model:
         self.generation = 1
         self.again: set[str] = set()
         """QUEUED nodes whose task got lost with the store."""
-        self.kept = {name: output for name, output in (kept or {}).items() if name in self.nodes}
+        self.reused = {
+            name: output for name, output in (reused or {}).items() if name in self.nodes
+        }
         """Outputs that an earlier execution left, of nodes that aren't recorded as completed yet.
         """
 
@@ -290,8 +292,8 @@ class Model:
         told = list(hint)
         if self.execution not in {"RUNNING", "PAUSED"}:
             return
-        while self._keep_one(told, complete=complete) or (
-            not self.kept
+        while self._reuse_one(told, complete=complete) or (
+            not self.reused
             and (
                 self._skip_one(told, complete=complete) or self._start_one(told, complete=complete)
             )
@@ -300,12 +302,12 @@ class Model:
         if all(state in ENDED for state in self.state.values()):
             self.execution = "FAILED" if self.failed else "COMPLETED"
 
-    def _keep_one(self, told: list[str], *, complete: bool) -> bool:
+    def _reuse_one(self, told: list[str], *, complete: bool) -> bool:
         """Before anything else: what was completed earlier has no rule to wait for."""
-        name = next((name for name in self.kept if complete or name in told), None)
+        name = next((name for name in self.reused if complete or name in told), None)
         if name is None:
             return False
-        self._complete(name, self.kept.pop(name))
+        self._complete(name, self.reused.pop(name))
         return True
 
     def _skip_one(self, told: list[str], *, complete: bool) -> bool:
@@ -421,7 +423,7 @@ class Model:
                     self.state[other] = "CANCELLED"
 
     def _end_every_node(self, *, pending: str) -> None:
-        while self._keep_one([], complete=True):
+        while self._reuse_one([], complete=True):
             pass
         for name, state in self.state.items():
             if state not in ENDED:

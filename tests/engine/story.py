@@ -30,14 +30,14 @@ class Story:
     def __init__(self, choose: Choices, workflow: Workflow, extras: Collection[str]) -> None:
         self.choose, self.extras, self.workflow = choose, extras, workflow
         self.blobs: dict[str, bytes] = {}
-        kept = self.kept() if "kept" in extras else {}
-        self.steady = Lane(workflow, self.blobs, kept)
-        self.reborn = Lane(workflow, self.blobs, kept)
+        reused = self.reused() if "reused" in extras else {}
+        self.steady = Lane(workflow, self.blobs, reused)
+        self.reborn = Lane(workflow, self.blobs, reused)
         inline = choose.any_of(
             0, INLINE_BYTES_MAX
         )  # at 0 nearly everything is worked out elsewhere
         self.split = Lane(
-            workflow, self.blobs, kept, weight=choose.any_of(1, 2, 3, 4), inline=inline
+            workflow, self.blobs, reused, weight=choose.any_of(1, 2, 3, 4), inline=inline
         )
         self.lanes = (self.steady, self.reborn, self.split)
         self.now = 0.0
@@ -83,7 +83,7 @@ class Story:
         kinds = (
             ["timer"] * 4
             + ["again"] * 2
-            + ["stale", "start", *(set(self.extras) - {"blobs", "kept", "losses"})]
+            + ["stale", "start", *(set(self.extras) - {"blobs", "reused", "losses"})]
         )
         if held:
             kinds += (
@@ -162,7 +162,7 @@ class Story:
         self.blobs[key] = text
         return Blob(key, len(text))
 
-    def kept(self) -> dict[str, Value]:
+    def reused(self) -> dict[str, Value]:
         """Any nodes at all, and one that the plan doesn't have."""
         names = [node.name for node in self.workflow.nodes]
         chosen = self.choose.some_of(names, self.choose.below(len(names) + 1))

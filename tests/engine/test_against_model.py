@@ -28,8 +28,8 @@ KINDS = {
     "waiting in queues": ("queue timeouts",),
     "large outputs and added nodes": ("blobs", "pause", "add"),
     "losses of the hot store": ("losses", "blobs", "pause", "cancel"),
-    "losses, and waiting in queues": ("losses", "kept", "queue timeouts"),
-    "nodes kept of an earlier execution": ("kept", "blobs", "pause", "cancel"),
+    "losses, and waiting in queues": ("losses", "reused", "queue timeouts"),
+    "outputs reused of an earlier execution": ("reused", "blobs", "pause", "cancel"),
 }
 stories = pytest.mark.parametrize("extras", KINDS.values(), ids=KINDS.keys())
 thorough = settings(

@@ -45,7 +45,7 @@ class Trial:
         *nodes: dict[str, Any],
         given: Any = None,
         start: bool = True,
-        kept: dict[str, Value] | None = None,
+        reused: dict[str, Value] | None = None,
         overrides: dict[str, dict[str, Any]] | None = None,
         **workflow: Any,
     ) -> None:
@@ -53,7 +53,7 @@ class Trial:
         given = msgspec.json.encode({} if given is None else given)
         record = ExecutionRecord(ID, "trial", 3, ExecutionState.PENDING, given, 0.0)
         record.overrides = overrides or {}
-        self.committed = Committed(record, kept)
+        self.committed = Committed(record, reused)
         self.execution = self.committed.load(self.plan)
         self.now = 0.0
         self.last = Commands(ID)

@@ -55,14 +55,14 @@ class Workflow:
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 -- Hypothesis calls it
         printer.text(repr(self))
 
-    def model(self, backstop: float, kept: dict[str, Any]) -> Model:
+    def model(self, backstop: float, reused: dict[str, Any]) -> Model:
         return Model(
             self.nodes,
             fail_fast=self.fail_fast,
             timeout=self.timeout,
             given=self.given,
             backstop=backstop,
-            kept=kept,
+            reused=reused,
         )
 
 
@@ -74,9 +74,9 @@ def _unusual(node: Node) -> dict[str, Any]:
     return {name: getattr(node, name) for name in names}
 
 
-def random_workflow(choose: Choices, most_nodes: int, *, queue_timeouts: bool = False) -> Workflow:
+def random_workflow(choose: Choices, nodes_max: int, *, queue_timeouts: bool = False) -> Workflow:
     nodes: list[Node] = []
-    for i in range(1 + choose.below(most_nodes)):
+    for i in range(1 + choose.below(nodes_max)):
         nodes.append(_random_node(f"n{i}", nodes, choose, queue_timeouts=queue_timeouts))
     fail_fast, timeout = choose.any_of(*BOTH, *BOTH[:1]), choose.any_of(None, None, None, 30.0)
     return Workflow(

@@ -23,15 +23,15 @@ from penstock.stores.base import Lease, Stored
 from tests.explorer.world import Key
 
 ID = "e"
-MOST_ATTEMPTS = 2
+ATTEMPTS_MAX = 2
 PARENTS = ("a", "b")
 JOIN = "join"
 SUCCEEDED, FAILED, REFUSED = "succeeded", "failed", "refused"
 LEASE = Lease(0, "", "", 0, 0)
 
 
-def plan(most_attempts: int) -> Plan:
-    retry = {"max_attempts": most_attempts, "initial_delay_seconds": 0, "jitter_seconds": 0}
+def plan(attempts_max: int) -> Plan:
+    retry = {"max_attempts": attempts_max, "initial_delay_seconds": 0, "jitter_seconds": 0}
     nodes = [
         *({"id": name, "handler": "noop", "retry": retry} for name in PARENTS),
         {"id": JOIN, "handler": "noop", "retry": retry, "dependencies": list(PARENTS)},
@@ -39,7 +39,7 @@ def plan(most_attempts: int) -> Plan:
     return compile_document({"name": "w", "nodes": nodes}).plan
 
 
-PLAN = plan(MOST_ATTEMPTS)
+PLAN = plan(ATTEMPTS_MAX)
 
 
 class Decision(NamedTuple):
@@ -106,8 +106,8 @@ def thawed(execution: bytes) -> Stored:
 
 def forget() -> None:
     """After the code itself was changed."""
-    for kept in (decide, applied, rebuilt, thawed_once):
-        kept.cache_clear()
+    for cached in (decide, applied, rebuilt, thawed_once):
+        cached.cache_clear()
 
 
 def report(key: Key, outcome: str) -> bytes:

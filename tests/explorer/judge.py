@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from penstock.engine.states import EXECUTION_ENDS, NODE_ENDS, ExecutionState, NodeState
 from penstock.stores import codec
-from tests.explorer.deciding import JOIN, MOST_ATTEMPTS, PARENTS, thawed_once
+from tests.explorer.deciding import ATTEMPTS_MAX, JOIN, PARENTS, thawed_once
 from tests.explorer.world import Commit, Key, Ledger, World
 
 OUT = (NodeState.QUEUED, NodeState.RUNNING)
@@ -44,9 +44,9 @@ def _check_attempt(key: Key, execution: bytes) -> None:
         if run
         else []
     )
-    most = MOST_ATTEMPTS + (lost == [MOST_ATTEMPTS])
-    if attempt > most:
-        raise Violation(f"{key} is attempt {attempt} of {most}")
+    attempts_max = ATTEMPTS_MAX + (lost == [ATTEMPTS_MAX])
+    if attempt > attempts_max:
+        raise Violation(f"{key} is attempt {attempt} of {attempts_max}")
 
 
 def _check_parents(execution: bytes) -> None:

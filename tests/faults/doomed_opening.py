@@ -197,8 +197,8 @@ def die_at(step: int, folder: Path) -> None:
 
 
 def live_without_room(size: int, folder: Path) -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard_limit))
     try:
         live(folder)
     except StoreUnavailable:

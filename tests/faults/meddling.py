@@ -27,7 +27,7 @@ class Repeater(RedisProxy):
     def __init__(self, url: str, choose: random.Random) -> None:
         super().__init__(url, choose)
         self._direct = redis_client.Redis.from_url(url)
-        self._kept: defaultdict[bytes, list[bytes]] = defaultdict(list)
+        self._collected: defaultdict[bytes, list[bytes]] = defaultdict(list)
         self._begun: dict[Place, bytes] = {}
         self.messages = self.copies = self.overtaken = 0
 
@@ -41,9 +41,9 @@ class Repeater(RedisProxy):
         if is_call_of(call, script("report")):
             return await self._report(call, answers, upstream)
         if is_call_of(call, script("append")):
-            self._keep(call[3], call[5::2])
+            self._collect(call[3], call[5::2])
         elif call[0] == b"XADD" and call[1].endswith(b":inbox"):
-            self._keep(call[1], call[4::2])
+            self._collect(call[1], call[4::2])
         reply = await exchange(call, answers, upstream)
         await self._repeat()
         return reply
@@ -57,28 +57,28 @@ class Repeater(RedisProxy):
             self._begun.update(((inbox, stream, entry), event) for stream, entry, event in items)
             return b":%d\r\n" % len(items)
         reply = await exchange(call, answers, upstream)
-        self._keep(inbox, [event for *_, event in items])
+        self._collect(inbox, [event for *_, event in items])
         for stream, entry, _ in items:
             begun = self._begun.pop((inbox, stream, entry), None)
             if begun is not None:
-                self._keep(inbox, [begun])
+                self._collect(inbox, [begun])
                 self.overtaken += 1
         await self._repeat()
         return reply
 
-    def _keep(self, inbox: bytes, events: list[bytes]) -> None:
+    def _collect(self, inbox: bytes, events: list[bytes]) -> None:
         self.messages += len(events)
-        self._kept[inbox] += events * (TIMES - 1)
+        self._collected[inbox] += events * (TIMES - 1)
 
     async def _repeat(self, share: float = 0.5) -> None:
         """Some of what is kept, whichever: the rest comes later."""
-        for inbox in list(self._kept):
-            kept = self._kept[
+        for inbox in list(self._collected):
+            collected = self._collected[
                 inbox
             ]  # now: while some were put elsewhere, another call may have taken of these
-            self._choose.shuffle(kept)
-            count = round(share * len(kept) + 0.5) if kept else 0
-            some, self._kept[inbox] = kept[:count], kept[count:]
+            self._choose.shuffle(collected)
+            count = round(share * len(collected) + 0.5) if collected else 0
+            some, self._collected[inbox] = collected[:count], collected[count:]
             await self._put(inbox, some)
 
     async def _put(self, inbox: bytes, events: list[bytes]) -> None:

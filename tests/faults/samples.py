@@ -10,7 +10,7 @@ from typing import NamedTuple
 WARM_UP, WARM_UP_SECONDS = 0.25, 240.0
 """The part of a run, and at least how long, that isn't judged: caches fill, connections are opened, and cycles pile up
 until the garbage collector comes, which in Penstock's processes is told to come seldom."""
-FEWEST = 6
+SAMPLES_MIN = 6
 """Samples that say something about a slope."""
 
 Point = tuple[float, float]
@@ -56,7 +56,7 @@ class Samples:
         found = []
         for name, points in self.series.items():
             warm = [point for point in points if point[0] >= max(WARM_UP * last, WARM_UP_SECONDS)]
-            if len(warm) >= FEWEST:
+            if len(warm) >= SAMPLES_MIN:
                 mean = sum(value for _, value in warm) / len(warm)
                 growth = slope(warm) * (warm[-1][0] - warm[0][0])
                 found.append(Trend(name, mean, growth, self.bounds[name.partition(" ")[0]]))

@@ -121,9 +121,9 @@ def page(before: str, rows: Sequence[Row]) -> str:
     head, _, rest = before.partition(BEGIN)
     old, _, tail = rest.partition(END)
     run = {row.family for row in rows}
-    kept = [line for line in old.splitlines() if _family(line) in set(FAMILIES) - run]
+    unchanged = [line for line in old.splitlines() if _family(line) in set(FAMILIES) - run]
     new = table(rows).splitlines()[HEAD.count("\n") + 1 :]
-    lines = sorted(kept + new, key=lambda line: FAMILIES.index(_family(line)))
+    lines = sorted(unchanged + new, key=lambda line: FAMILIES.index(_family(line)))
     return f"{head}{BEGIN}\n{HEAD}\n" + "".join(f"{line}\n" for line in lines) + END + tail
 
 

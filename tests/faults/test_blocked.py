@@ -142,7 +142,7 @@ def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names
         for role in roles:
             role.ready()
         accepted, culprits = asyncio.run(main(it, roles[1:]))
-        verdict = judge(it, accepted).assert_kept()
+        verdict = judge(it, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 2 * (NEIGHBOURS + 1) + 1}
         lost = [name for name, stored in verdict.executions.items() if stored.runs["a"].attempt > 1]
         assert [accepted[name]["name"] for name in lost] == ["stuck"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.lives import PATIENCE_SECONDS, Life, accepted, assert_kept, calls, lines
+from tests.acceptance.lives import PATIENCE_SECONDS, Life, accepted, assert_guarantees, calls, lines
 from tests.faults import doomed_shop
 from tests.faults.table import Fault
 
@@ -49,7 +49,7 @@ def test_no_write_of_the_embedded_engine_is_a_bad_moment_to_die(
         )
     with Life(tmp_path, MODE, str(executions)) as life:
         assert life.end(5 * PATIENCE_SECONDS) == (0, "done")
-    verdict = assert_kept(tmp_path)
+    verdict = assert_guarantees(tmp_path)
     assert len(set(accepted(tmp_path))) == len(verdict.executions) == executions, (
         "one execution per idempotency key"
     )

@@ -203,7 +203,7 @@ def test_no_write_is_a_bad_moment_to_die(fault: Fault) -> None:
         it.start("worker", *HANDLERS, count=2, ready=False)
         begin(it, orchestrators=1, workers=0, apis=1)
         accepted = asyncio.run(_strike_all(it, some))
-        verdict = judge(it, accepted, touring.FLOWS).assert_kept()
+        verdict = judge(it, accepted, touring.FLOWS).assert_guarantees()
         assert it.killed().keys() >= {point.role for point in some}
         assert it.kills >= len(some)
         fault.shows(
@@ -258,7 +258,7 @@ def test_no_write_of_a_rebuild_is_a_bad_moment_to_die(fault: Fault) -> None:
     with plant() as it:
         it.start("worker", *HANDLERS, ready=False)
         begin(it, orchestrators=1, workers=0)
-        verdict = judge(it, asyncio.run(main(it)), lossy=True).assert_kept()
+        verdict = judge(it, asyncio.run(main(it)), lossy=True).assert_guarantees()
         rebuilt = sum(stored.record.generation > 1 for stored in verdict.executions.values())
         assert rebuilt > 0, "nothing had to be built again"
         fault.shows(

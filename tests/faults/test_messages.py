@@ -60,7 +60,7 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
         for each in every:
             await each.drain()
         await until(lambda: not left_in_redis(it), "all of it has been read", seconds=60)
-        verdict = await asyncio.to_thread(lambda: judge(it, orders.accepted).assert_kept())
+        verdict = await asyncio.to_thread(lambda: judge(it, orders.accepted).assert_guarantees())
         whole = {name: each for name, each in orders.accepted.items() if name not in cancelled}
         assert wrong_attempts(verdict, whole) == [], (
             "a failure that came again counted for another attempt"
@@ -135,7 +135,9 @@ def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -
             await it.until_owned()
             await submit(client)
             await client.until_ended(seconds=END_SECONDS)
-            verdict = await asyncio.to_thread(lambda: judge(it, client.accepted).assert_kept())
+            verdict = await asyncio.to_thread(
+                lambda: judge(it, client.accepted).assert_guarantees()
+            )
             return verdict, sum(each.dropped for each in every)
 
     with plant() as it:

@@ -94,11 +94,13 @@ def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None
                 lambda: None not in it.owners(), "all partitions have owners again", seconds=60
             )
             client.accepted.update(orders.accepted)
-            return orders, await _settled(it, client, orders, proxies)
+            return orders, await _assert_guarantees(it, client, orders, proxies)
 
-    async def _settled(it: Plant, client: Any, orders: Orders, proxies: Proxies) -> Proxies:
+    async def _assert_guarantees(
+        it: Plant, client: Any, orders: Orders, proxies: Proxies
+    ) -> Proxies:
         """The judge waits for what is left over: the roles must be there while it does."""
-        verdict = await asyncio.to_thread(lambda: judge(it, orders.accepted).assert_kept())
+        verdict = await asyncio.to_thread(lambda: judge(it, orders.accepted).assert_guarantees())
         fault.shows(executions=len(verdict.executions), redelivered=verdict.redelivered())
         return proxies
 

@@ -82,7 +82,7 @@ def test_a_clock_that_is_an_hour_wrong_fails_nothing(fault: Fault, sign: int) ->
         it.staff(orchestrators=1, workers=1)
         asyncio.run(it.until_owned(2))
         accepted = asyncio.run(_order(it, wrong[1].address, fault.size(short=3, full=20)))
-        verdict = judge(it, accepted).assert_kept()
+        verdict = judge(it, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": len(accepted)}
         assert [role for role in wrong if "the clock is moved" not in role.said()] == [], (
             "no clock was wrong"
@@ -188,7 +188,7 @@ def test_of_a_time_out_and_a_result_at_once_one_is_recorded(fault: Fault) -> Non
         accepted = asyncio.run(
             _races(it, fault.size(short=12, full=50), fault.size(short=10, full=20))
         )
-        verdict = judge(it, accepted).assert_kept()
+        verdict = judge(it, accepted).assert_guarantees()
         states = verdict.states()
         assert set(states) == {"COMPLETED", "FAILED"}, "one of them always came first"
         assert len(verdict.letters) == states["FAILED"], (

@@ -28,7 +28,7 @@ from tests.hostile.place import serve_too_much
 from tests.hostile.roles import Probe, Target, Watch, one_process, three_roles
 
 MIB = 1024 * 1024
-MEMORY_MAX = 1024 * MIB
+MEMORY_BYTES_MAX = 1024 * MIB
 DELAY_SECONDS_MAX = 0.25
 """By which a role may answer `/health/live` later than before, and a light execution may end later.
 """
@@ -87,7 +87,7 @@ class Found(NamedTuple):
         found += [
             f"{role} took {size // MIB} MiB"
             for role, size in self.memory.items()
-            if size > MEMORY_MAX
+            if size > MEMORY_BYTES_MAX
         ]
         for name, seconds in self.delays.items():
             if seconds > LONGER.get(self.attack, {}).get(name, DELAY_SECONDS_MAX):

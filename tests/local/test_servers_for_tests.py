@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import redis
 
-from tests.servers import KEPT_DATABASES, bare_database_url, database_url, redis_server, redis_url
+from tests.servers import REUSED_DATABASES, bare_database_url, database_url, redis_server, redis_url
 
 
 def store_ids(urls: list[str]) -> set[str]:
@@ -47,7 +47,7 @@ def test_a_database_that_comes_again_is_as_new():
     changed = database_url(partitions=3)
     with psycopg.connect(changed) as connection:
         connection.execute("ALTER TABLE handlers ADD COLUMN more int")
-    later = [database_url(partitions=3) for _ in range(KEPT_DATABASES)]
+    later = [database_url(partitions=3) for _ in range(REUSED_DATABASES)]
     assert first in later
     assert changed not in later
     for url in later:

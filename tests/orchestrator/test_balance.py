@@ -117,11 +117,11 @@ def test_those_that_begin_together_move_no_partition_more_than_once(
             for name in ("a", "b", "c"):
                 fleet.join(name)
             await fleet.is_shared(3, 3, 2)
-            settled = fleet.given
-            assert settled <= 16
+            moves = fleet.given
+            assert moves <= 16
             end = time.time() + 0.6
             await until(lambda: time.time() > end)
-            assert fleet.given == settled, "they go back and forth"
+            assert fleet.given == moves, "they go back and forth"
             assert fleet.shares() == [3, 3, 2]
 
     asyncio.run(scenario())

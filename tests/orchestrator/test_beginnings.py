@@ -18,28 +18,36 @@ from penstock.engine.events import (
     PauseRequested,
 )
 from penstock.engine.states import ExecutionState
-from penstock.stores.base import Kept, NewExecution
+from penstock.stores.base import NewExecution, ReusedOutput
 from tests.orchestrator.desk import Desk, diamond, node
 
 NAME = "the-retry"
 
 
-async def accept(desk: Desk, nodes: list[dict[str, Any]], *kept: Kept) -> None:
+async def accept(desk: Desk, nodes: list[dict[str, Any]], *reused: ReusedOutput) -> None:
     plan = await desk.workflow(nodes)
     record = ExecutionRecord(NAME, plan.name, plan.version, ExecutionState.PENDING, b"{}", desk.now)
-    await desk.stores.cold.create([NewExecution(record, retry_of="execution-0", kept=list(kept))])
+    await desk.stores.cold.create(
+        [NewExecution(record, retry_of="execution-0", reused=list(reused))]
+    )
 
 
-async def retry(desk: Desk, nodes: list[dict[str, Any]], *kept: Kept) -> None:
-    await accept(desk, nodes, *kept)
+async def retry(desk: Desk, nodes: list[dict[str, Any]], *reused: ReusedOutput) -> None:
+    await accept(desk, nodes, *reused)
     await desk.stores.hot.append([ExecutionStarted(NAME)])
 
 
-def test_what_the_intent_keeps_does_not_run() -> None:
+def test_what_the_intent_reuses_does_not_run() -> None:
     async def scenario() -> None:
         desk = Desk()
         blob = await desk.stores.blobs.put(b'{"x":1}')
-        await retry(desk, diamond(), Kept("a", b"{}"), Kept("b", blob), Kept("gone", b"{}"))
+        await retry(
+            desk,
+            diamond(),
+            ReusedOutput("a", b"{}"),
+            ReusedOutput("b", blob),
+            ReusedOutput("gone", b"{}"),
+        )
         tasks = await desk.work(await desk.own())
         assert [task.node_id for task in tasks] == ["c", "d"]
         stored = await desk.stored(NAME)
@@ -51,19 +59,21 @@ def test_what_the_intent_keeps_does_not_run() -> None:
     asyncio.run(scenario())
 
 
-def test_an_owner_that_dies_between_the_commits_leaves_nothing_that_was_kept_to_run(
+def test_an_owner_that_dies_between_the_commits_leaves_nothing_that_was_reused_to_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:
         desk = Desk()
         names = [f"n{i}" for i in range(7)]
         chain = [node(name, *names[i - 1 : i]) for i, name in enumerate(names)]
-        await retry(desk, [*chain, node("last", names[-1])], *[Kept(name, b"{}") for name in names])
+        await retry(
+            desk, [*chain, node("last", names[-1])], *[ReusedOutput(name, b"{}") for name in names]
+        )
         still_reused = []
         for turn in range(9):
             owner = await desk.own(f"owner-{turn}", seconds=0.0)
             await owner.step()
-            still_reused.append((await desk.stored(NAME)).record.kept > 0)
+            still_reused.append((await desk.stored(NAME)).record.reused > 0)
             desk.now += 1
         assert still_reused[:4] == [True, True, True, False]
         assert [task.node_id for task in await desk.fetch()] == ["last"]
@@ -75,7 +85,7 @@ def test_an_owner_that_dies_between_the_commits_leaves_nothing_that_was_kept_to_
 def test_the_intent_is_read_only_while_something_in_it_is_needed() -> None:
     async def scenario() -> None:
         desk = Desk()
-        await retry(desk, diamond(), Kept("a", b"{}"))
+        await retry(desk, diamond(), ReusedOutput("a", b"{}"))
         read = _count_intents(desk)
         await desk.drain(await desk.own("owner-1", seconds=0.0))
         desk.now += 1
@@ -125,10 +135,10 @@ def _count_intents(desk: Desk) -> list[list[str]]:
     return read
 
 
-def test_an_execution_that_gained_nodes_before_its_start_still_keeps() -> None:
+def test_an_execution_that_gained_nodes_before_its_start_still_reuses() -> None:
     async def scenario() -> None:
         desk = Desk()
-        await retry(desk, [node("a"), node("b", "a")], Kept("a", b"{}"))
+        await retry(desk, [node("a"), node("b", "a")], ReusedOutput("a", b"{}"))
         owner = await desk.own("owner-1", seconds=0.0)
         execution = (await owner._loader.load([NAME], [NAME]))[0][NAME]
         owner._cache[NAME] = owner._batch[NAME] = execution
@@ -162,7 +172,7 @@ def test_an_execution_cancelled_before_it_began_ends_without_running_anything() 
 def test_a_start_in_a_later_batch_than_the_cancel_changes_nothing() -> None:
     async def scenario() -> None:
         desk = Desk()
-        await accept(desk, diamond(), Kept("a", b"{}"))
+        await accept(desk, diamond(), ReusedOutput("a", b"{}"))
         owner = await desk.own()
         await desk.stores.hot.append([CancelRequested(NAME)])
         await desk.drain(owner)

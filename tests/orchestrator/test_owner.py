@@ -447,10 +447,10 @@ def test_an_execution_whose_workflow_is_gone_fails_and_no_other() -> None:
     async def scenario() -> None:
         desk = Desk()
         gone = await desk.start([node("a")], name="gone")
-        kept = await desk.start([node("a")], name="kept")
+        healthy = await desk.start([node("a")], name="kept")
         del desk.stores.cold._workflows["gone"]
         await _insist(desk, await desk.own("owner"))
-        assert (await desk.state(gone), await desk.state(kept)) == ("FAILED", "COMPLETED")
+        assert (await desk.state(gone), await desk.state(healthy)) == ("FAILED", "COMPLETED")
 
     asyncio.run(scenario())
 

@@ -161,7 +161,7 @@ def test_while_the_store_is_away_plans_stay_and_learning_goes_on_afterwards(
             raise refused[-1]
 
         desk.cold.known_handlers = away
-        learning = asyncio.create_task(desk.plans.keep_learning())
+        learning = asyncio.create_task(desk.plans.run_learning())
         await until(lambda: len(refused) > 3)
         assert await desk.plan("resize") is old
         desk.cold.known_handlers = real

@@ -54,7 +54,7 @@ def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transfer, "PORTION_BYTES", 5000)
-    monkeypatch.setattr(transfer, "READ_MOST", 8)
+    monkeypatch.setattr(transfer, "READ_EXECUTIONS_MAX", 8)
 
     async def scenario() -> None:
         desk = SplitDesk()
@@ -213,7 +213,7 @@ def test_others_get_their_turn_between_large_executions_of_a_rebuild(
         await desk.succeed(await desk.fetch(), b'"' + b"x" * 1000 + b'"')
         await desk.drain(owner)
         await desk.checkpoint(owner)
-        kept = await desk.stores.split.cold.unfinished(0)
+        unfinished = await desk.stores.split.cold.unfinished(0)
         turns = 0
 
         async def others() -> None:
@@ -223,8 +223,8 @@ def test_others_get_their_turn_between_large_executions_of_a_rebuild(
                 await asyncio.sleep(0)
 
         task = asyncio.create_task(others())
-        await rebuild._from_checkpoints(kept, 5, desk.now)
+        await rebuild._from_checkpoints(unfinished, 5, desk.now)
         task.cancel()
-        assert turns >= len(kept)
+        assert turns >= len(unfinished)
 
     asyncio.run(scenario())

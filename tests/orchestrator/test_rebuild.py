@@ -22,8 +22,7 @@ from penstock.orchestrator import rebuild
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.recovery import recover
 from penstock.orchestrator.service import Orchestrator
-from penstock.stores.base import Kept as KeptNode
-from penstock.stores.base import NewExecution
+from penstock.stores.base import NewExecution, ReusedOutput
 from penstock.stores.split import REBUILD_JUMP
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
@@ -246,7 +245,7 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
     asyncio.run(scenario())
 
 
-def test_nodes_that_a_retry_keeps_are_kept_again() -> None:
+def test_nodes_that_a_retry_reuses_are_reused_again() -> None:
     async def scenario() -> None:
         desk = SplitDesk()
         await _owner(desk)
@@ -254,7 +253,7 @@ def test_nodes_that_a_retry_keeps_are_kept_again() -> None:
         name = await desk.accept(plan)
         intent = await desk.stores.cold.intent(name)
         assert intent is not None
-        desk.stores.cold._write(NewExecution(intent.record, kept=[KeptNode("a", b"{}")]))
+        desk.stores.cold._write(NewExecution(intent.record, reused=[ReusedOutput("a", b"{}")]))
         owner = await _lose(desk)
         assert [task.node_id for task in await desk.work(owner)] == ["b"]
 

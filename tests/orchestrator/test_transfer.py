@@ -104,7 +104,7 @@ def test_a_start_that_comes_after_its_execution_was_archived_begins_nothing() ->
 
 
 def test_many_are_archived_until_the_outbox_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiver, "MOST_ENTRIES", 7)
+    monkeypatch.setattr(archiver, "ENTRIES_MAX", 7)
 
     async def scenario() -> None:
         desk = SplitDesk()

@@ -104,8 +104,8 @@ async def test_copies_of_a_lower_generation_or_revision_change_nothing(
     ):
         await store.put_copies(0, 1, [late])
         assert await shown(store, "a") == ("RUNNING", 2, 5)
-    (kept,) = await store.unfinished(0)
-    assert (kept.execution_id, kept.generation, len(kept.changes)) == ("a", 2, 1)
+    (unfinished,) = await store.unfinished(0)
+    assert (unfinished.execution_id, unfinished.generation, len(unfinished.changes)) == ("a", 2, 1)
     await store.put_copies(0, 1, [copy_of("a", COMPLETED, 6, generation=2)])
     assert await shown(store, "a") == ("COMPLETED", 2, 6)
 
@@ -152,7 +152,7 @@ async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_anot
     await store.put_copies(0, 1, [*copies, copy_of("b", RUNNING, 9), copy_of("b", RUNNING, 1)])
     rows = {row.execution_id: row.state for row in await store.search(Search())}
     assert rows == {"a": "RUNNING", "b": "COMPLETED"}
-    assert [len(kept.changes) for kept in await store.unfinished(0)] == [1]
+    assert [len(unfinished.changes) for unfinished in await store.unfinished(0)] == [1]
     assert await shown(store, "b") == ("COMPLETED", 1, 2)
 
 
@@ -175,7 +175,7 @@ async def test_what_has_begun_no_longer_waits_whatever_its_record_says(
     await store.put_copies(0, 1, [copy_of("a", ExecutionState.PENDING, 1)])
     with pytest.raises(Conflict, match="can be triggered"):
         await store.trigger("a", None, {})
-    assert [kept.execution_id for kept in await store.unfinished(0)] == ["a"]
+    assert [unfinished.execution_id for unfinished in await store.unfinished(0)] == ["a"]
 
 
 @with_store
@@ -214,9 +214,9 @@ async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_reb
         (await store.put_copies(0, 7, [copy_of("lost", RUNNING, 2, generation=5)])).rewritten
     ) == ["lost"]
     await store.steer("lost", "cancel")
-    assert [(kept.execution_id, kept.generation) for kept in await store.unfinished(0)] == [
-        ("lost", 5)
-    ]
+    assert [
+        (unfinished.execution_id, unfinished.generation) for unfinished in await store.unfinished(0)
+    ] == [("lost", 5)]
     claimed = await store.claim(0, "orchestrator-1", "server-1")
     assert claimed is not None
     assert await store.begin_rebuild(0, claimed.term, 0) == 6, (
@@ -346,9 +346,11 @@ async def test_what_is_unfinished_comes_in_pages_by_id_without_what_waits_or_has
     )
     seen: list[str] = []
     while page := await store.unfinished(0, seen[-1] if seen else "", 100):
-        seen += [kept.execution_id for kept in page]
+        seen += [unfinished.execution_id for unfinished in page]
     assert seen == [name for name in names if name not in ("e007", "e008")]
-    first = {kept.execution_id: kept for kept in await store.unfinished(0, "e008", 3)}
+    first = {
+        unfinished.execution_id: unfinished for unfinished in await store.unfinished(0, "e008", 3)
+    }
     assert [len(first[name].changes) for name in ("e009", "e010", "e011")] == [1, 1, 0]
     assert first["e011"].generation == 1
 
@@ -410,7 +412,7 @@ async def test_what_a_copy_came_of_has_begun_and_is_not_to_be_started(
     await store.create([new("a"), new("b")])
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
     assert await store.started(0) == ["b"]
-    assert [kept.execution_id for kept in await store.unfinished(0)] == ["a", "b"]
+    assert [unfinished.execution_id for unfinished in await store.unfinished(0)] == ["a", "b"]
 
 
 async def _commit_number(store: PostgresColdStore) -> int:

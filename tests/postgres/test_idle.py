@@ -19,10 +19,10 @@ def test_connections_that_were_idle_for_a_while_are_closed_and_calls_go_on(
     async def scenario(store: PostgresColdStore) -> None:
         for _ in range(2):
             await asyncio.gather(*(store.started(0) for _ in range(6)))
-            kept = [connection for connection, _ in store.database._idle]
+            idle = [connection for connection, _ in store.database._idle]
             await until(lambda: not store.database._idle)
-            assert kept
-            assert all(connection.closed for connection in kept)
+            assert idle
+            assert all(connection.closed for connection in idle)
 
     asyncio.run(with_opened(database_url(1), scenario))
 

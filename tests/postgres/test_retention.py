@@ -12,7 +12,7 @@ from penstock.contract.facts import letter, submitted
 from penstock.engine.events import Blob
 from penstock.engine.states import ExecutionState
 from penstock.errors import StoreError
-from penstock.stores.base import KEY_SECONDS, Kept
+from penstock.stores.base import KEY_SECONDS, ReusedOutput
 from penstock.stores.postgres.blobs import PostgresBlobs
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.purging import purge as purge_database
@@ -94,17 +94,20 @@ async def test_an_execution_stays_as_long_as_a_retry_of_it(store: PostgresColdSt
 @with_store
 async def test_a_blob_stays_as_long_as_anything_names_it(store: PostgresColdStore) -> None:
     blobs = PostgresBlobs(store.database)
-    only_old, shared, kept, running = [
+    only_old, shared, reused, running = [
         await blobs.put(text) for text in (b"old", b"shared", b"kept", b"running")
     ]
     first = new("first", created_at=OLD - 9)
     second = new(
-        "second", created_at=OLD - 9, retry_of="first", kept=[Kept("k", kept), Kept("i", b"inline")]
+        "second",
+        created_at=OLD - 9,
+        retry_of="first",
+        reused=[ReusedOutput("k", reused), ReusedOutput("i", b"inline")],
     )
     await store.create(
         [first, second, new("runs", created_at=OLD - 9), new("young", created_at=OLD - 9)]
     )
-    outputs = {"a": only_old, "b": shared, "k": kept}
+    outputs = {"a": only_old, "b": shared, "k": reused}
     await store.put_copies(
         0,
         1,
@@ -120,7 +123,7 @@ async def test_a_blob_stays_as_long_as_anything_names_it(store: PostgresColdStor
     await store.database.change("UPDATE executions SET retry_of = NULL WHERE id = 'second'")
     assert await would_go(store, BEFORE) == Purged(executions=1, blobs=1, blob_bytes=3)
     assert await purge(store, BEFORE) == Purged(executions=1, blobs=1, blob_bytes=3)
-    assert [await blobs.get(blob) for blob in (shared, kept, running)] == [
+    assert [await blobs.get(blob) for blob in (shared, reused, running)] == [
         b"shared",
         b"kept",
         b"running",

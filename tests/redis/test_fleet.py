@@ -12,9 +12,9 @@ ECHO = {"echo"}
 STREAM = "penstock:{0}:tasks:0:echo"
 
 
-async def _shown(it: Place, most: int = 100) -> dict[str, list[str]]:
+async def _shown(it: Place, limit: int = 100) -> dict[str, list[str]]:
     """The nodes of the tasks that each worker holds."""
-    found = await it.queue.worker_details(most)
+    found = await it.queue.worker_details(limit)
     return {each["worker_id"]: [held.node_id for held, _ in each["tasks"]] for each in found}
 
 
@@ -145,7 +145,7 @@ def test_tasks_that_are_too_large_or_of_another_version_are_left_out() -> None:
         async with place() as it:
             await it.commit(started(NAME))
             large = [
-                task(NAME, f"large{number}", config=b"x" * (fleet.MOST_BYTES // 3))
+                task(NAME, f"large{number}", config=b"x" * (fleet.TASKS_BYTES_MAX // 3))
                 for number in range(4)
             ]
             await it.commit(queued(*large, task(NAME, "small")))

@@ -9,7 +9,7 @@ from penstock.contract.facts import started, success, task
 from penstock.engine.events import ExecutionStarted, TaskFailed
 from penstock.stores import codec
 from penstock.stores.redis import inbox
-from penstock.stores.redis.inbox import LAST, SLOTS, events_of, keep_from, read_after
+from penstock.stores.redis.inbox import LAST, SLOTS, events_of, first_needed, read_after
 from penstock.stores.redis.malformed import DroppedEntries
 from tests.redis.place import NAME, place
 
@@ -17,13 +17,13 @@ START = codec.encode(ExecutionStarted(NAME))
 
 
 def test_a_position_says_where_to_read_on_and_what_may_go() -> None:
-    assert (read_after(0), keep_from(0)) == ("0-0", "1-0")
+    assert (read_after(0), first_needed(0)) == ("0-0", "1-0")
     half = SLOTS + 3  # the fourth event of the first entry: the entry is read again, and stays
-    assert (read_after(half), keep_from(half)) == ("0-0", "1-0")
+    assert (read_after(half), first_needed(half)) == ("0-0", "1-0")
     done = SLOTS + LAST
-    assert (read_after(done), keep_from(done)) == ("1-0", "1-1")
+    assert (read_after(done), first_needed(done)) == ("1-0", "1-1")
     later = 8 * SLOTS + 3
-    assert (read_after(later), keep_from(later)) == ("1-6", "1-7")
+    assert (read_after(later), first_needed(later)) == ("1-6", "1-7")
 
 
 def test_the_last_event_of_an_entry_closes_it() -> None:

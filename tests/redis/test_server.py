@@ -362,6 +362,6 @@ def test_an_orchestrator_whose_word_has_run_out_or_makes_no_sense_is_not_there()
 def test_the_feed_keeps_fewer_commits_the_larger_they_are() -> None:
     small, large = FeedSize(), FeedSize()
     assert {small.commits(200) for _ in range(1000)} == {FEED_COMMITS}
-    kept = [large.commits(100_000) for _ in range(1000)]
-    assert kept[-1] * 100_000 <= 1.1 * FEED_BYTES
-    assert max(kept) <= FEED_COMMITS
+    commits = [large.commits(100_000) for _ in range(1000)]
+    assert commits[-1] * 100_000 <= 1.1 * FEED_BYTES
+    assert max(commits) <= FEED_COMMITS

@@ -170,10 +170,10 @@ def test_a_task_that_was_released_under_a_new_owner_can_be_stopped() -> None:
 def test_a_task_that_is_stopped_by_the_commit_that_releases_it_does_not_come_back() -> None:
     async def scenario() -> None:
         async with place() as it:
-            kept, stopped = await it.hand_out("a", "b")
+            remaining, stopped = await it.hand_out("a", "b")
             await _set_aside(it)
             await it.commit(Commands(NAME, held=False, stops=[stop(stopped)]))
-            assert await it.queue.fetch("worker-2", ECHO, 10) == [kept]
+            assert await it.queue.fetch("worker-2", ECHO, 10) == [remaining]
 
     asyncio.run(scenario())
 

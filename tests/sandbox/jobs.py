@@ -40,9 +40,9 @@ def environment(_parts: Sequence[bytes]) -> Iterator[bytes]:
 def be_killed(parts: Sequence[bytes]) -> Iterator[bytes]:
     """Killed from outside as often as the file has room for: `parts` are a path and a number."""
     yield b"first"
-    path, most = Path(parts[0].decode()), int(parts[1])
+    path, limit = Path(parts[0].decode()), int(parts[1])
     count = len(path.read_text()) if path.exists() else 0
-    if count < most:
+    if count < limit:
         path.write_text("x" * (count + 1))
         os.kill(os.getpid(), signal.SIGKILL)
     yield b"second"

@@ -19,7 +19,7 @@ OLD = """
 
 
 class Forgetting:
-    """What `keep_purging` asks of stores; the clock is the store's, whatever the host's says."""
+    """What `run_retention` asks of stores; the clock is the store's, whatever the host's says."""
 
     def __init__(self, cold: PostgresColdStore) -> None:
         self.hot, self._cold = self, cold
@@ -48,7 +48,7 @@ def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended(monkey
             store = PostgresColdStore(url)
             await store.open()
             stores = Forgetting(store)
-            purging = asyncio.create_task(retention.keep_purging(stores, 7.0, lambda: bool(owns)))  # type: ignore[arg-type]
+            purging = asyncio.create_task(retention.run_retention(stores, 7.0, lambda: bool(owns)))  # type: ignore[arg-type]
             await let_others_run()
             assert names() == {"old", "active"}
             owns.append(True)

@@ -11,8 +11,8 @@ from penstock.stores.records import FeedGap, FeedPart, Place
 
 
 class Lanes:
-    def __init__(self, count: int, luck: random.Random, *, kept: int = 10_000) -> None:
-        self._luck, self._kept = luck, kept
+    def __init__(self, count: int, luck: random.Random, *, retained: int = 10_000) -> None:
+        self._luck, self._retained = luck, retained
         self._parts: list[list[FeedPart]] = [[] for _ in range(count)]
         self._ends, self._trimmed = [0] * count, [0] * count
         self._last: dict[str, int] = {}
@@ -30,10 +30,10 @@ class Lanes:
             ]
             self._ends[lane] += 1
             self._parts[lane].append(FeedPart(self._ends[lane], name, told, lane))
-        kept = self._parts[lane]
-        if len(kept) > self._kept:
-            self._trimmed[lane] = kept[-self._kept - 1].position
-            del kept[: -self._kept]
+        retained = self._parts[lane]
+        if len(retained) > self._retained:
+            self._trimmed[lane] = retained[-self._retained - 1].position
+            del retained[: -self._retained]
 
     @property
     def lines(self) -> dict[str, list[int]]:

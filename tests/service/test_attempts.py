@@ -79,7 +79,7 @@ def test_a_cancelled_attempt_says_so_and_a_cancelled_wait_leaves_the_failure() -
 def test_what_has_no_task_has_no_attempts_but_a_failure_before_the_first_is_shown() -> None:
     skipped = node("skipped", "yes", condition="yes.result == false")
     bad = once("bad", "yes", config={"n": "{{ yes.nothing }}"}, optional=True)
-    trial = Trial(decision("yes", gives=True), skipped, bad, node("kept"), kept={"kept": b"1"})
+    trial = Trial(decision("yes", gives=True), skipped, bad, node("kept"), reused={"kept": b"1"})
     assert trial.state == "COMPLETED"
     assert [seen(trial, name) for name in ("yes", "skipped", "kept")] == [[], [], []]
     (shown,) = attempts(trial, "bad")

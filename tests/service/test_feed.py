@@ -206,21 +206,21 @@ def test_a_slow_reader_loses_its_buffer_and_still_gets_every_line_once() -> None
         await slow.begun()
         await quick.begun()
         slow.may_go_on.clear()
-        most = 0
+        peak = 0
         for _ in range(50):
             await chronicle.commit("a", 10)
-            most = max(most, chronicle.feed.waiting)
+            peak = max(peak, chronicle.feed.waiting)
             await quick.has(chronicle._last["a"])
         await chronicle.finish("a")
         await quick.task
-        assert most <= 2 * 100
+        assert peak <= 2 * 100
         assert len(slow.seqs) < 100
         slow.may_go_on.set()
         await slow.task
         assert slow.seqs == quick.seqs == list(range(1, 502))
         assert chronicle.cold.histories == 3  # one each, and one for what the slow one had lost
 
-    in_a_chronicle(scenario, most_waiting=100)
+    in_a_chronicle(scenario, waiting_max=100)
 
 
 def test_a_batch_larger_than_the_buffer_fits_if_nothing_waits() -> None:
@@ -233,7 +233,7 @@ def test_a_batch_larger_than_the_buffer_fits_if_nothing_waits() -> None:
         assert chronicle.cold.histories == 1
         await cut(reader)
 
-    in_a_chronicle(scenario, most_waiting=10)
+    in_a_chronicle(scenario, waiting_max=10)
 
 
 def test_a_commit_that_nobody_told_of_is_found_at_the_next_one() -> None:
@@ -321,7 +321,7 @@ def test_there_are_no_more_streams_than_allowed_and_one_that_ends_makes_room() -
         await another.begun()
         await cut(another, readers[1])
 
-    in_a_chronicle(scenario, most_streams=2)
+    in_a_chronicle(scenario, streams_max=2)
 
 
 def test_closing_ends_all_streams_and_lets_none_begin() -> None:
@@ -425,7 +425,7 @@ def test_a_slow_reader_of_everything_goes_back_to_the_store() -> None:
         assert ids(slow.got) == ids(quick.got)
         await cut(slow, quick)
 
-    in_a_chronicle(scenario, most_waiting=100)
+    in_a_chronicle(scenario, waiting_max=100)
 
 
 def test_a_store_that_fails_ends_the_streams_and_the_next_one_begins_anew() -> None:
@@ -509,9 +509,7 @@ async def _random_readers(chronicle: Chronicle, luck: random.Random) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_readers_that_come_and_go_at_random_miss_nothing_and_get_nothing_twice(seed: int) -> None:
-    in_a_chronicle(
-        lambda chronicle: _random_readers(chronicle, random.Random(seed)), most_waiting=8
-    )
+    in_a_chronicle(lambda chronicle: _random_readers(chronicle, random.Random(seed)), waiting_max=8)
 
 
 def test_ids_hold_across_a_restart_on_the_same_file(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from tests.service.lanes import Lanes
 from tests.waiting import let_others_run, until
 
 
-def feed_of(lanes: Lanes, most_waiting: int = 2000) -> Feed:
-    return Feed(cast("ColdStore", lanes), most_waiting=most_waiting)
+def feed_of(lanes: Lanes, waiting_max: int = 2000) -> Feed:
+    return Feed(cast("ColdStore", lanes), waiting_max=waiting_max)
 
 
 class Client:
@@ -32,15 +32,15 @@ class Client:
         self._feed, self.last = feed, last
         self.got: dict[str, list[int]] = {}
 
-    async def read(self, most: int = 10**9, pause: int = 0) -> None:
+    async def read(self, limit: int = 10**9, pause: int = 0) -> None:
         """Up to so many lines, perhaps the last of them in the middle of a batch."""
         async with aclosing(self._feed.everything(self.last)) as batches:
             async for batch in batches:
                 for entry in batch.entries:
                     self.last = entry.id
                     self.got.setdefault(entry.execution_id, []).append(entry.line.seq)
-                    most -= 1
-                    if not most:
+                    limit -= 1
+                    if not limit:
                         return
                 await let_others_run(pause)
 
@@ -100,7 +100,7 @@ def test_an_id_of_another_store_or_of_the_future_is_refused(name: str, told: str
 
 def test_an_id_whose_lane_was_trimmed_is_refused_before_the_stream_begins() -> None:
     async def scenario() -> None:
-        lanes = Lanes(2, random.Random(1), kept=3)
+        lanes = Lanes(2, random.Random(1), retained=3)
         client = Client(feed_of(lanes), "0")
         lanes.commit(0, lines=3)
         lanes.commit(1)
@@ -121,8 +121,8 @@ def test_a_reader_whose_lane_is_trimmed_while_it_sleeps_hears_of_it_and_misses_n
     None
 ):
     async def scenario() -> None:
-        lanes = Lanes(2, random.Random(1), kept=5)
-        feed = feed_of(lanes, most_waiting=3)
+        lanes = Lanes(2, random.Random(1), retained=5)
+        feed = feed_of(lanes, waiting_max=3)
         async with aclosing(feed.everything()) as batches:
             await anext(batches)
             buffer = next(iter(feed._streams))
@@ -144,7 +144,7 @@ def test_a_reader_whose_lane_is_trimmed_while_it_sleeps_hears_of_it_and_misses_n
 async def _random_clients(luck: random.Random) -> None:
     """Clients that come, pause, are cut off in the middle of a part and come back, while all lanes go on."""
     lanes = Lanes(luck.randrange(1, 5), luck)
-    feed = feed_of(lanes, most_waiting=luck.choice([4, 30, 2000]))
+    feed = feed_of(lanes, waiting_max=luck.choice([4, 30, 2000]))
     count = len(await lanes.feed_end())
     clients = [Client(feed, "0") for _ in range(3)]
     tasks: list[asyncio.Task[None]] = []

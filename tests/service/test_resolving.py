@@ -11,7 +11,7 @@ import pytest
 from penstock.engine.events import AddedNode, Blob, Value
 from penstock.errors import StoreError
 from penstock.service.nodes import find_node
-from penstock.service.resolving import MOST_BYTES, Resolved, resolved_config
+from penstock.service.resolving import CONFIG_BYTES_MAX, Resolved, resolved_config
 from penstock.stores.base import Stored
 from penstock.stores.blobs import MemoryBlobs
 from tests.engine.trial import Trial, node, once
@@ -145,11 +145,13 @@ def test_what_never_started_was_given_nothing() -> None:
     assert given(trial, "b") == Resolved(None, "it never started: it is CANCELLED (cancelled)")
 
 
-def test_data_nodes_and_nodes_that_a_retry_keeps_show_theirs() -> None:
-    kept: dict[str, Value] = {"a": b'{"n": 1}', "b": b'{"n": 2}'}
+def test_data_nodes_and_nodes_that_a_retry_reuses_show_theirs() -> None:
+    reused: dict[str, Value] = {"a": b'{"n": 1}', "b": b'{"n": 2}'}
     out = node("out", "b", handler="output", config={"got": "{{ b.n }}", "no": "{{ c.n ?? 0 }}"})
     out["dependencies"] = ["b", "c"]
-    trial = Trial(node("a"), node("b", "a", config={"n": "{{ a.n }}"}), node("c"), out, kept=kept)
+    trial = Trial(
+        node("a"), node("b", "a", config={"n": "{{ a.n }}"}), node("c"), out, reused=reused
+    )
     assert given(trial, "b") == Resolved({"n": 1})
     trial.succeed("c", {"n": 3})
     assert given(trial, "out") == Resolved({"got": 2, "no": 3}) == Resolved(trial.output("out"))
@@ -176,7 +178,7 @@ def test_only_large_outputs_that_it_refers_to_are_fetched() -> None:
 
 @pytest.mark.parametrize(("more", "shown"), [(0, True), (1, False)])
 def test_a_config_that_is_too_large_to_show_says_so(more: int, shown: bool) -> None:  # noqa: FBT001 -- the case
-    text = "x" * (MOST_BYTES - len('{"t":""}') + more)
+    text = "x" * (CONFIG_BYTES_MAX - len('{"t":""}') + more)
     trial = Trial(node("a"), node("b", "a", config={"t": "{{ a }}"}))
     trial.succeed("a", text)
     expected: Any = (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.config import Settings
-from penstock.engine import keeping
+from penstock.engine import reused_outputs
 from penstock.engine.commands import Task
 from penstock.engine.events import CancelRequested, TaskError, TaskFailed, TaskSucceeded
 from penstock.errors import Conflict, InvalidInput, KeyReused, NotFound, StoreUnavailable
@@ -78,7 +78,7 @@ def test_a_retry_runs_what_did_not_complete_with_the_outputs_of_what_did() -> No
         preview = await shop.retries.preview(old)
         name, plan = await shop.retries.retry(old)
         assert plan == preview
-        assert (plan.version, plan.keeps) == (1, ["a", "c"])
+        assert (plan.version, plan.reused) == (1, ["a", "c"])
         assert [(run.node_id, run.reason) for run in plan.runs] == [
             ("b", "failed"),
             ("d", "never ran"),
@@ -106,7 +106,7 @@ def test_a_chain_of_retries_goes_on_from_its_end_with_the_same_idempotency_keys(
         second, _ = await shop.retries.retry(first)
         assert nodes(await shop.work_until(owner, failing="d")) == ["b", "d"]
         third, plan = await shop.retries.retry(second)
-        assert plan.keeps == ["a", "b", "c"]
+        assert plan.reused == ["a", "b", "c"]
         [task] = await shop.work(owner)
         assert task.idempotency_key == f"{first}:d"
         assert await shop.state(third) == "COMPLETED"
@@ -169,7 +169,7 @@ def test_where_everything_completed_only_a_chosen_node_can_run_again() -> None:
         with pytest.raises(NotFound, match="has no node 'e'"):
             await shop.retries.retry(name, start="e")
         _, plan = await shop.retries.retry(name, start="b")
-        assert plan.keeps == ["a", "c"]
+        assert plan.reused == ["a", "c"]
         assert nodes(await shop.work(owner)) == ["b", "d"]
 
     asyncio.run(scenario())
@@ -225,7 +225,7 @@ def test_two_retries_at_once_make_one_execution(starts: tuple[str | None, str | 
     asyncio.run(scenario())
 
 
-def test_another_version_runs_what_changed_and_keeps_the_rest() -> None:
+def test_another_version_runs_what_changed_and_reuses_the_rest() -> None:
     async def scenario() -> None:
         shop = Shop()
         owner = await shop.own()
@@ -240,13 +240,13 @@ def test_another_version_runs_what_changed_and_keeps_the_rest() -> None:
         await shop.workflow(changed)
         await shop.workflow([node("a")])
         same = await shop.retries.preview(old, version="same")
-        assert (same.version, same.keeps) == (1, ["a", "c"])
+        assert (same.version, same.reused) == (1, ["a", "c"])
         assert (await shop.retries.preview(old, version="latest")).version == 3
         assert await shop.retries.preview(old, version="2") == await shop.retries.preview(
             old, version=2
         )
         name, plan = await shop.retries.retry(old, version=2)
-        assert plan.keeps == ["a"]
+        assert plan.reused == ["a"]
         reasons = {run.node_id: run.reason for run in plan.runs}
         assert reasons == {
             "b": "failed",
@@ -291,7 +291,7 @@ def test_a_retry_that_was_cancelled_before_it_began_has_lost_nothing(
         assert await shop.work(owner) == []
         assert await shop.state(second) == "CANCELLED"
         _, plan = await shop.retries.retry(second)
-        assert plan.keeps == ["a", "c"]
+        assert plan.reused == ["a", "c"]
         assert nodes(await shop.work(owner)) == ["b", "d"]
 
     asyncio.run(scenario())
@@ -306,12 +306,12 @@ def test_a_retry_that_broke_before_it_began_has_lost_nothing(
         first = await shop.failed(owner)
         second, before = await shop.retries.retry(first)
         with monkeypatch.context() as patch:
-            patch.setattr(keeping, "keep", lambda *_: 1 / 0)
+            patch.setattr(reused_outputs, "set_reused", lambda *_: 1 / 0)
             await shop.drain(owner)
         stored = await shop.stored(second)
         assert (stored.record.state, stored.runs) == ("FAILED", {})
         third, plan = await shop.retries.retry(second)
-        assert plan.keeps == before.keeps
+        assert plan.reused == before.reused
         assert nodes(await shop.work(owner)) == ["b", "d"]
         assert await shop.state(third) == "COMPLETED"
 

@@ -44,10 +44,10 @@ class Chain:
         self.choose, self.plan = choose, plan
         self.blobs: dict[str, bytes] = {}
 
-    def run(self, kept: dict[str, Value], *, failures: bool) -> Ran:
+    def run(self, reused: dict[str, Value], *, failures: bool) -> Ran:
         """From start to end, with workers that finish in any order and owners that come and go."""
         committed = Committed(
-            ExecutionRecord("e", "random", 1, ExecutionState.PENDING, b"{}", 0.0), kept
+            ExecutionRecord("e", "random", 1, ExecutionState.PENDING, b"{}", 0.0), reused
         )
         event: ev.AnyEvent = ev.ExecutionStarted("e")
         out: list[Task] = []
@@ -94,10 +94,10 @@ class Chain:
         inputs = sorted((name, self.text(value)) for name, value in task.inputs)
         number = crc32(repr((task.node_id, self.text(task.config), inputs)).encode())
         return ev.TaskSucceeded(
-            *about, started_at=0.0, output=self.keep({"v": number, "flag": number % 3 > 0})
+            *about, started_at=0.0, output=self.put_output({"v": number, "flag": number % 3 > 0})
         )
 
-    def keep(self, output: Any) -> Value:
+    def put_output(self, output: Any) -> Value:
         text = msgspec.json.encode(output)
         if not self.choose.one_in(4):
             return text
@@ -115,11 +115,11 @@ class Chain:
         return str(ran.stored.record.state), states, outputs
 
 
-def random_plan(choose: Choices, most_nodes: int, *, plain: bool) -> Plan:
+def random_plan(choose: Choices, nodes_max: int, *, plain: bool) -> Plan:
     """A plain one has nothing that goes on behind a failure."""
     nodes: list[dict[str, Any]] = []
     above: dict[str, set[str]] = {}
-    for i in range(1 + choose.below(most_nodes)):
+    for i in range(1 + choose.below(nodes_max)):
         parents = choose.some_of(list(above), choose.any_of(1, 2, 0, 3))
         ancestors = sorted({*parents, *(name for parent in parents for name in above[parent])})
         node: dict[str, Any] = {
@@ -154,18 +154,18 @@ def retry_until_nothing_is_left(chain: Chain) -> tuple[Ran, Counter[str]]:
 
 def _retry(chain: Chain, ran: Ran, plan: RetryPlan, *, failures: bool) -> Ran:
     note(repr(plan))
-    again = chain.run({name: ran.stored.outputs[name] for name in plan.keeps}, failures=failures)
-    assert set(plan.keeps).isdisjoint(again.dispatched), "it was kept"
+    again = chain.run({name: ran.stored.outputs[name] for name in plan.reused}, failures=failures)
+    assert set(plan.reused).isdisjoint(again.dispatched), "it was reused"
     assert {name for name, run in again.stored.runs.items() if run.reason == "kept"} == set(
-        plan.keeps
+        plan.reused
     )
-    for name in plan.keeps:
+    for name in plan.reused:
         assert again.stored.outputs[name] == ran.stored.outputs[name]
     return again
 
 
-def judge(choose: Choices, most_nodes: int, *, plain: bool) -> None:
-    chain = Chain(choose, random_plan(choose, most_nodes, plain=plain))
+def judge(choose: Choices, nodes_max: int, *, plain: bool) -> None:
+    chain = Chain(choose, random_plan(choose, nodes_max, plain=plain))
     last, succeeded = retry_until_nothing_is_left(chain)
     untroubled = chain.run({}, failures=False)
     assert chain.result(last) == chain.result(untroubled)

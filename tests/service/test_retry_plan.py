@@ -24,11 +24,11 @@ def planned(
     trial: Trial, new: Plan | None = None, start: str | None = None
 ) -> tuple[list[str], dict[str, str]]:
     plan = plan_retry(stored(trial), trial.plan, new or trial.plan, start=start)
-    names = plan.keeps + [run.node_id for run in plan.runs]
+    names = plan.reused + [run.node_id for run in plan.runs]
     assert sorted(names) == sorted((new or trial.plan).numbers), (
         "every node is in one of the two lists, once"
     )
-    return plan.keeps, {run.node_id: run.reason for run in plan.runs}
+    return plan.reused, {run.node_id: run.reason for run in plan.runs}
 
 
 def version(number: int, *nodes: dict[str, Any]) -> Plan:
@@ -47,7 +47,7 @@ def finished(*nodes: dict[str, Any], **workflow: Any) -> Trial:
     return trial
 
 
-def test_what_completed_is_kept_and_the_rest_runs():
+def test_what_completed_is_reused_and_the_rest_runs():
     trial = Trial(node("a"), once("b", "a"), node("c", "b"), node("d"))
     trial.succeed("a")
     trial.fail("b")
@@ -91,7 +91,7 @@ def test_an_optional_node_that_failed_runs_again_with_what_comes_after_it():
     assert runs == {"a": "failed", "b": "comes after a, which runs again", "c": "failed"}
 
 
-def test_a_join_after_a_branch_that_was_not_taken_is_kept():
+def test_a_join_after_a_branch_that_was_not_taken_is_reused():
     branches = [node("yes", "d", condition="d.result"), node("no", "d", condition="!d.result")]
     trial = Trial(
         decision("d", gives=True),
@@ -141,7 +141,7 @@ def test_a_branch_that_a_retry_did_not_come_to_decide_again_is_still_not_taken()
         node("join", "yes", "no2"),
         node("z", "join"),
         start=False,
-        kept=dict.fromkeys(("d", "yes", "join"), b"{}"),
+        reused=dict.fromkeys(("d", "yes", "join"), b"{}"),
     )
     trial.cancel()
     assert trial.states["no"] == trial.states["no2"] == "CANCELLED"
@@ -164,7 +164,7 @@ def test_the_chosen_node_and_all_that_comes_after_it_run_again():
     )
 
 
-def test_a_chosen_node_does_not_make_a_failed_one_elsewhere_be_kept():
+def test_a_chosen_node_does_not_make_a_failed_one_elsewhere_be_reused():
     trial = Trial(once("a"), node("b"), on_failure="continue")
     trial.fail("a")
     trial.succeed("b")
@@ -195,8 +195,8 @@ def test_with_another_version_what_changed_and_what_is_new_runs():
         node("d", "a"),
         node("e", "a"),
     )
-    keeps, runs = planned(finished(*old), new)
-    assert keeps == ["a", "e"]
+    reused, runs = planned(finished(*old), new)
+    assert reused == ["a", "e"]
     assert runs == {
         "b": "changed in version 4",
         "c": "comes after b, which runs again",

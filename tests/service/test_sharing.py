@@ -1,4 +1,4 @@
-"""Answers that are shared: one computation for all who ask at once, kept for a moment, never a failure."""
+"""Answers that are shared: one computation for all who ask at once, cached for a moment, never a failure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.service.sharing import COST, MOST_KEPT, MOST_SECONDS, Shared
+from penstock.service.sharing import COST, RESULTS_MAX, REUSE_SECONDS_MAX, Shared
 from tests.waiting import let_others_run
 
 
@@ -54,7 +54,7 @@ def test_all_who_ask_at_once_get_the_answer_to_the_first() -> None:
     with_work(scenario)
 
 
-def test_an_answer_is_kept_for_a_moment_and_each_key_has_its_own() -> None:
+def test_an_answer_is_cached_for_a_moment_and_each_key_has_its_own() -> None:
     async def scenario(shared: Shared[int], work: Work, clock: Clock) -> None:
         assert [
             await shared.get("a", work),
@@ -69,11 +69,13 @@ def test_an_answer_is_kept_for_a_moment_and_each_key_has_its_own() -> None:
     with_work(scenario)
 
 
-@pytest.mark.parametrize(("took", "kept"), [(0.5, 0.5 * COST), (100.0, MOST_SECONDS)])
-def test_what_took_long_is_kept_longer(took: float, kept: float) -> None:
+@pytest.mark.parametrize(
+    ("took", "cached_seconds"), [(0.5, 0.5 * COST), (100.0, REUSE_SECONDS_MAX)]
+)
+def test_what_took_long_is_cached_longer(took: float, cached_seconds: float) -> None:
     async def scenario(shared: Shared[int], work: Work, clock: Clock) -> None:
         await shared.get("a", work)
-        clock.now += kept - 0.1
+        clock.now += cached_seconds - 0.1
         assert await shared.get("a", work) == 1
         clock.now += 0.2
         assert await shared.get("a", work) == 2
@@ -81,7 +83,7 @@ def test_what_took_long_is_kept_longer(took: float, kept: float) -> None:
     with_work(scenario, seconds=took)
 
 
-def test_a_failure_is_told_to_all_who_wait_and_not_kept() -> None:
+def test_a_failure_is_told_to_all_who_wait_and_not_cached() -> None:
     async def scenario(shared: Shared[int], work: Work, _clock: Clock) -> None:
         work.error = ValueError("no")
         work.go_on.clear()
@@ -111,12 +113,12 @@ def test_who_goes_away_does_not_take_the_answer_from_the_others() -> None:
     with_work(scenario)
 
 
-def test_no_more_answers_are_kept_than_fit() -> None:
+def test_no_more_answers_are_cached_than_fit() -> None:
     async def scenario(shared: Shared[int], work: Work, _clock: Clock) -> None:
-        for key in range(MOST_KEPT + 1):
+        for key in range(RESULTS_MAX + 1):
             await shared.get(key, work)
-        assert await shared.get(MOST_KEPT, work) == MOST_KEPT + 1, "the last is there"
-        assert await shared.get(0, work) == MOST_KEPT + 2, "the first is computed again"
+        assert await shared.get(RESULTS_MAX, work) == RESULTS_MAX + 1, "the last is there"
+        assert await shared.get(0, work) == RESULTS_MAX + 2, "the first is computed again"
 
     with_work(scenario)
 

@@ -54,7 +54,7 @@ class Desk:
 
     async def overview(self, buckets: int = 60) -> dict[str, Any]:
         """As one who asks after the last answer has grown old."""
-        self.statistics._overviews._kept.clear()
+        self.statistics._overviews._cached.clear()
         return await self.statistics.overview(3600, buckets, self.fleet)
 
 

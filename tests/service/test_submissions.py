@@ -13,7 +13,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.errors import InvalidInput, InvalidWorkflow, KeyReused, NotFound, StoreUnavailable
 from penstock.orchestrator.plans import Plans
 from penstock.service import Service
-from penstock.service.submissions import MOST_STARTS, MOST_TRANSACTIONS, Order, check_labels
+from penstock.service.submissions import STARTS_MAX, TRANSACTIONS_MAX, Order, check_labels
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import AuditSearch, Search
 from tests.waiting import let_others_run, until
@@ -33,7 +33,7 @@ class Slow:
         self.go_on.set()
         self.created: list[int] = []
         self.appended: list[int] = []
-        self.under_way = self.most_under_way = 0
+        self.under_way = self.under_way_peak = 0
         self.cold_error: Exception | None = None
         self.append_error: Exception | None = None
         self.closed = False
@@ -49,7 +49,7 @@ class Slow:
     async def create(self, executions: Any, *audit: Any) -> Any:
         self.created.append(len(executions))
         self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
+        self.under_way_peak = max(self.under_way_peak, self.under_way)
         try:
             await self.go_on.wait()
             if self.cold_error is not None:
@@ -91,26 +91,26 @@ def test_what_comes_while_others_are_stored_goes_together_into_the_next_transact
         for turn in range(40):
             tasks.append(slow.submit())
             await until(
-                lambda turn=turn: len(slow.created) == min(turn + 1, MOST_TRANSACTIONS),  # type: ignore[misc]
+                lambda turn=turn: len(slow.created) == min(turn + 1, TRANSACTIONS_MAX),  # type: ignore[misc]
                 "it is taken",
             )
             await let_others_run(3)
-        assert slow.created == [1] * MOST_TRANSACTIONS
+        assert slow.created == [1] * TRANSACTIONS_MAX
         slow.go_on.set()
         made = await asyncio.gather(*tasks)
         assert len({each.execution_id for each in made}) == await slow.count() == 40
-        assert slow.created == [*[1] * MOST_TRANSACTIONS, 40 - MOST_TRANSACTIONS]
+        assert slow.created == [*[1] * TRANSACTIONS_MAX, 40 - TRANSACTIONS_MAX]
         assert slow.appended == slow.created
-        assert slow.most_under_way == MOST_TRANSACTIONS
+        assert slow.under_way_peak == TRANSACTIONS_MAX
 
     over_slow_stores(scenario)
 
 
 def test_starts_of_one_turn_are_stored_in_portions_one_after_another() -> None:
     async def scenario(slow: Slow) -> None:
-        await asyncio.gather(*(slow.submit() for _ in range(2 * MOST_STARTS + 7)))
-        assert slow.created == [MOST_STARTS, MOST_STARTS, 7]
-        assert slow.most_under_way == 1
+        await asyncio.gather(*(slow.submit() for _ in range(2 * STARTS_MAX + 7)))
+        assert slow.created == [STARTS_MAX, STARTS_MAX, 7]
+        assert slow.under_way_peak == 1
 
     over_slow_stores(scenario)
 

@@ -51,7 +51,7 @@ def test_a_read_that_began_before_an_alias_moved_is_not_remembered() -> None:
 
 
 def test_documents_that_are_started_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.service.workflows.MOST_COMPILED_BYTES", 300_000)
+    monkeypatch.setattr("penstock.service.workflows.COMPILED_BYTES_MAX", 300_000)
 
     async def scenario(_engine: penstock.Engine, workflows: Workflows) -> None:
         for number in range(10):

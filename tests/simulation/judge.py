@@ -91,8 +91,8 @@ class Story:
             self._spared[line.node_id] += 1
 
     def _attempts_max(self, name: str) -> int:
-        most: int = self._nodes[name].get("retry", {}).get("max_attempts", 4)
-        return most + self._spared[name]
+        attempts_max: int = self._nodes[name].get("retry", {}).get("max_attempts", 4)
+        return attempts_max + self._spared[name]
 
     def _check_parents(self, name: str) -> None:
         node = self._nodes[name]
@@ -125,7 +125,7 @@ class Story:
     def too_many_attempts(self) -> list[str]:
         found: list[str] = []
         for node, attempt, _ in self._dispatched:
-            most = self._attempts_max(node)
-            if attempt > most:
-                found.append(f"{node} had attempt {attempt} of {most}")
+            attempts_max = self._attempts_max(node)
+            if attempt > attempts_max:
+                found.append(f"{node} had attempt {attempt} of {attempts_max}")
         return found

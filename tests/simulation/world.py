@@ -35,7 +35,7 @@ from tests.simulation.wire import Wire
 
 FAULTY_SECONDS = 40.0
 PATIENCE_SECONDS = 240.0
-SETTLE_SECONDS = 20.0
+LEFTOVER_SECONDS = 20.0
 STEP_SECONDS = 2.0
 LOSS_RATE = 0.3
 CHECKPOINT_SECONDS, REST_SECONDS = 2.0, 0.3
@@ -284,7 +284,7 @@ class World:
         return found
 
     async def judge(self) -> list[str]:
-        end = self.clock() + SETTLE_SECONDS
+        end = self.clock() + LEFTOVER_SECONDS
         while self.leftovers() and self.clock() < end:  # noqa: ASYNC110
             await asyncio.sleep(STEP_SECONDS)  # what is still on its way arrives
         found: list[str] = []

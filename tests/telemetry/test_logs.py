@@ -240,8 +240,8 @@ def test_what_a_handler_logs_carries_its_ids_and_is_kept_with_its_attempt(
         assert (each["execution_id"], each["node_id"], each["attempt"]) == (EXECUTION, "n1", 2)
         assert each["workflow"] == "report"
     assert "execution_id" not in outside
-    kept = [line.partition(" ")[2] for line in event.logs.split("\n")]
-    assert kept == ["INFO from the context", "INFO from a task", "WARNING from a thread"]
+    lines = [line.partition(" ")[2] for line in event.logs.split("\n")]
+    assert lines == ["INFO from the context", "INFO from a task", "WARNING from a thread"]
 
 
 def test_a_sync_handler_s_lines_carry_its_ids_too(configured: Configure) -> None:

@@ -16,7 +16,7 @@ from penstock.errors import StoreUnavailable, Terminal
 from penstock.orchestrator.service import Orchestrator
 from penstock.stores.sqlite import SqliteStores
 from penstock.telemetry.exposition import CONTENT_TYPE, Exposition
-from penstock.telemetry.metrics import LABELS_MOST, OTHER, Histogram, Levels, Metrics
+from penstock.telemetry.metrics import LABEL_VALUES_MAX, OTHER, Histogram, Levels, Metrics
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler, Registry
 from penstock.worker.runtime import Worker
@@ -185,14 +185,14 @@ def test_timeouts_and_cancelled_attempts_are_outcomes(
 def test_unknown_handlers_of_documents_make_no_labels_without_end() -> None:
     metrics = Metrics()
     metrics.handlers.know(["mine"])
-    for number in range(2 * LABELS_MOST):
+    for number in range(2 * LABEL_VALUES_MAX):
         metrics.task_ended(f"made-up-{number}", "failed", 1)
     metrics.task_ended("mine", "completed", 2)
     metrics.task_ended("x" * 1000, "failed", 1)
     metrics.task_ended("a\nb", "failed", 2)
-    assert len(metrics.tasks) == LABELS_MOST + 1
+    assert len(metrics.tasks) == LABEL_VALUES_MAX + 1
     assert metrics.tasks["mine"] == {"completed": 1}
-    assert metrics.tasks[OTHER] == {"failed": LABELS_MOST + 3}
+    assert metrics.tasks[OTHER] == {"failed": LABEL_VALUES_MAX + 3}
     assert metrics.retries == {"mine": 1, OTHER: 1}
 
 

@@ -265,7 +265,7 @@ def test_a_refusal_and_a_timeout_have_their_category() -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "kept"),
+    ("header", "accepted"),
     [
         (PARENT, PARENT),
         (f" {PARENT} ", PARENT),
@@ -281,18 +281,18 @@ def test_a_refusal_and_a_timeout_have_their_category() -> None:
         (PARENT + "\r\nx", ""),
     ],
 )
-def test_only_a_proper_header_is_kept(header: str | None, kept: str) -> None:
-    assert traces.incoming(header) == kept
+def test_only_a_proper_header_is_kept(header: str | None, accepted: str) -> None:
+    assert traces.incoming(header) == accepted
 
 
 def test_an_application_s_current_span_is_the_parent_of_what_it_starts() -> None:
     collected = Collected()
     with collected.tracer.start_as_current_span("application"):
-        kept = traces.incoming(None)
-        with traces.request_span(None, "POST /executions", PARENT) as also_kept:
-            assert also_kept == kept
+        accepted = traces.incoming(None)
+        with traces.request_span(None, "POST /executions", PARENT) as also_accepted:
+            assert also_accepted == accepted
     trace, own, _ = ids(collected.only())
-    assert kept == f"00-{trace}-{own}-01"
+    assert accepted == f"00-{trace}-{own}-01"
 
 
 def in_a_process(code: str) -> str:

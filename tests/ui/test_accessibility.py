@@ -21,7 +21,7 @@ GRAVE = {"serious", "critical"}
 LONG = "a_rather_long_name_that_nobody_could_break_into_two_" * 2
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 NARROW: ViewportSize = {"width": 400, "height": 800}
-MOST_TABS = 80
+TABS_MAX = 80
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def test_the_login_has_no_grave_findings(page: Page, tmp_path: Any) -> None:
 def tab_to(page: Page, wanted: Locator) -> None:
     """As someone without a mouse does, who also has to see where they are."""
     expect(wanted).to_be_visible()
-    for _ in range(MOST_TABS):
+    for _ in range(TABS_MAX):
         page.keyboard.press("Tab")
         if wanted.evaluate("each => each === document.activeElement"):
             style = wanted.evaluate(
@@ -234,7 +234,7 @@ def tab_to(page: Page, wanted: Locator) -> None:
             )
             assert style != ["none", "none"], "the focus is seen"
             return
-    raise AssertionError(f"{wanted} isn't reached by {MOST_TABS} tabs")
+    raise AssertionError(f"{wanted} isn't reached by {TABS_MAX} tabs")
 
 
 def test_the_main_path_needs_no_mouse(

@@ -15,9 +15,9 @@ from tests.ui.boxes import box, having
 from tests.ui.shop import Shop, node
 
 FIRST_BOXES = 20
-MOST_BOXES = 400
-MOST_ROWS = 100
-MOST_BYTES = 300 * 1024
+BOXES_MAX = 400
+ROWS_MAX = 100
+FILES_BYTES_MAX = 300 * 1024
 
 
 def layers(name: str, depth: int, width: int, first: str = "noop") -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_groups_open_down_to_a_node_and_never_all_at_once(
         page.keyboard.press("Enter")
         expect(opened).to_have_count(0)
         seen.append(boxes(page).count())
-    assert max(seen) <= MOST_BOXES, seen
+    assert max(seen) <= BOXES_MAX, seen
     first = page.locator(".node-box").first
     name = first.locator(".node-name").inner_text()
     first.click()
@@ -111,13 +111,13 @@ def test_the_address_brings_a_node_to_light(page: Page, caller: Caller, large: s
     expect(box(page, "n57.3")).to_have_class(having("selected"))
     expect(box(page, "n57.3")).to_be_in_viewport()
     expect(page.get_by_role("complementary", name="Node n57.3")).to_contain_text("n56.3, n56.4")
-    assert boxes(page).count() <= MOST_BOXES
+    assert boxes(page).count() <= BOXES_MAX
 
 
 def test_a_node_is_found_by_its_name(page: Page, caller: Caller, large: str) -> None:
     open_execution(page, caller, large, "?tab=nodes")
     expect(page.get_by_role("button", name=re.compile(r"COMPLETED\s*10000"))).to_be_visible()
-    assert page.locator(".node-row").count() <= MOST_ROWS
+    assert page.locator(".node-row").count() <= ROWS_MAX
     page.get_by_role("searchbox", name="Find a node or handler").fill("n57.3")
     expect(page.locator(".node-row")).to_have_count(11)  # n57.30 to n57.39 too
     page.locator(".node-row", has=page.get_by_text("n57.3", exact=True)).click()
@@ -128,12 +128,12 @@ def test_a_node_is_found_by_its_name(page: Page, caller: Caller, large: str) -> 
 def test_the_time_line_draws_what_is_looked_at(page: Page, caller: Caller, large: str) -> None:
     open_execution(page, caller, large, "?tab=time")
     expect(page.locator(".time-row").first).to_be_visible()
-    assert page.locator(".time-row").count() <= MOST_ROWS
+    assert page.locator(".time-row").count() <= ROWS_MAX
     page.get_by_role("region", name="Time line").evaluate(
         "each => each.scrollTo(0, each.scrollHeight)"
     )
     expect(page.locator(".time-row", has_text=re.compile("^n99"))).not_to_have_count(0)
-    assert page.locator(".time-row").count() <= MOST_ROWS
+    assert page.locator(".time-row").count() <= ROWS_MAX
 
 
 def test_a_live_run_of_a_thousand_ends_with_the_right_counts(
@@ -162,4 +162,4 @@ def test_the_first_load_is_small(page: Page, caller: Caller, large: str) -> None
     expect(page.locator(".group-box").first).to_be_visible()
     files = {url: size for url, size in finished.items() if "/ui/" in url and "elk" not in url}
     assert any("GraphView" in url for url in files)
-    assert sum(files.values()) <= MOST_BYTES, files
+    assert sum(files.values()) <= FILES_BYTES_MAX, files

@@ -578,11 +578,11 @@ class TestRedirects:
         _, server = asyncio.run(exchange(redirects("/x", status=status), method=method, **config))
         first, second = server.requests
         assert (first.method, second.method) == (method, after)
-        kept = after == method and bool(config)
-        assert server.bodies[1] == (b'{"a":1}' if kept else b"")
+        stays = after == method and bool(config)
+        assert server.bodies[1] == (b'{"a":1}' if stays else b"")
         assert ("Content-Type" in second.headers, "Idempotency-Key" in second.headers) == (
-            kept,
-            kept,
+            stays,
+            stays,
         )
 
     HEADERS: ClassVar = {
@@ -608,8 +608,8 @@ class TestRedirects:
                 return (other.requests or first.requests)[-1]
 
         request = asyncio.run(scenario())
-        kept = {name for name in self.HEADERS if name in request.headers}
-        assert kept == {"Accept"}
+        stays = {name for name in self.HEADERS if name in request.headers}
+        assert stays == {"Accept"}
 
     @pytest.mark.fault("security", "a body across a redirect to another host")
     @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_no_secret_is_in_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_many_long_logs_are_shared_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_logs, "MOST_CHARACTERS", 1)
+    monkeypatch.setattr(live_logs, "LOOK_CHARACTERS_MAX", 1)
 
     async def scenario(scene: Scene) -> None:
         tasks = [await scene.run() for _ in range(3)]

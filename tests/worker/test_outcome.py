@@ -12,8 +12,8 @@ from penstock.engine.events import TaskError, TaskFailed
 from penstock.errors import Retryable, Terminal
 from penstock.stores import codec
 from penstock.worker.outcome import (
-    MAX_MESSAGE,
-    MAX_TRACEBACK,
+    MESSAGE_CHARACTERS_MAX,
+    TRACEBACK_CHARACTERS_MAX,
     describe,
     encode_output,
     is_retryable,
@@ -152,8 +152,8 @@ def test_only_terminal_errors_are_not_retried(
 
 def test_long_texts_are_cut() -> None:
     described = describe(ValueError("x" * 1_000_000))
-    assert len(described.message) < MAX_MESSAGE + 100
-    assert len(described.traceback or "") <= MAX_TRACEBACK
+    assert len(described.message) < MESSAGE_CHARACTERS_MAX + 100
+    assert len(described.traceback or "") <= TRACEBACK_CHARACTERS_MAX
 
 
 NASTY: dict[str, BaseException] = {

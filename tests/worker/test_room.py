@@ -70,12 +70,12 @@ def test_one_that_gives_up_makes_way_for_those_behind_it():
 
 
 def test_tasks_with_large_configs_run_a_few_at_a_time():
-    running, most = 0, 0
+    running, peak = 0, 0
 
     async def look(config: dict[str, str]) -> int:
-        nonlocal running, most
+        nonlocal running, peak
         running += 1
-        most = max(most, running)
+        peak = max(peak, running)
         await let_others_run()
         running -= 1
         return len(config["x"])
@@ -91,7 +91,7 @@ def test_tasks_with_large_configs_run_a_few_at_a_time():
             handle = await engine.start({"name": "large", "nodes": nodes}, input={"s": "x" * size})
             result = await handle.result()
             assert set(result.outputs.values()) == {size}, result.error
-            assert most <= attempts.ROOM_BYTES // size
+            assert peak <= attempts.ROOM_BYTES // size
 
     asyncio.run(work())
 

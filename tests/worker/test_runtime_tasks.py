@@ -48,12 +48,12 @@ class Queue:
 
 
 def test_no_more_handlers_run_at_once_than_there_are_slots() -> None:
-    running = most = 0
+    running = peak = 0
 
     async def counts() -> None:
-        nonlocal running, most
+        nonlocal running, peak
         running += 1
-        most = max(most, running)
+        peak = max(peak, running)
         await let_others_run(5)
         running -= 1
 
@@ -64,7 +64,7 @@ def test_no_more_handlers_run_at_once_than_there_are_slots() -> None:
                 output_of(await place.outcome(each))
 
     asyncio.run(scenario())
-    assert most == 3
+    assert peak == 3
 
 
 def test_a_busy_worker_leaves_the_rest_of_the_tasks_to_others() -> None:

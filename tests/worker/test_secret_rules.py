@@ -143,13 +143,13 @@ def test_a_secret_in_any_form_is_in_no_output_error_log_or_dead_letter(monkeypat
                     }
                     result = await (await engine.start({"name": "blab", "nodes": [node]})).result()
                     executions = engine.service.executions
-                    kept = [
+                    untouched = [
                         msgspec.json.encode(await executions.view(result.execution_id)).decode(),
                         str(await executions.logs(result.execution_id, "a")),
                         str(await stores.cold.letters(LetterSearch())),
                     ]
                     written = write(secret)
-                    for text in kept:
+                    for text in untouched:
                         assert not [
                             part for part in (written[:9], written[-9:-1]) if part in text
                         ], (name, text)

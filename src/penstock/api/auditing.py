@@ -28,7 +28,7 @@ log = logging.getLogger("penstock.audit")
 
 AUDIT = "penstock.audit"
 """Where a request carries what its line is going to say: `object`, `detail`, or `skip`."""
-LONGEST_SECONDS = 2.0
+STORE_WAIT_SECONDS_MAX = 2.0
 """No answer waits longer than this for a store that doesn't answer; the line is written when it
 does.
 """
@@ -42,7 +42,7 @@ FORGET_EACH_SECONDS = 3600.0
 BATCH = 1000
 
 
-async def keep_forgetting(
+async def run_audit_retention(
     store: AuditStore,
     days: float,
     now: Callable[[], float],
@@ -97,7 +97,9 @@ class Trail:
         if batch is None:
             loop = asyncio.get_running_loop()
             done: asyncio.Future[None] = loop.create_future()
-            batch = self._batch = _Batch([], done, loop.call_later(LONGEST_SECONDS, _resolve, done))
+            batch = self._batch = _Batch(
+                [], done, loop.call_later(STORE_WAIT_SECONDS_MAX, _resolve, done)
+            )
             loop.call_soon(self._begin)
         batch.lines.append(line)
         await asyncio.shield(batch.done)

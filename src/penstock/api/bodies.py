@@ -39,8 +39,8 @@ MALFORMED = ("malformed_json", "not_utf8")
 class Bodies:
     def __init__(self, limits: Limits, sandbox: Sandbox) -> None:
         self._limits, self._sandbox = limits, sandbox
-        self._most = limits.max_bytes + ROOM_BYTES
-        self._whole = Limits(self._most, limits.max_nodes, limits.max_depth + 4)
+        self._bytes_max = limits.max_bytes + ROOM_BYTES
+        self._whole = Limits(self._bytes_max, limits.max_nodes, limits.max_depth + 4)
         self._large_turn = asyncio.Lock()
         """Large bodies are read one after another: the loop shares the interpreter with one thread,
         not six.
@@ -99,13 +99,13 @@ class Bodies:
 
     async def _bytes(self, request: Request) -> bytes:
         length = request.headers.get("content-length", "")
-        if length.isdecimal() and int(length) > self._most:
+        if length.isdecimal() and int(length) > self._bytes_max:
             self._too_large()
         parts: list[bytes] = []
         size = 0
         async for part in request.stream():
             size += len(part)
-            if size > self._most:
+            if size > self._bytes_max:
                 self._too_large()
             parts.append(part)
         return b"".join(parts)
@@ -114,7 +114,7 @@ class Bodies:
         raise Refused(
             413,
             "body_too_large",
-            f"the body has more than {self._most:,} bytes, which is the limit",
+            f"the body has more than {self._bytes_max:,} bytes, which is the limit",
         )
 
     def check(self, value: Any, schema: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ from penstock.stores.base import Wish
 
 Action: TypeAlias = Wish | Literal["retry"]
 RETRY: Final = "retry"
-MOST_AT_ONCE = 16
+REQUESTS_AT_ONCE_MAX = 16
 """Of one call: the store has others to serve."""
 
 
@@ -69,7 +69,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 async def _do_all(
     service: Service, action: Action, execution_ids: list[str], *, preview: bool
 ) -> list[dict[str, Any]]:
-    room = asyncio.Semaphore(MOST_AT_ONCE)
+    room = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)
 
     async def do_one(execution_id: str) -> dict[str, Any]:
         done = {
@@ -98,4 +98,4 @@ async def _retry(service: Service, execution_id: str, *, preview: bool) -> dict[
         plan = await service.retries.preview(execution_id)
     else:
         made, plan = await service.retries.retry(execution_id)
-    return {"made": made, "runs": runs_view(plan), "keeps": plan.keeps}
+    return {"made": made, "runs": runs_view(plan), "keeps": plan.reused}

@@ -42,7 +42,7 @@ PREFIXES = ("/api/v1", "", "/api", "/v1")
 """The first one is in the OpenAPI document."""
 API = "/api/v1"
 """Where the plural, `/workflows`, is a route of the main API."""
-MOST_DIGITS = 18
+LETTER_ID_DIGITS_MAX = 18
 UNPROCESSABLE, BAD_REQUEST = 422, 400
 
 Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
@@ -349,6 +349,6 @@ def _triggered(stored: Stored, execution_id: str, retry_of: str | None, message:
 
 
 def _number(letter_id: str) -> int:
-    if not (letter_id.isascii() and letter_id.isdecimal()) or len(letter_id) > MOST_DIGITS:
+    if not (letter_id.isascii() and letter_id.isdecimal()) or len(letter_id) > LETTER_ID_DIGITS_MAX:
         raise NotFound(f"there is no dead letter {letter_id[:50]!r}")
     return int(letter_id)

@@ -33,7 +33,7 @@ from penstock.service.readers import Batch, Entry
 log = logging.getLogger("penstock.api")
 
 HEARTBEAT_SECONDS = 15.0
-LONGEST_SECONDS = 3600.0
+STREAM_SECONDS_MAX = 3600.0
 RECHECK_SECONDS = 2.0
 """How often it is asked whether the caller may still read."""
 STREAMS_PER_CALLER_MAX = 100
@@ -76,10 +76,10 @@ def events_routes(
     feed: Feed,
     *,
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
-    longest_seconds: float = LONGEST_SECONDS,
+    stream_seconds_max: float = STREAM_SECONDS_MAX,
 ) -> APIRouter:
     router = APIRouter(tags=["events"])
-    idle = min(heartbeat_seconds, longest_seconds)
+    idle = min(heartbeat_seconds, stream_seconds_max)
     callers: Counter[str] = Counter()
 
     @router.get(
@@ -97,7 +97,7 @@ def events_routes(
         if place == END_ID:
             return Response(status_code=204)
         batches = feed.follow(execution_id, int(place), idle_seconds=idle)
-        return EventStream(batches, longest_seconds, idle, callers)
+        return EventStream(batches, stream_seconds_max, idle, callers)
 
     @router.get(
         "/events", **_operation("follow_all", "The events of all executions as they happen")
@@ -112,7 +112,7 @@ def events_routes(
         ] = True,
     ) -> Response:
         batches = feed.everything(last_event_id or after or None, idle_seconds=idle)
-        return EventStream(batches, longest_seconds, idle, callers, nodes=nodes)
+        return EventStream(batches, stream_seconds_max, idle, callers, nodes=nodes)
 
     return router
 
@@ -132,7 +132,7 @@ class EventStream(Response):
     def __init__(
         self,
         batches: AsyncGenerator[Batch, None],
-        longest_seconds: float,
+        stream_seconds_max: float,
         idle_seconds: float,
         callers: Counter[str],
         *,
@@ -144,7 +144,7 @@ class EventStream(Response):
         """
         self.status_code, self.background = 200, None
         self.init_headers(HEADERS)
-        self._batches, self._longest, self._idle = batches, longest_seconds, idle_seconds
+        self._batches, self._seconds_max, self._idle = batches, stream_seconds_max, idle_seconds
         self._callers = callers
         self._encode = encode if nodes else encode_bare
 
@@ -199,7 +199,7 @@ class EventStream(Response):
             {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         )
         try:
-            async with asyncio.timeout(self._longest):
+            async with asyncio.timeout(self._seconds_max):
                 await _until_stopped(self._send_batches(first, send), stop)
         except TimeoutError:
             pass  # the client comes back

@@ -25,17 +25,17 @@ from penstock.orchestrator.view import history_view, time_text
 from penstock.service import Service
 from penstock.service.executions import row_view
 from penstock.service.retries import RetryPlan
-from penstock.service.submissions import MOST_LABELS, Accepted, Order
+from penstock.service.submissions import LABELS_MAX, Accepted, Order
 from penstock.stores.base import Wish
 from penstock.stores.records import Search
 from penstock.telemetry import traces
 
-MOST_WAIT_SECONDS = 60.0
+WAIT_SECONDS_MAX = 60.0
 NAME_LENGTH = 200
 STARTS_AT_ONCE = 3
 """Of a batch, in one turn of the loop."""
 Wait = Annotated[
-    float, Query(ge=0, le=MOST_WAIT_SECONDS, description="Seconds to wait for the end of it.")
+    float, Query(ge=0, le=WAIT_SECONDS_MAX, description="Seconds to wait for the end of it.")
 ]
 OnceKey = Annotated[
     str | None,
@@ -49,7 +49,7 @@ OnceKey = Annotated[
 States = Annotated[list[ExecutionState], Query(alias="state", description="One of these.")]
 Labels = Annotated[
     list[str],
-    Query(alias="label", max_length=MOST_LABELS, description="`key:value`; all of them must hold."),
+    Query(alias="label", max_length=LABELS_MAX, description="`key:value`; all of them must hold."),
 ]
 Words = Annotated[
     str | None, Query(max_length=256, description="Part of the id or of the workflow's name.")
@@ -400,7 +400,7 @@ def retry_view(made: str | None, retry_of: str, plan: RetryPlan) -> dict[str, An
         "execution_id": made,
         "retry_of": retry_of,
         "version": plan.version,
-        "keeps": plan.keeps,
+        "keeps": plan.reused,
         "runs": runs_view(plan),
     }
 

@@ -12,7 +12,7 @@ from importlib.metadata import version
 import uvicorn
 
 from penstock.api.app import create_app
-from penstock.api.auditing import Trail, keep_forgetting
+from penstock.api.auditing import Trail, run_audit_retention
 from penstock.api.auth import require_keys
 from penstock.api.http_protocol import limited_protocol
 from penstock.api.limits import Storage
@@ -151,7 +151,7 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
     task = asyncio.create_task(server.serve(sockets=[listening]))
     cold, now = service.stores.cold, service.stores.hot.now
     forgetting = asyncio.create_task(
-        keep_forgetting(
+        run_audit_retention(
             cold, settings.audit_retention_days, now, each_seconds=settings.retention_check_seconds
         )
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 CLOCK_SECONDS_MAX = 2.0
 TIMEOUT_SECONDS = 5.0
 LAG_MAX = 10_000
-REDIS_LEAST, VALKEY_LEAST, POSTGRES_LEAST = 7, 8, 13
+REDIS_VERSION_MIN, VALKEY_VERSION_MIN, POSTGRES_VERSION_MIN = 7, 8, 13
 EXTRA = "pip install 'penstock[scale]' brings it"
 
 
@@ -62,12 +62,12 @@ def _postgres(database: str | None, found: list[Found]) -> Iterator[Check]:
         database, connect_timeout=int(TIMEOUT_SECONDS), autocommit=True
     ) as connection:
         version = connection.info.server_version // 10000
-        enough = version >= POSTGRES_LEAST
+        enough = version >= POSTGRES_VERSION_MIN
         text = f"version {version}, {connection.info.host}:{connection.info.port}/{connection.info.dbname}"
         yield Check(
             "PostgreSQL",
             "ok" if enough else "failed",
-            text + ("" if enough else f"; {POSTGRES_LEAST} is needed"),
+            text + ("" if enough else f"; {POSTGRES_VERSION_MIN} is needed"),
         )
         yield from _writable(connection)
         before = time.time()
@@ -130,7 +130,9 @@ def _redis(settings: Settings, found: Found | None) -> Iterator[Check]:
 
 
 def _redis_version(info: Any) -> Check:
-    name, least = ("Valkey", VALKEY_LEAST) if "valkey_version" in info else ("Redis", REDIS_LEAST)
+    name, least = (
+        ("Valkey", VALKEY_VERSION_MIN) if "valkey_version" in info else ("Redis", REDIS_VERSION_MIN)
+    )
     version = str(info.get("valkey_version") or info.get("redis_version", "unknown"))
     enough = version.partition(".")[0].isdigit() and int(version.partition(".")[0]) >= least
     needed = "" if enough else f"; {least}.0 or newer is needed"
@@ -142,7 +144,7 @@ def _redis_settings(client: Any) -> Iterator[Check]:
 
     try:
         policy = client.config_get("maxmemory-policy").get("maxmemory-policy", "noeviction")
-        kept = client.config_get("append*")
+        persistence = client.config_get("append*")
     except redis.ResponseError:
         text = "it doesn't show its settings; see to it that maxmemory-policy is noeviction and appendonly is yes"
         yield Check("Redis settings", "note", text)
@@ -152,8 +154,10 @@ def _redis_settings(client: Any) -> Iterator[Check]:
         ", which throws data away; set noeviction" if evicts else ""
     )
     yield Check("Redis memory", "failed" if evicts else "ok", text)
-    if kept.get("appendonly") == "yes":
-        yield Check("Redis persistence", "ok", f"append-only file, fsync {kept.get('appendfsync')}")
+    if persistence.get("appendonly") == "yes":
+        yield Check(
+            "Redis persistence", "ok", f"append-only file, fsync {persistence.get('appendfsync')}"
+        )
     else:
         text = "no append-only file: after a crash of it, steps since the last checkpoint run again (appendonly yes)"
         yield Check("Redis persistence", "note", text)

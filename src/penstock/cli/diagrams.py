@@ -64,19 +64,19 @@ def text(plan: Plan) -> Iterator[str]:
 
 
 def _split(
-    numbered: list[Numbered], most: int
+    numbered: list[Numbered], limit: int
 ) -> tuple[list[Numbered], list[Numbered], list[Numbered]]:
     """The levels to draw, those to count, those to draw again."""
-    if len(numbered) <= most:
+    if len(numbered) <= limit:
         return numbered, [], []
-    half = most // 2
+    half = limit // 2
     return numbered[:half], numbered[half:-half], numbered[-half:]
 
 
 def _level(
-    plan: Plan, index: int, level: Sequence[int], most: int, widths: tuple[int, int]
+    plan: Plan, index: int, level: Sequence[int], limit: int, widths: tuple[int, int]
 ) -> Iterator[str]:
-    shown = level if len(level) <= most else level[: most - 1]
+    shown = level if len(level) <= limit else level[: limit - 1]
     lines = [_line(plan, plan.nodes[number], widths) for number in shown]
     if len(shown) < len(level):
         handlers = Counter(plan.nodes[number].handler for number in level[len(shown) :])

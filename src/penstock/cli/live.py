@@ -156,11 +156,11 @@ class LiveScreen:
         lines = [self._cells(row, now) for row in rows]
         # Rich would narrow all columns alike for a long note; here the note gets what the others
         # leave.
-        most = {"node": max(12, width // 3), "handler": 24}
+        width_max = {"node": max(12, width // 3), "handler": 24}
         widths = {
             name: min(
                 max([COLUMNS[name], *(cells[name].cell_len for cells in lines)]),
-                most.get(name, width),
+                width_max.get(name, width),
             )
             for name in columns
             if name != "note"

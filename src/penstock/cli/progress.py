@@ -157,11 +157,13 @@ def choose_rows(progress: Progress, room: int) -> list[Row]:
     return chosen + list(islice(progress.by_state[NodeState.QUEUED].values(), room - len(chosen)))
 
 
-def _newest(progress: Progress, states: Iterable[NodeState], most: int) -> list[Row]:
+def _newest(progress: Progress, states: Iterable[NodeState], limit: int) -> list[Row]:
     rows = [
-        row for state in states for row in islice(reversed(progress.by_state[state].values()), most)
+        row
+        for state in states
+        for row in islice(reversed(progress.by_state[state].values()), limit)
     ]
-    return sorted(rows, key=lambda row: row.changed_at or 0.0, reverse=True)[:most]
+    return sorted(rows, key=lambda row: row.changed_at or 0.0, reverse=True)[:limit]
 
 
 def _attempts_max(row: Row) -> int:

@@ -46,13 +46,13 @@ def read_file(file: str, limits: Limits) -> Any:
         raise refusal(file, error.problems) from None
 
 
-def read_bytes(file: str, most: int) -> bytes:
+def read_bytes(file: str, limit: int) -> bytes:
     """One byte over the limit at most: the parser refuses it then, and no file fills the memory."""
     try:
         if file == STDIN:
-            return sys.stdin.buffer.read(most + 1)
+            return sys.stdin.buffer.read(limit + 1)
         with Path(file).open("rb") as opened:
-            return opened.read(most + 1)
+            return opened.read(limit + 1)
     except FileNotFoundError:
         refuse("unreadable", "there is no such file")
     except OSError as error:

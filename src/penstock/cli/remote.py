@@ -58,12 +58,12 @@ def ask(
 
 
 async def gather(
-    items: AsyncIterable[dict[str, Any]], most: int | None = None
+    items: AsyncIterable[dict[str, Any]], limit: int | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
     """At most so many, and whether there are more."""
     found: list[dict[str, Any]] = []
     async for item in items:
-        if most is not None and len(found) == most:
+        if limit is not None and len(found) == limit:
             return found, True
         found.append(item)
     return found, False

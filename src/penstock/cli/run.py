@@ -97,14 +97,14 @@ def run(file: str, timeout: float | None, **options: Any) -> int:
 def _run_silently(file: str, timeout: float | None, options: dict[str, Any]) -> int:
     from penstock.cli.safe_text import json_text
     from penstock.cli.screens import SilentScreen
-    from penstock.cli.streams import captured, kept_stdout
+    from penstock.cli.streams import captured, exclusive_stdout
 
     def show(ending: Ending) -> None:
         stdout.write(json_text(ending.result.view) + "\n")
         stdout.flush()
 
     screen = SilentScreen()
-    with kept_stdout() as stdout, captured(screen.stray):
+    with exclusive_stdout() as stdout, captured(screen.stray):
         request = _request(file, timeout, options)
         return _execute(request, screen, show)
 
@@ -132,10 +132,10 @@ def chosen_screen(*, plain: bool, no_color: bool) -> Iterator[Screen]:
         yield LineScreen(sys.stdout)
         return
     from penstock.cli.live import LiveScreen
-    from penstock.cli.streams import kept_terminal
+    from penstock.cli.streams import exclusive_terminal
 
     screen = LiveScreen(no_color=no_color)
-    with kept_terminal(screen.stray) as terminal:
+    with exclusive_terminal(screen.stray) as terminal:
         screen.open(terminal)
         yield screen
 

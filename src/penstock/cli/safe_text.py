@@ -22,9 +22,9 @@ def clean(text: str) -> str:
     return _HIDDEN.sub("", _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text)))
 
 
-def one_line(text: str, most: int = 200) -> str:
+def one_line(text: str, limit: int = 200) -> str:
     flat = " ".join(clean(text).split())
-    return flat if len(flat) <= most else flat[: most - 1] + "…"
+    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def json_text(value: Any, *, indent: int | None = None) -> str:

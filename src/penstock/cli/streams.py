@@ -64,8 +64,8 @@ class HandlerStream(io.TextIOBase):
 
 
 def _unfinished(log: AttemptLog) -> str:
-    kept = _partial.get()
-    return kept[1] if kept is not None and kept[0] is log else ""
+    partial = _partial.get()
+    return partial[1] if partial is not None and partial[0] is log else ""
 
 
 @contextmanager
@@ -90,14 +90,14 @@ def captured(
 
 
 @contextmanager
-def kept_stdout() -> Iterator[TextIO]:
+def exclusive_stdout() -> Iterator[TextIO]:
     """Standard output for one writer; whatever else writes there, such as a handler's subprocess, goes to stderr."""
     with _redirected(1, 2) as stream:
         yield stream
 
 
 @contextmanager
-def kept_terminal(stray: Callable[[str], object]) -> Iterator[TextIO]:
+def exclusive_terminal(stray: Callable[[str], object]) -> Iterator[TextIO]:
     """The terminal for one writer; whatever else writes there is given to `stray`, in a thread."""
     reading, writing = os.pipe()
     pump = threading.Thread(target=_pump, args=(reading, stray), name="penstock-pump", daemon=True)
@@ -120,12 +120,12 @@ def _redirected(number: int, target: int) -> Iterator[TextIO]:
         stream.flush()
     original = os.dup(number)
     os.dup2(target, number)
-    kept = os.fdopen(os.dup(original), "w", encoding=sys.stdout.encoding, errors="replace")
+    partial = os.fdopen(os.dup(original), "w", encoding=sys.stdout.encoding, errors="replace")
     try:
-        yield kept
+        yield partial
     finally:
         with suppress(OSError):  # nobody reads it any more
-            kept.close()
+            partial.close()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os.dup2(original, number)

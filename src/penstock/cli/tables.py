@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from penstock.cli.safe_text import one_line
 
-CELL_MAX = 200
+CELL_CHARACTERS_MAX = 200
 GAP = "  "
 
 
@@ -18,7 +18,8 @@ def show_table(
     """Columns named in `whole` are never shortened: what is copied from them must be complete."""
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
     texts = [
-        [one_line("" if cell is None else str(cell), CELL_MAX) for cell in row] for row in rows
+        [one_line("" if cell is None else str(cell), CELL_CHARACTERS_MAX) for cell in row]
+        for row in rows
     ]
     if on_terminal():
         _show_coloured(columns, texts, whole)
@@ -51,8 +52,8 @@ def _show_coloured(
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for index, name in enumerate(columns):
         longest = max((len(row[index]) for row in rows), default=0)
-        kept = longest if name in whole or name == "state" else None
-        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=kept)
+        min_width = longest if name in whole or name == "state" else None
+        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=min_width)
     for row in rows:
         table.add_row(
             *(Text(text, style=STYLES[text][1] if text in STYLES else "") for text in row)

@@ -40,7 +40,7 @@ BY_STATUS: Mapping[int, type[PenstockError]] = {
     **dict.fromkeys(UNAVAILABLE, Unreachable),
 }
 KEY_HINT = "; give an API key with --key or PENSTOCK_API_KEY (in Python: api_key=)"
-LONGEST_DETAIL = 2000
+DETAIL_CHARACTERS_MAX = 2000
 
 
 class RemoteResult(Result):
@@ -64,7 +64,7 @@ def error_from(status: int, data: bytes, retry_after: float | None = None) -> Pe
     problem = _problem(data)
     code = problem.get("code", "")
     detail = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")[
-        :LONGEST_DETAIL
+        :DETAIL_CHARACTERS_MAX
     ]
     if status == TOO_MANY or code == "too_many_streams":
         return RateLimited(detail, retry_after=retry_after or 0.0)

@@ -32,9 +32,9 @@ async def test_a_missing_value_is_a_store_error_that_names_it(stores: Stores) ->
 
 
 async def test_a_deleted_value_is_gone_and_can_be_deleted_again(stores: Stores) -> None:
-    kept, dropped = await stores.blobs.put(b"kept"), await stores.blobs.put(b"dropped")
+    referenced, unreferenced = await stores.blobs.put(b"kept"), await stores.blobs.put(b"dropped")
     for _ in range(2):
-        await stores.blobs.delete(dropped)
+        await stores.blobs.delete(unreferenced)
     with pytest.raises(StoreError):
-        await stores.blobs.get(dropped)
-    assert await stores.blobs.get(kept) == b"kept"
+        await stores.blobs.get(unreferenced)
+    assert await stores.blobs.get(referenced) == b"kept"

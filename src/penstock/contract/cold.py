@@ -6,7 +6,7 @@ from penstock.contract.facts import Owner, begin, ended, new, new_execution_ids,
 from penstock.engine.events import Blob, TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
-from penstock.stores.base import Kept, NewExecution, Stores
+from penstock.stores.base import NewExecution, ReusedOutput, Stores
 
 
 async def test_a_created_execution_should_run_and_can_be_looked_at(stores: Stores) -> None:
@@ -36,13 +36,13 @@ async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
         priority=-3,
         labels={"é": 1},
         trace="00-1-2-01",
-        kept=2,
+        reused=2,
         first_execution_id="first",
     ).record
-    kept = [Kept("a", b"[1]"), Kept("b[3]", Blob("key", 999))]
+    reused = [ReusedOutput("a", b"[1]"), ReusedOutput("b[3]", Blob("key", 999))]
     intents = [
-        NewExecution(record, "key", "hash", "before", kept, waits=False, key_scope="k1"),
-        NewExecution(submitted(next(execution_ids)).record, kept=kept),
+        NewExecution(record, "key", "hash", "before", reused, waits=False, key_scope="k1"),
+        NewExecution(submitted(next(execution_ids)).record, reused=reused),
         new(next(execution_ids), request_hash="hash"),
         new(next(execution_ids), key_scope="k1", waits=True),
     ]

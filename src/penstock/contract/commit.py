@@ -290,11 +290,11 @@ async def test_a_task_stopped_by_the_commit_that_hands_it_out_is_not_handed_out(
 ) -> None:
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
-    dropped, kept = task(execution_id, "dropped"), task(execution_id, "kept")
-    changes = queued(dropped, kept)
+    dropped, remaining = task(execution_id, "dropped"), task(execution_id, "kept")
+    changes = queued(dropped, remaining)
     changes.stops = [stop(dropped)]
     await owner.commit(changes)
-    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [kept]
+    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [remaining]
 
 
 def _timer(execution_id: str, at: float | None) -> Commands:

@@ -128,7 +128,7 @@ async def test_open_letters_are_counted_up_to_what_was_asked(stores: Stores) -> 
             dead_letters=[letter(execution_id, node) for node in "abcd"],
         )
     )
-    assert [await stores.cold.count_letters(most) for most in (1, 4, MANY)] == [1, 4, 4]
+    assert [await stores.cold.count_letters(limit) for limit in (1, 4, MANY)] == [1, 4, 4]
     (first, *_) = await stores.cold.letters(LetterSearch())
     await stores.cold.close_letters([first.id], "dropped", 5.0)
     assert await stores.cold.count_letters(MANY) == 3

@@ -152,7 +152,7 @@ class Owner:
     async def commit(self, *changes: Commands) -> None:
         await self.stores.hot.commit(self.commit_of(*changes))
         self.lease.commit_number += 1
-        await settle(self.stores, self.lease)
+        await copy_outbox(self.stores, self.lease)
 
     async def inbox(self) -> list[AnyEvent]:
         """Everything in the inbox, without taking it."""
@@ -160,7 +160,7 @@ class Owner:
         return [event for _, event in received]
 
 
-async def settle(stores: Stores, lease: Lease) -> None:
+async def copy_outbox(stores: Stores, lease: Lease) -> None:
     """Where hot and cold are two, what the cold store has to hear of is there when this returns."""
     if stores.split is None:
         return

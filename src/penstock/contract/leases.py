@@ -167,8 +167,8 @@ async def _assert_refused(
     """A commit of everything that a commit can hold is refused after `spoil`, and leaves no trace."""
     execution_id, other = _names(stores, 2)
     owner = await begin(stores, execution_id)
-    kept = task(execution_id, "kept")
-    await owner.commit(queued(kept))
+    remaining = task(execution_id, "kept")
+    await owner.commit(queued(remaining))
     await stores.cold.create([new(other)])
     await stores.hot.append([ExecutionStarted(other)])
     before = await stores.hot.load([execution_id])
@@ -177,7 +177,7 @@ async def _assert_refused(
         record=before[execution_id].record,
         outputs={"kept": b"1"},
         tasks=[task(execution_id, "new")],
-        stops=[stop(kept)],
+        stops=[stop(remaining)],
         dead_letters=[letter(execution_id)],
         wake_at=1.0,
         timer_changed=True,
@@ -196,7 +196,7 @@ async def _assert_refused(
     assert await stores.hot.next_due(0) is None
     assert await stores.cold.letters(LetterSearch()) == []
     assert [event.execution_id for event in await (await Owner.of(stores)).inbox()] == [other]
-    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [kept]
+    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [remaining]
     waiting = asyncio.create_task(stores.queue.fetch("worker-2", {"echo"}, 10))
     await let_others_run()
     assert not waiting.done()

@@ -7,7 +7,7 @@ import pytest
 from penstock.contract.facts import Owner, begin, ended, new, new_execution_ids, started
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, NotFound
-from penstock.stores.base import Kept, Stores
+from penstock.stores.base import ReusedOutput, Stores
 from penstock.stores.records import Search
 
 
@@ -32,7 +32,7 @@ async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores)
         execution_id,
         waits=True,
         retry_of="before",
-        kept=[Kept("a", b"1")],
+        reused=[ReusedOutput("a", b"1")],
         idempotency_key="k",
         request_hash="h",
     )

@@ -35,7 +35,7 @@ from penstock.definition.template import (
     whole,
 )
 
-MAX_LENGTH = 4000
+CONDITION_CHARACTERS_MAX = 4000
 # As CEL's own lexer has them: a quote in a comment, or the end of a raw string, must not hide a
 # part of the program.
 TOKEN = re.compile(
@@ -102,7 +102,7 @@ KINDS = {
     "MAP": "an object",
     "NULL": "null",
 }
-LARGEST_INT = 2**63 - 1
+INTEGER_MAX = 2**63 - 1
 PLAIN_WORDS = (
     (r"^Syntax error: ", ""),
     (r"token recognition error at: '(.*?)\s*'$", r"'\1' isn't expected here"),
@@ -289,8 +289,8 @@ def with_aliases(value: Any, aliases: Mapping[str, str]) -> Any:
 
 def compile_condition(source: str, known: Collection[str]) -> Condition:
     """Raises `TemplateError` with a code and a text for the user."""
-    if len(source) > MAX_LENGTH:
-        message = f"the condition has {len(source):,} characters; the limit is {MAX_LENGTH:,}"
+    if len(source) > CONDITION_CHARACTERS_MAX:
+        message = f"the condition has {len(source):,} characters; the limit is {CONDITION_CHARACTERS_MAX:,}"
         raise TemplateError("malformed_condition", message)
     plain, templates = _without_braces(source, known) if "{{" in source else (source, ())
     program, nodes = _with_nodes(plain, known)
@@ -688,7 +688,7 @@ def _keys_there(missing: str, program: str, values: dict[str, Any]) -> str:
 def _fit_integers(value: Any) -> Any:
     """CEL's integers have 64 bits; larger ones become numbers with a fraction, as JSON readers elsewhere do."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value if -LARGEST_INT <= value <= LARGEST_INT else float(value)
+        return value if -INTEGER_MAX <= value <= INTEGER_MAX else float(value)
     if isinstance(value, dict):
         return {key: _fit_integers(item) for key, item in value.items()}
     return [_fit_integers(item) for item in value] if isinstance(value, list) else value

@@ -11,8 +11,8 @@ from penstock.definition.problems import Problems, path_to
 
 Choice = TypeVar("Choice", bound=str)
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-LONGEST_SECONDS = 10 * 365 * 86400
-LONGEST_VALUE_SHOWN = 40
+SECONDS_MAX = 10 * 365 * 86400
+VALUE_CHARACTERS_MAX = 40
 
 
 class Reader:
@@ -97,35 +97,35 @@ class Reader:
         return None
 
     def number(
-        self, name: str, *, least: float, most: float = LONGEST_SECONDS, above: bool = False
+        self, name: str, *, minimum: float, maximum: float = SECONDS_MAX, above: bool = False
     ) -> float | None:
         value = self.raw.get(name)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             self.bad(name, f"must be a number, not {shown(value)}")
-        elif not (value > least if above else value >= least):
+        elif not (value > minimum if above else value >= minimum):
             self.bad(
-                name, f"must be {'above' if above else 'at least'} {least:g}, not {shown(value)}"
+                name, f"must be {'above' if above else 'at least'} {minimum:g}, not {shown(value)}"
             )
-        elif value > most:
-            self.bad(name, f"must be at most {most:,.0f}, not {shown(value)}")
+        elif value > maximum:
+            self.bad(name, f"must be at most {maximum:,.0f}, not {shown(value)}")
         else:
             return float(value)
         return None
 
-    def integer(self, name: str, *, least: int, most: int) -> int | None:
+    def integer(self, name: str, *, minimum: int, maximum: int) -> int | None:
         value = self.raw.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+        if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
             return value
-        self.bad(name, f"must be a whole number from {least} to {most}, not {shown(value)}")
+        self.bad(name, f"must be a whole number from {minimum} to {maximum}, not {shown(value)}")
         return None
 
     def seconds(self, *names: str, default: float | None = None) -> float | None:
         name, value = self.pick(*names)
         if value is None:
             return default
-        return self.number(name, least=0, above=True)
+        return self.number(name, minimum=0, above=True)
 
 
 def kind_of(value: Any) -> str:
@@ -144,4 +144,4 @@ def shown(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return kind_of(value)
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= LONGEST_VALUE_SHOWN else text[: LONGEST_VALUE_SHOWN - 1] + "…"
+    return text if len(text) <= VALUE_CHARACTERS_MAX else text[: VALUE_CHARACTERS_MAX - 1] + "…"

@@ -34,7 +34,7 @@ def topological_order(dependencies: Edges, children: Edges) -> list[int]:
     return order
 
 
-def find_cycles(dependencies: Edges, order: Sequence[int], *, most: int = 10) -> list[list[int]]:
+def find_cycles(dependencies: Edges, order: Sequence[int], *, limit: int = 10) -> list[list[int]]:
     """Disjoint cycles among the nodes that Kahn couldn't order, each as a path along the edges, parent first.
 
     Every node that is left has a parent that is left, so going back from one must end in a cycle. Taking that out and
@@ -43,7 +43,7 @@ def find_cycles(dependencies: Edges, order: Sequence[int], *, most: int = 10) ->
     left = set(range(len(dependencies))).difference(order)
     children = children_of(dependencies) if left else []
     cycles: list[list[int]] = []
-    while left and len(cycles) < most:
+    while left and len(cycles) < limit:
         cycle = _walk_back(min(left), dependencies, left)
         cycles.append(cycle)
         left.difference_update(cycle)

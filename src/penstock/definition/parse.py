@@ -17,7 +17,7 @@ from penstock.errors import InvalidWorkflow
 COMMENT_LINE = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
 STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[{\]}]')
 INT64 = range(-(2**63), 2**63)
-MOST_FAULTS = 10
+FAULTS_MAX = 10
 FUNCTION = "penstock.definition.parse:run"
 PIECE_BYTES = 128 * 1024
 
@@ -165,7 +165,7 @@ def check_values(value: Any, limits: Limits | None = None) -> None:
     levels: list[list[Any]] = [[value]]
     problems: list[Problem] = []
     count = 1
-    while levels[-1] and len(problems) < MOST_FAULTS:
+    while levels[-1] and len(problems) < FAULTS_MAX:
         parents = [
             (index, item)
             for index, item in enumerate(levels[-1])
@@ -182,7 +182,7 @@ def check_values(value: Any, limits: Limits | None = None) -> None:
         )
         problems += [
             _problem(levels, index, fault)
-            for index, fault in islice(faults, MOST_FAULTS - len(problems))
+            for index, fault in islice(faults, FAULTS_MAX - len(problems))
         ]
         if parents and len(levels) > limits.max_depth:
             message = f"nested deeper than {limits.max_depth} levels"

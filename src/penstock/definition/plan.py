@@ -30,7 +30,7 @@ from penstock.definition.model import (
     TriggerRule,
 )
 from penstock.definition.parse import Limits, check_values
-from penstock.definition.problems import LONGEST_KEY_SHOWN, Problem, Problems, path_to, quoted
+from penstock.definition.problems import KEY_CHARACTERS_MAX, Problem, Problems, path_to, quoted
 from penstock.definition.read import check_handlers, read
 from penstock.definition.schema import compile_schema
 from penstock.definition.template import Reference, TemplateError
@@ -218,7 +218,7 @@ class _Compiler:
 
     def _report_cycles(self, dependencies: graph.Edges, order: list[int]) -> None:
         for cycle in graph.find_cycles(dependencies, order):
-            ids = [self.nodes[i].id[:LONGEST_KEY_SHOWN] for i in [*cycle, cycle[0]]]
+            ids = [self.nodes[i].id[:KEY_CHARACTERS_MAX] for i in [*cycle, cycle[0]]]
             shown = ids if len(ids) <= 12 else [*ids[:6], "…", *ids[-5:]]  # noqa: PLR2004 -- what fits on a line
             around = " → ".join(shown)
             message = f"these nodes wait for each other in a cycle: {around}; remove one of the dependencies"

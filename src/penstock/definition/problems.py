@@ -11,12 +11,12 @@ import msgspec
 
 from penstock.spelling import NAME_LENGTH_MAX, nearest_name
 
-MOST_HINTS = 10
+HINTS_MAX = 10
 PROBLEMS_MAX = 100
 """Errors and warnings that are reported of one document, each; of the rest only the number."""
-MESSAGE_MAX = 600
-PATH_MAX = 1000
-LONGEST_KEY_SHOWN = 100
+MESSAGE_CHARACTERS_MAX = 600
+PATH_CHARACTERS_MAX = 1000
+KEY_CHARACTERS_MAX = 100
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Problems:
         self._warnings: list[Problem] = []
         self._more_errors = self._more_warnings = 0
         self._strict = strict
-        self._hints_left = MOST_HINTS
+        self._hints_left = HINTS_MAX
 
     @property
     def errors(self) -> list[Problem]:
@@ -87,16 +87,16 @@ def _with_the_rest(problems: list[Problem], more: int) -> list[Problem]:
 
 
 def _cut(code: str, path: str, message: str, node_id: str | None) -> Problem:
-    if len(message) > MESSAGE_MAX:
-        message = message[:MESSAGE_MAX] + "…"
-    if len(path) > PATH_MAX:
-        path = path[:PATH_MAX] + "…"
+    if len(message) > MESSAGE_CHARACTERS_MAX:
+        message = message[:MESSAGE_CHARACTERS_MAX] + "…"
+    if len(path) > PATH_CHARACTERS_MAX:
+        path = path[:PATH_CHARACTERS_MAX] + "…"
     return Problem(code, path, message, node_id)
 
 
 def quoted(text: str) -> str:
     """A name as it stands in a message: in quotes, and cut if it is long."""
-    return repr(text if len(text) <= LONGEST_KEY_SHOWN else text[: LONGEST_KEY_SHOWN - 1] + "…")
+    return repr(text if len(text) <= KEY_CHARACTERS_MAX else text[: KEY_CHARACTERS_MAX - 1] + "…")
 
 
 def path_to(start: str, steps: Iterable[str | int]) -> str:
@@ -110,4 +110,4 @@ def path_to(start: str, steps: Iterable[str | int]) -> str:
 def _step(step: str | int) -> str:
     if isinstance(step, int):
         return f"[{step}]"
-    return "." + step[:LONGEST_KEY_SHOWN].encode("utf-8", "backslashreplace").decode()
+    return "." + step[:KEY_CHARACTERS_MAX].encode("utf-8", "backslashreplace").decode()

@@ -93,8 +93,8 @@ RETRY_FIELDS = {
 }
 CONSTANT_DELAY = "delay_seconds"
 """The spelling of a delay that doesn't grow, unless a multiplier stands beside it."""
-MAX_ID_LENGTH = 256
-LARGEST_MULTIPLIER = 1000
+ID_CHARACTERS_MAX = 256
+MULTIPLIER_MAX = 1000
 PARTS_DEPTH = 3
 """Where nodes stand, in a request too."""
 
@@ -120,7 +120,7 @@ def read(document: Any, problems: Problems, *, max_nodes: int = 100_000) -> Defi
         if (node := _node(raw, path_to(path, (step,)), defaults, problems))
     ]
     return Definition(
-        name=reader.text("name", max_length=MAX_ID_LENGTH) or _name_from_content(document),
+        name=reader.text("name", max_length=ID_CHARACTERS_MAX) or _name_from_content(document),
         nodes=nodes,
         description=reader.text("description", limit_controls=False),
         timeout_seconds=reader.seconds("timeout_seconds", "timeout"),
@@ -169,7 +169,7 @@ def _defaults(document: dict[str, Any], problems: Problems) -> dict[str, Any]:
     return {
         "retry": _retry_fields(top) if retry is None else retry,
         "timeout_seconds": reader.seconds("timeout_seconds", "timeout"),
-        "queue": reader.text("queue", max_length=MAX_ID_LENGTH),
+        "queue": reader.text("queue", max_length=ID_CHARACTERS_MAX),
         "queue_timeout_seconds": reader.seconds("queue_timeout_seconds"),
     }
 
@@ -186,7 +186,7 @@ def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> 
         return None
     reader = Reader(raw, path, problems, node_id)
     reader.unknown(NODE_FIELDS)
-    handler = reader.text("handler", "type", max_length=MAX_ID_LENGTH) or ""
+    handler = reader.text("handler", "type", max_length=ID_CHARACTERS_MAX) or ""
     if not handler and not (raw.get("handler") or raw.get("type")):
         message = 'the node has no "handler"; name what it runs, for example "noop"'
         problems.error("missing_handler", f"{path}.handler", message, node_id)
@@ -206,7 +206,7 @@ def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> 
         timeout_seconds=reader.seconds(
             "timeout_seconds", "timeout", default=defaults["timeout_seconds"]
         ),
-        queue=reader.text("queue", max_length=MAX_ID_LENGTH) or defaults["queue"],
+        queue=reader.text("queue", max_length=ID_CHARACTERS_MAX) or defaults["queue"],
         queue_timeout_seconds=reader.seconds(
             "queue_timeout_seconds", default=defaults["queue_timeout_seconds"]
         ),
@@ -216,7 +216,7 @@ def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> 
 
 
 def _good_id(node_id: str) -> bool:
-    return 0 < len(node_id) <= MAX_ID_LENGTH and not CONTROL_CHARACTER.search(node_id)
+    return 0 < len(node_id) <= ID_CHARACTERS_MAX and not CONTROL_CHARACTER.search(node_id)
 
 
 def _bad_id_message(node_id: Any) -> str:
@@ -226,8 +226,8 @@ def _bad_id_message(node_id: Any) -> str:
         return f'"id" must be text, not {kind_of(node_id)}'
     if not node_id:
         return '"id" must not be empty'
-    if len(node_id) > MAX_ID_LENGTH:
-        return f'"id" has {len(node_id)} characters; the limit is {MAX_ID_LENGTH}'
+    if len(node_id) > ID_CHARACTERS_MAX:
+        return f'"id" has {len(node_id)} characters; the limit is {ID_CHARACTERS_MAX}'
     return '"id" must not contain control characters, such as line breaks'
 
 
@@ -294,11 +294,14 @@ def _retry_fields(reader: Reader) -> dict[str, Any] | None:
 
 def _warn_of_a_low_maximum(inner: Reader, given: dict[str, Any], spellings: dict[str, str]) -> None:
     """A delay never grows beyond its maximum, but the first one is what the document says."""
-    first, most = given.get("initial_delay_seconds"), given.get("max_delay_seconds")
-    if first is None or most is None or first <= most:
+    initial_seconds, seconds_max = (
+        given.get("initial_delay_seconds"),
+        given.get("max_delay_seconds"),
+    )
+    if initial_seconds is None or seconds_max is None or initial_seconds <= seconds_max:
         return
     name, other = spellings["max_delay_seconds"], spellings["initial_delay_seconds"]
-    message = f'"{name}" ({most:g}) is below "{other}" ({first:g}) and has no effect: every delay is {first:g} s'
+    message = f'"{name}" ({seconds_max:g}) is below "{other}" ({initial_seconds:g}) and has no effect: every delay is {initial_seconds:g} s'
     inner.problems.warn("ignored_field", inner.place(name), message, inner.node_id)
 
 
@@ -315,12 +318,12 @@ def _retry_value(inner: Reader, spelling: str, field: str) -> Any:
     if field == "jitter_seconds" and isinstance(value, bool):
         return Retry().jitter_seconds if value else 0.0
     if field == "max_attempts":
-        return inner.integer(spelling, least=1, most=1000)
+        return inner.integer(spelling, minimum=1, maximum=1000)
     if field == "max_retries":
-        return inner.integer(spelling, least=0, most=999)
+        return inner.integer(spelling, minimum=0, maximum=999)
     if field == "multiplier":
-        return inner.number(spelling, least=1, most=LARGEST_MULTIPLIER)
-    return inner.number(spelling, least=0)
+        return inner.number(spelling, minimum=1, maximum=MULTIPLIER_MAX)
+    return inner.number(spelling, minimum=0)
 
 
 def _name_from_content(document: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from penstock.definition.problems import Problem
 from penstock.definition.schema_cost import SchemaCost, cost_of
 
 PROBLEMS_MAX = 20
-MESSAGE_MAX = 300
+MESSAGE_CHARACTERS_MAX = 300
 """Characters: a message quotes the value that doesn't fit, which may be all of it."""
 CHECK_SECONDS_MAX = 0.2
 """How long a check may take at worst, by estimate.
@@ -35,7 +35,7 @@ CHEAP_STATES = 1000
 CHEAP_VALUE_BYTES = 64 * 1024
 CHEAP_SECONDS = 0.005
 """What may be checked at once, on a loop that others wait for."""
-KEPT_SCHEMAS = 128
+CACHED_SCHEMAS_MAX = 128
 UNUSABLE = "the schema can't be used: "
 PATTERN_BYTES_MAX = 8 * 1024 * 1024
 PATTERN_CACHE_BYTES_MAX = 1024 * 1024
@@ -104,9 +104,9 @@ def _count_values(text: bytes) -> int:
 
 def _mismatch(error: Any) -> Mismatch:
     message: str = error.message
-    if len(message) > MESSAGE_MAX:
+    if len(message) > MESSAGE_CHARACTERS_MAX:
         # the reason stands behind the value that is quoted
-        half = MESSAGE_MAX // 2
+        half = MESSAGE_CHARACTERS_MAX // 2
         message = f"{message[:half]} … {message[-half:]}"
     return Mismatch(tuple(error.instance_path), message)
 
@@ -125,7 +125,7 @@ def compile_schema(schema: Any) -> Schema:
         )
     except ValueError as error:
         reason = str(error).split("\n", maxsplit=1)[0].rpartition("ValueError: ")[2]
-        raise ValueError(reason[:MESSAGE_MAX]) from None
+        raise ValueError(reason[:MESSAGE_CHARACTERS_MAX]) from None
 
 
 def cheap_schema(schema: Any) -> Schema | None:
@@ -134,11 +134,11 @@ def cheap_schema(schema: Any) -> Schema | None:
     Raises `ValueError`.
     """
     encoded = msgspec.json.encode(schema)
-    return _kept_schema(encoded) if len(encoded) <= CHEAP_SCHEMA_BYTES else None
+    return _cached_schema(encoded) if len(encoded) <= CHEAP_SCHEMA_BYTES else None
 
 
-@lru_cache(maxsize=KEPT_SCHEMAS)
-def _kept_schema(encoded: bytes) -> Schema | None:
+@lru_cache(maxsize=CACHED_SCHEMAS_MAX)
+def _cached_schema(encoded: bytes) -> Schema | None:
     schema = msgspec.json.decode(encoded)
     return None if cost_of(schema).states > CHEAP_STATES else compile_schema(schema)
 

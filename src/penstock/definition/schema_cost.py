@@ -239,8 +239,8 @@ def _innermost_first(subschemas: list[_Subschema]) -> list[int]:
     return order
 
 
-def _worst(subschemas: list[_Subschema], order: list[int], own: list[int], most: int) -> int:
-    """The greatest sum of `own` over all subschemas that look at one place, at any depth; `most` + 1 if it is more."""
+def _worst(subschemas: list[_Subschema], order: list[int], own: list[int], limit: int) -> int:
+    """The greatest sum of `own` over all subschemas that look at one place, at any depth; `limit` + 1 if it is more."""
     above = [0] * len(subschemas)
     worst = 0
     for depth in range(DEPTH_MAX + 1):
@@ -249,9 +249,9 @@ def _worst(subschemas: list[_Subschema], order: list[int], own: list[int], most:
             each = subschemas[number]
             total = own[number] if depth == 0 else _below(each, above)
             total += each.times * sum([here[inner] for inner in each.same_place])
-            here[number] = min(total, most + 1)
+            here[number] = min(total, limit + 1)
         worst = max(worst, here[0])
-        if worst > most or here == above or not any(here):
+        if worst > limit or here == above or not any(here):
             break
         above = here
     return worst

@@ -24,8 +24,8 @@ from penstock.definition.parse import check_values, unique_keys
 from penstock.definition.problems import Problems, quoted
 from penstock.errors import InvalidWorkflow
 
-MAX_REFERENCE_LENGTH = 2000
-LONGEST_ID = 320
+REFERENCE_CHARACTERS_MAX = 2000
+PADDED_ID_CHARACTERS_MAX = 320
 """Characters: an id has 256 at most, and some blanks around it."""
 BODY = re.compile(r"""(?:\[\s*"(?:[^"\\]|\\.)*+"\s*\]|[^}?]|\}(?!\})|\?(?!\?))*+""", re.DOTALL)
 """Up to the `}}` or `??` that ends the reference; inside `["…"]` they are part of a key."""
@@ -105,8 +105,8 @@ def _parse_reference(text: str, start: int, known: Collection[str]) -> tuple[Ref
         raise TemplateError(
             "malformed_template", f"{_excerpt(text, start - 2)} has no closing }}}}"
         )
-    if len(body) > MAX_REFERENCE_LENGTH:
-        message = f"a reference of {len(body):,} characters is too long; the limit is {MAX_REFERENCE_LENGTH:,}"
+    if len(body) > REFERENCE_CHARACTERS_MAX:
+        message = f"a reference of {len(body):,} characters is too long; the limit is {REFERENCE_CHARACTERS_MAX:,}"
         raise TemplateError("malformed_template", message)
     shown = "{{ " + body + " }}"
     kind, name, rest = _root(body, shown, known)
@@ -152,7 +152,9 @@ def _root(body: str, shown: str, known: Collection[str]) -> tuple[str, str, str]
         )
     if NAMED_NODE.match(body):
         return _named_node(body, shown, known)
-    longest = min(len(body), LONGEST_ID)  # what is longer is no id, and need not be looked for
+    longest = min(
+        len(body), PADDED_ID_CHARACTERS_MAX
+    )  # what is longer is no id, and need not be looked for
     for end in (longest, *(i for i in range(longest - 1, 0, -1) if body[i] in ".[")):
         name = body[:end].strip()
         if name in known and name != "secrets":

@@ -23,7 +23,7 @@ from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.view import history_view
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
-from penstock.service.forgetting import keep_forgetting
+from penstock.service.forgetting import run_retention
 from penstock.service.submissions import Order
 from penstock.stores.base import Stores
 from penstock.stores.handlers import tell_handlers
@@ -185,7 +185,7 @@ class Engine:
             self.worker.guard_loop(self._address)
         self.worker.start()
         if self.settings.retention_days:
-            forgetting = keep_forgetting(
+            forgetting = run_retention(
                 self.stores, self.settings.retention_days, lambda: 0 in self.orchestrator.owned
             )
             self._in_background(forgetting)

@@ -78,7 +78,7 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     """Tasks of a higher one are handed out first."""
     trace: str = ""
     """The W3C `traceparent` of the request that started it."""
-    kept: int = 0
+    reused: int = 0
     """How many nodes an earlier execution has completed, until all are recorded; the intent has
     their outputs.
     """

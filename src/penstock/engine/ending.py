@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from penstock.engine import failures, keeping
+from penstock.engine import failures, reused_outputs
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Stop, Transition
 from penstock.engine.events import TaskError
 from penstock.engine.readiness import CLEANUP_RULES, Outcome
@@ -35,9 +35,9 @@ def _sweep(execution: Execution) -> None:
     dropped: list[int] = []
     for waiting in (execution.ready, execution.blocked):
         dropped += [number for number in waiting if not _is_cleanup(execution, number)]
-        kept = [number for number in waiting if _is_cleanup(execution, number)]
+        cleanup = [number for number in waiting if _is_cleanup(execution, number)]
         waiting.clear()
-        waiting.extend(kept)
+        waiting.extend(cleanup)
     for number in sorted(execution.waiting):
         if not _is_cleanup(execution, number):
             execution.waiting.discard(number)
@@ -70,9 +70,9 @@ def stop_everything(
 ) -> None:
     """End every node that hasn't ended, without a look at rules: nothing starts any more."""
     if (
-        execution.kept
+        execution.reused
     ):  # they have completed, whatever becomes of this execution: the next retry keeps them too
-        keeping.record(execution)
+        reused_outputs.record(execution)
     for waiting in (execution.ready, execution.blocked, execution.considered, execution.wanted):
         waiting.clear()
     for preparing in (execution.unprepared, execution.waiting, execution.prepared):

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from penstock.definition.plan import Plan, PlanNode
-from penstock.engine import deadlines, derived, ending, failures, keeping, losses
+from penstock.engine import deadlines, derived, ending, failures, losses, reused_outputs
 from penstock.engine import events as ev
 from penstock.engine.commands import (
     RETURNED,
@@ -84,7 +84,6 @@ class Execution:
         "deadlines",
         "held_back",
         "inline_bytes",
-        "kept",
         "last_seq",
         "loaded",
         "nodes",
@@ -96,6 +95,7 @@ class Execution:
         "prepared",
         "ready",
         "record",
+        "reused",
         "runs",
         "tally",
         "unprepared",
@@ -139,7 +139,7 @@ class Execution:
         """How much may still be decoded in the decision on this event."""
         self.considered: deque[int] = deque()
         self.held_back: list[deadlines.Deadline] = []
-        self.kept: list[tuple[int, Value]] = []
+        self.reused: list[tuple[int, Value]] = []
         self._readied: set[int] = set()
         self._returned: set[tuple[str, int, str]] = set()
         self.commands = _NOTHING
@@ -213,7 +213,7 @@ class Execution:
         if run.state is QUEUED:
             self._mark_running(run, event.started_at, event.worker_id, arm=False)
         if event.logs:
-            failures.keep_logs(self, run, event.logs, is_last=True)
+            failures.record_logs(self, run, event.logs, is_last=True)
         self.complete(self.numbers[event.node_id], run, event.output)
 
     def _on_task_failed(self, event: ev.TaskFailed) -> None:
@@ -224,7 +224,7 @@ class Execution:
             self._mark_running(run, event.started_at, event.worker_id, arm=False)
         if event.logs:
             is_last = self._is_last(run, retryable=event.retryable)
-            failures.keep_logs(self, run, event.logs, is_last=is_last)
+            failures.record_logs(self, run, event.logs, is_last=is_last)
         self.attempt_failed(run, event.error, retryable=event.retryable, asked=event.retry_after)
 
     def _on_task_lost(self, event: ev.TaskLost) -> None:
@@ -430,8 +430,8 @@ class Execution:
             self.ready,
             self.record,
         )
-        if self.kept and record.state is not ExecutionState.PENDING:
-            keeping.record(self, COMMIT_WEIGHT)
+        if self.reused and record.state is not ExecutionState.PENDING:
+            reused_outputs.record(self, COMMIT_WEIGHT)
         while considered or (ready and record.state is ExecutionState.RUNNING):
             if commands.weight >= COMMIT_WEIGHT or len(commands.tasks) >= COMMIT_WEIGHT:
                 self.go_on_later()

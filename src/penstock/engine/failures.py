@@ -18,18 +18,18 @@ from penstock.engine.events import TaskError
 if TYPE_CHECKING:
     from penstock.engine.execution import Execution
 
-FIRST_KEPT = 5
-LAST_KEPT = 15
-MESSAGE_MAX = 4000
+FIRST_FAILURES_MAX = 5
+LAST_FAILURES_MAX = 15
+MESSAGE_CHARACTERS_MAX = 4000
 """Characters of any error's message.
 
 A worker cuts its own; this is for texts that are made of a document's.
 """
-SHORT_MESSAGE_MAX = 200
+SHORT_MESSAGE_CHARACTERS_MAX = 200
 """Characters of a message between the first failures and the last; these have no detail and no
 traceback either.
 """
-LOGS_MAX = 256 * 1024
+LOGS_CHARACTERS_MAX = 256 * 1024
 """Characters of a node's logs.
 
 Attempts that begin beyond it keep none, but for the last attempt.
@@ -38,7 +38,7 @@ Attempts that begin beyond it keep none, but for the last attempt.
 
 def note(execution: Execution, run: NodeRun, error: TaskError, *, is_last: bool) -> None:
     """Record that the current attempt has failed; `is_last` if the node has no attempts left."""
-    if not is_last and len(run.failures) >= FIRST_KEPT:
+    if not is_last and len(run.failures) >= FIRST_FAILURES_MAX:
         error = shortened(error)
     failure = AttemptFailure(run.attempt, execution.now, error, run.worker_id)
     execution.commands.failures.append((run.node_id, failure))
@@ -49,31 +49,33 @@ def note(execution: Execution, run: NodeRun, error: TaskError, *, is_last: bool)
 
 def trim(failures: list[AttemptFailure]) -> int:
     """Drop from the middle what is too much; answers how many that were."""
-    excess = max(0, len(failures) - FIRST_KEPT - LAST_KEPT)
-    del failures[FIRST_KEPT : FIRST_KEPT + excess]
+    excess = max(0, len(failures) - FIRST_FAILURES_MAX - LAST_FAILURES_MAX)
+    del failures[FIRST_FAILURES_MAX : FIRST_FAILURES_MAX + excess]
     return excess
 
 
 def cut(error: TaskError) -> TaskError:
-    if len(error.message) <= MESSAGE_MAX:
+    if len(error.message) <= MESSAGE_CHARACTERS_MAX:
         return error
-    return structs.replace(error, message=_start_of(error.message, MESSAGE_MAX))
+    return structs.replace(error, message=_start_of(error.message, MESSAGE_CHARACTERS_MAX))
 
 
 def shortened(error: TaskError) -> TaskError:
-    return TaskError(error.category, _start_of(error.message, SHORT_MESSAGE_MAX), error.type)
+    return TaskError(
+        error.category, _start_of(error.message, SHORT_MESSAGE_CHARACTERS_MAX), error.type
+    )
 
 
-def _start_of(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most] + "…"
+def _start_of(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[:limit] + "…"
 
 
-def keep_logs(execution: Execution, run: NodeRun, logs: str, *, is_last: bool) -> None:
+def record_logs(execution: Execution, run: NodeRun, logs: str, *, is_last: bool) -> None:
     """What an attempt has logged, as long as there is room for it; the last attempt's always."""
-    if run.logs_size > LOGS_MAX and not is_last:
+    if run.logs_size > LOGS_CHARACTERS_MAX and not is_last:
         return
     run.logs_size += len(logs)
-    if run.logs_size > LOGS_MAX and not is_last:
+    if run.logs_size > LOGS_CHARACTERS_MAX and not is_last:
         logs += "\n(this node has logged too much: of the attempts after this one only the last one's log is kept)"
     execution.commands.logs.append((run.node_id, run.attempt, logs))
     execution.commands.size += len(logs)

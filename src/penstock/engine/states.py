@@ -7,7 +7,7 @@ can't revive what has ended. Terminal states have no row to go to.
        |          |  ^        |
        |          v  |        v
        |        RETRYING <----+          CANCELLED from anything that hasn't ended
-       +--> SKIPPED, COMPLETED | FAILED (data nodes, kept nodes, conditions, configs), WAITING
+       +--> SKIPPED, COMPLETED | FAILED (data nodes, reused nodes, conditions, configs), WAITING
 
 How an execution ends, and what its `error` is then:
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from penstock.errors import PenstockError
 
 REDIS_NAMES = ("redis-server", "valkey-server")
-REDIS_LEAST = {"Redis": 7, "Valkey": 8}
-POSTGRES_LEAST = 13
+REDIS_VERSION_MIN = {"Redis": 7, "Valkey": 8}
+POSTGRES_VERSION_MIN = 13
 POSTGRES_FOLDERS = (
     "usr/lib/postgresql/*/bin",
     "usr/pgsql-*/bin",
@@ -62,7 +62,9 @@ def find_postgres(major: int | None = None) -> Installation:
         if major in (None, found.major):
             return found
     wanted = (
-        f"{POSTGRES_LEAST} or newer" if major is None else f"{major}, which made the data there,"
+        f"{POSTGRES_VERSION_MIN} or newer"
+        if major is None
+        else f"{major}, which made the data there,"
     )
     raise PenstockError(f"there is no PostgreSQL ({wanted}) on this machine; {HOW}, or name a URL")
 
@@ -76,7 +78,7 @@ def redis_installations() -> Iterator[Installation]:
             "Valkey" if "valkey" in said.lower() else "Redis"
         )  # some systems have Valkey under the old name
         version = _version(said, r"v=([\d.]+)")
-        if version and version[0] >= REDIS_LEAST[name]:
+        if version and version[0] >= REDIS_VERSION_MIN[name]:
             yield Installation(name, version, path.parent, path.name)
 
 
@@ -93,7 +95,7 @@ def _postgres(folders: Iterator[Path] | list[Path]) -> Iterator[Installation]:
     found = []
     for folder in folders:
         version = _version(_said(folder / "postgres"), r"\) ([\d.]+)")
-        if version and version[0] >= POSTGRES_LEAST and _said(folder / "initdb"):
+        if version and version[0] >= POSTGRES_VERSION_MIN and _said(folder / "initdb"):
             found.append(Installation("PostgreSQL", version, folder, "postgres"))
     yield from sorted(found, key=lambda it: it.version, reverse=True)
 

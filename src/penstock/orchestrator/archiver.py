@@ -17,7 +17,7 @@ from penstock.stores.base import Lease
 from penstock.stores.split import Copy, HotSide, Outgoing, Summary, summary_from
 from penstock.telemetry.metrics import Metrics
 
-MOST_ENTRIES = 500
+ENTRIES_MAX = 500
 LOOK_SECONDS = Timing().archive_seconds
 COLLECT_SECONDS = 0.1
 """What finishes together is archived together: a transaction costs more than a wait that nobody
@@ -64,9 +64,9 @@ class Archiver:
 
     async def drain(self) -> None:
         """Until the outbox is empty."""
-        while entries := await self._hot.outbox(self._lease.partition, MOST_ENTRIES):
+        while entries := await self._hot.outbox(self._lease.partition, ENTRIES_MAX):
             await self._move(entries)
-            if len(entries) < MOST_ENTRIES:
+            if len(entries) < ENTRIES_MAX:
                 await asyncio.sleep(COLLECT_SECONDS)
 
     async def _move(self, entries: Sequence[Outgoing]) -> None:

@@ -45,7 +45,7 @@ class Committer:
         return self._under_way is not None
 
     async def begin(self, changes: list[Commands], after: int) -> None:
-        """On its way when this returns; `settle` waits for it, and must have waited for the one before."""
+        """On its way when this returns; `wait_landed` waits for it, and must have waited for the one before."""
         try:
             commit = codec.new_commit(self._lease, after, changes)
         except Exception as error:  # noqa: BLE001 -- something in it can't be written down
@@ -73,7 +73,7 @@ class Committer:
         else:
             self._note(changes, after)
 
-    async def settle(self) -> None:
+    async def wait_landed(self) -> None:
         """Wait until what is under way has landed. Raises what became of it."""
         if self._under_way is None:
             return

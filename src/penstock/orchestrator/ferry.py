@@ -59,7 +59,7 @@ class Ferry:
         self._metrics.rebuilt += restored or 0  # not in one line: others count while this one waits
         self._is_built.set()
 
-    async def keep_claim(self) -> None:
+    async def watch_claim(self) -> None:
         """Raises `Fenced` when the partition was claimed by somebody else, on another server of the hot store.
 
         A cold store that is away gives it to nobody meanwhile.

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Collection, Mapping
 
 from penstock.definition.plan import Plan
-from penstock.engine import keeping
+from penstock.engine import reused_outputs
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.execution import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
@@ -101,7 +101,11 @@ class Loader:
         needed = [
             execution_id
             for execution_id in execution_ids
-            if (_keeps(known[execution_id]) if execution_id in known else execution_id in starts)
+            if (
+                _reuses_outputs(known[execution_id])
+                if execution_id in known
+                else execution_id in starts
+            )
         ]
         if not needed:
             return {}
@@ -150,7 +154,7 @@ class Loader:
             execution = Execution(
                 plan, stored.record, stored.runs.values(), stored.outputs, stored.last_seq
             )
-            _keep(execution, intent)
+            _set_reused(execution, intent)
             return execution
         if intent is None or intent.record.state in EXECUTION_ENDS:
             return None
@@ -158,7 +162,7 @@ class Loader:
             intent.remember_key()
         plan = await self._plans.need_soon(intent.record.workflow, intent.record.version)
         execution = Execution(plan, intent.record)
-        _keep(execution, intent)
+        _set_reused(execution, intent)
         return execution
 
     async def _plan_of_running(self, record: ExecutionRecord) -> Plan:
@@ -175,11 +179,13 @@ class Loader:
         return await self._plans.need(record.workflow, record.version)
 
 
-def _keeps(stored: Stored) -> bool:
+def _reuses_outputs(stored: Stored) -> bool:
     """Whether nodes of an earlier execution are still to be recorded."""
-    return bool(stored.record.kept) or stored.record.state is ExecutionState.PENDING
+    return bool(stored.record.reused) or stored.record.state is ExecutionState.PENDING
 
 
-def _keep(execution: Execution, intent: NewExecution | None) -> None:
-    if intent is not None and intent.kept:
-        keeping.keep(execution, {kept.node_id: kept.output for kept in intent.kept})
+def _set_reused(execution: Execution, intent: NewExecution | None) -> None:
+    if intent is not None and intent.reused:
+        reused_outputs.set_reused(
+            execution, {reused.node_id: reused.output for reused in intent.reused}
+        )

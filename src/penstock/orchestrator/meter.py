@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 RUNNING, BEGUN, PENDING = NodeState.RUNNING, ExecutionState.RUNNING, ExecutionState.PENDING
 ENDS = tuple(EXECUTION_ENDS)
 
-TIMED_MOST = 64
+TIMED_EXECUTIONS_MAX = 64
 """Of a commit with more executions than this, only so many are timed.
 
 Everything else is counted one by one.
 """
 REMEMBERED = 1000
-LAG_MOST = 10_000
+LAG_EVENTS_MAX = 10_000
 
 
 class Meter:
@@ -52,7 +52,7 @@ class Meter:
             metrics.dead_letters.update(
                 [metrics.handlers.of(letter.handler) for letter in commands.dead_letters]
             )
-        self._time(changes[:: len(changes) // TIMED_MOST + 1])
+        self._time(changes[:: len(changes) // TIMED_EXECUTIONS_MAX + 1])
 
     def _count_executions(self, changes: Sequence[Commands]) -> None:
         first = [commands.history[0] for commands in changes]
@@ -103,6 +103,8 @@ async def levels(stores: Stores, owned: Mapping[int, PartitionOwner]) -> Levels:
 async def inboxes(stores: Stores, owned: Mapping[int, PartitionOwner]) -> dict[int, int]:
     """By partition, how many events aren't committed yet."""
     return {
-        partition: len(await stores.hot.receive(partition, owner.lease.position, LAG_MOST, 0.0))
+        partition: len(
+            await stores.hot.receive(partition, owner.lease.position, LAG_EVENTS_MAX, 0.0)
+        )
         for partition, owner in list(owned.items())
     }

@@ -61,7 +61,7 @@ UNREADABLE_SECONDS = 60.0
 """How long an execution that can't be read is left alone, before it is tried and complained about
 again.
 """
-AWAY_SECONDS, AWAY_MOST_SECONDS = 1.0, 30.0
+AWAY_SECONDS, AWAY_SECONDS_MAX = 1.0, 30.0
 """How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody
 waited.
 """
@@ -134,7 +134,7 @@ class PartitionOwner:
         self._waits: set[asyncio.Task[None]] = set()
         self._blobs_away_until = 0.0
         self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
-        self._preparer = Preparer(sandbox, self._wake_up, self._keep_config)
+        self._preparer = Preparer(sandbox, self._wake_up, self._store_config)
         self._weight = 0
         self._deciding = False
         self._retiring = False
@@ -149,7 +149,7 @@ class PartitionOwner:
         try:
             while not self._retiring:
                 await self._advance()
-            await self._committer.settle()
+            await self._committer.wait_landed()
         finally:
             for task in self._waits:
                 task.cancel()
@@ -159,7 +159,7 @@ class PartitionOwner:
     async def step(self) -> None:
         """One batch, written."""
         await self._advance()
-        await self._committer.settle()
+        await self._committer.wait_landed()
 
     async def _advance(self) -> None:
         """Decide what has come. It is written at once, or when the commit under way has landed."""
@@ -179,7 +179,9 @@ class PartitionOwner:
         if self._hot.now() < self._rest_at:
             return
         await self._commit_batch()
-        await self._committer.settle()  # whatever is loaded again must be what was decided here
+        await (
+            self._committer.wait_landed()
+        )  # whatever is loaded again must be what was decided here
         large = {
             execution_id: execution
             for execution_id, execution in self._cache.items()
@@ -304,7 +306,7 @@ class PartitionOwner:
         if not self._is_split:  # then all of the store is away
             raise error
         now = self._hot.now()
-        self._blobs_away_until = now + min(max(AWAY_SECONDS, 2 * (now - asked)), AWAY_MOST_SECONDS)
+        self._blobs_away_until = now + min(max(AWAY_SECONDS, 2 * (now - asked)), AWAY_SECONDS_MAX)
         log.warning("partition %d: large values have to wait: %s", self.lease.partition, error)
 
     async def _load(self, events: Sequence[tuple[int, AnyEvent]], now: float) -> None:
@@ -361,7 +363,7 @@ class PartitionOwner:
 
     async def _wreck(self, execution_id: str, error: Exception, now: float) -> None:
         """That execution fails, from its last committed state, and everything else goes on."""
-        await self._committer.settle()
+        await self._committer.wait_landed()
         await self._fail(execution_id, error, now)
 
     async def _fail(self, execution_id: str, error: Exception, now: float) -> None:
@@ -412,7 +414,7 @@ class PartitionOwner:
         self._weight = 0
         self._route(changes)
         await self._spill(changes)
-        await self._committer.settle()
+        await self._committer.wait_landed()
         if len(changes) > 1:
             await self._committer.begin(changes, self._position)
         elif (
@@ -452,21 +454,22 @@ class PartitionOwner:
 
     async def _spill(self, changes: Iterable[Commands]) -> None:
         """Large configs travel as blobs, and so do inputs that are large together."""
-        most = self._inline_max_bytes
+        inline_max_bytes = self._inline_max_bytes
         for commands in changes:
             for task in commands.tasks:
                 config, inputs = task.config, task.inputs
-                if isinstance(config, bytes) and len(config) > most:
+                if isinstance(config, bytes) and len(config) > inline_max_bytes:
                     task.config = await self._put(config) or config
                 if (
                     inputs
-                    and sum([len(value) for _, value in inputs if isinstance(value, bytes)]) > most
+                    and sum([len(value) for _, value in inputs if isinstance(value, bytes)])
+                    > inline_max_bytes
                 ):
                     blob = await self._put(codec.encode(inputs))
                     task.inputs = inputs if blob is None else [("", blob)]
 
-    async def _keep_config(self, config: bytes) -> Value:
-        """Where it is kept, if it is large.
+    async def _store_config(self, config: bytes) -> Value:
+        """Where the config is stored, if it is large.
 
         Without a blob store it stays as it is until the commit.
         """

@@ -1,8 +1,8 @@
-"""Compiled versions, kept by name and number: a version never changes.
+"""Compiled versions, cached by name and number: a version never changes.
 
 What its handlers ask for can: retries, time-outs and queues for which the document has no word are
 the handler's own, which workers tell the store when they start. They are read when a plan is
-compiled, never per execution. In the role of an orchestrator `keep_learning` compiles again what
+compiled, never per execution. In the role of an orchestrator `run_learning` compiles again what
 has changed, so that soon all of them agree; elsewhere a plan stays as it is until the process ends.
 An execution that is in memory keeps the plan that it was loaded with.
 """
@@ -23,9 +23,9 @@ from penstock.stores.cold import ColdStore
 
 log = logging.getLogger("penstock.orchestrator")
 
-MOST_PLANS = 2000
+PLANS_MAX = 2000
 PLANS_BYTES_MAX = 8 * 1024 * 1024
-"""Of the documents whose plans are kept, together.
+"""Bytes of the documents whose plans are cached, together.
 
 A plan takes up to thirty times as much memory as its document.
 """
@@ -47,7 +47,7 @@ class Compiling(Exception):
         self.task = task
 
 
-class _Kept(NamedTuple):
+class _CachedPlan(NamedTuple):
     plan: Plan
     size: int
     """Of its document, in bytes."""
@@ -66,7 +66,7 @@ class Plans:
     ) -> None:
         """`handlers` are those that this process knows; of one name the store's word counts, which is the workers'."""
         self._cold, self._handlers, self._on_new = cold, handlers, on_new
-        self._plans: dict[tuple[str, int], _Kept] = {}
+        self._plans: dict[tuple[str, int], _CachedPlan] = {}
         self._bytes = 0
         self._large = asyncio.Lock()
         self._compiling: dict[tuple[str, int], asyncio.Task[Plan]] = {}
@@ -79,16 +79,16 @@ class Plans:
 
     def put(self, plan: Plan, size: int = 0) -> None:
         """`size`: of its document, in bytes."""
-        self._keep(_Kept(plan, size, None))
+        self._cache(_CachedPlan(plan, size, None))
 
-    def _keep(self, kept: _Kept) -> None:
-        plan = kept.plan
+    def _cache(self, cached: _CachedPlan) -> None:
+        plan = cached.plan
         key = (plan.name, plan.version)
         self._compiling.pop(key, None)
         self._drop(key)
-        self._plans[key] = kept
-        self._bytes += kept.size
-        while len(self._plans) > MOST_PLANS or (
+        self._plans[key] = cached
+        self._bytes += cached.size
+        while len(self._plans) > PLANS_MAX or (
             self._bytes > PLANS_BYTES_MAX and len(self._plans) > 1
         ):
             self._drop(
@@ -103,13 +103,13 @@ class Plans:
             self._bytes -= dropped.size
 
     def known(self, name: str, version: int) -> Plan | None:
-        kept = self._plans.get((name, version))
-        return None if kept is None else kept.plan
+        cached = self._plans.get((name, version))
+        return None if cached is None else cached.plan
 
     def stored(self, name: str, version: int) -> WorkflowVersion | None:
         """The version as it was read, for a cold store that has lost it since; None if it wasn't read here."""
-        kept = self._plans.get((name, version))
-        return None if kept is None else kept.stored
+        cached = self._plans.get((name, version))
+        return None if cached is None else cached.stored
 
     async def get(self, name: str, version: int) -> Plan | None:
         return self.known(name, version) or await self._compile(name, version)
@@ -139,7 +139,7 @@ class Plans:
             raise NotFound(f"there is no workflow {f'{name}@{version}'!r} in this store")
         return plan
 
-    async def keep_learning(self) -> None:
+    async def run_learning(self) -> None:
         """For ever. Nothing waits for it: while the store is away, plans stay as they are."""
         while True:
             await asyncio.sleep(LEARN_SECONDS)
@@ -153,9 +153,9 @@ class Plans:
     async def learn(self) -> None:
         """Compile again every plan with a handler that asks for something else now."""
         handlers = await self._read_handlers()
-        for (name, version), kept in list(self._plans.items()):
-            if kept.asked is None or any(
-                handlers.get(each) != asked for each, asked in kept.asked.items()
+        for (name, version), cached in list(self._plans.items()):
+            if cached.asked is None or any(
+                handlers.get(each) != asked for each, asked in cached.asked.items()
             ):
                 await self._compile(name, version)
 
@@ -186,7 +186,7 @@ class Plans:
         # once a worker has a handler of such a name, it takes the place of the built-in one
         names |= {name for name, fallback in FALLBACK_HANDLERS.items() if fallback in names}
         asked = {name: handlers.get(name) for name in names}
-        self._keep(_Kept(plan, len(stored.document), asked, stored))
+        self._cache(_CachedPlan(plan, len(stored.document), asked, stored))
         return plan
 
     async def _read_handlers(self) -> Mapping[str, HandlerDefaults]:

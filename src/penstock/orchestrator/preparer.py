@@ -32,7 +32,7 @@ ANSWERS_BYTES_MAX = 32 * 1024 * 1024
 """Of an execution's answers, about, that wait for its owner: sixty outputs may have the same 5 MB
 each.
 """
-Keep = Callable[[bytes], Awaitable[Value]]
+StoreConfig = Callable[[bytes], Awaitable[Value]]
 """Puts a config into the blob store, if it is large and the blob store is there."""
 
 
@@ -56,13 +56,13 @@ def _answers_bytes(answers: Mapping[str, Prepared]) -> int:
 class Preparer:
     """`wake` makes the owner handle the execution, for which there are answers then.
 
-    Large configs are kept before that (`keep`): while the owner commits, all other executions wait.
+    Large configs are stored before that (`store_config`): while the owner commits, all other executions wait.
     """
 
     def __init__(
-        self, sandbox: Sandbox, wake: Callable[[str], Awaitable[None]], keep: Keep
+        self, sandbox: Sandbox, wake: Callable[[str], Awaitable[None]], store_config: StoreConfig
     ) -> None:
-        self._sandbox, self._wake, self._keep = sandbox, wake, keep
+        self._sandbox, self._wake, self._store_config = sandbox, wake, store_config
         self._answers: dict[str, dict[str, Prepared]] = {}
         self._under_way: dict[str, dict[str, asyncio.Task[None]]] = {}
         """By execution and node."""
@@ -146,7 +146,7 @@ class Preparer:
                 async for answer in answers:
                     prepared = msgspec.msgpack.decode(answer, type=Prepared)
                     if isinstance(prepared.config, bytes):
-                        prepared.config = await self._keep(prepared.config)
+                        prepared.config = await self._store_config(prepared.config)
                     self._note(execution_id, left[done], prepared)
                     done += 1
         except Overrun as error:

@@ -150,15 +150,17 @@ async def _restore(
     """Put unfinished executions into the hot store; with `only_unknown`, those that were copied and aren't there."""
     wishes = await stores.cold.wishes(lease.partition)
     restored, after, count = 0, "", FIRST_PORTION
-    while kept := await split.cold.unfinished(lease.partition, after, count):
-        after = kept[-1].execution_id
-        large = sum(_size(each) for each in kept) > PORTION_BYTES
+    while unfinished := await split.cold.unfinished(lease.partition, after, count):
+        after = unfinished[-1].execution_id
+        large = sum(_size(each) for each in unfinished) > PORTION_BYTES
         count = max(1, count // 2) if large else min(PORTION, 2 * count)
         if only_unknown:  # those without a copy are found by the reconciler, which starts them
-            known = await stores.hot.known([each.execution_id for each in kept])
-            kept = [each for each in kept if each.changes and each.execution_id not in known]
-        executions = await _from_checkpoints(kept, generation, stores.hot.now())
-        others = [each.execution_id for each in kept if each.execution_id not in executions]
+            known = await stores.hot.known([each.execution_id for each in unfinished])
+            unfinished = [
+                each for each in unfinished if each.changes and each.execution_id not in known
+            ]
+        executions = await _from_checkpoints(unfinished, generation, stores.hot.now())
+        others = [each.execution_id for each in unfinished if each.execution_id not in executions]
         begin = _from_intents(await stores.cold.intents(others) if others else {}, generation)
         events = [
             event
@@ -200,16 +202,16 @@ def _beginning(execution_id: str, wish: Wish | None) -> list[AnyEvent]:
     )
 
 
-def _size(kept: Unfinished) -> int:
-    return sum(len(change) for change in kept.changes)
+def _size(unfinished: Unfinished) -> int:
+    return sum(len(change) for change in unfinished.changes)
 
 
 async def _from_checkpoints(
-    kept: Sequence[Unfinished], generation: int, now: float
+    unfinished: Sequence[Unfinished], generation: int, now: float
 ) -> dict[str, bytes]:
     """Each execution as one change in the new generation; those without a checkpoint that can be read are missing."""
     executions: dict[str, bytes] = {}
-    for each in kept:
+    for each in unfinished:
         if each.changes:
             try:
                 executions[each.execution_id] = _snapshot(each, generation, now)
@@ -223,8 +225,8 @@ async def _from_checkpoints(
     return executions
 
 
-def _snapshot(kept: Unfinished, generation: int, now: float) -> bytes:
-    changes = [codec.decode_change(data) for data in kept.changes]
+def _snapshot(unfinished: Unfinished, generation: int, now: float) -> bytes:
+    changes = [codec.decode_change(data) for data in unfinished.changes]
     record = next(change.record for change in changes if change.record is not None)
     stored = codec.fold(record, changes)
     lines = begin_generation(stored.record, stored.runs.values(), stored.last_seq, generation, now)

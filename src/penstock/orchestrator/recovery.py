@@ -43,7 +43,7 @@ async def recover(stores: Stores, partition: int, position: int = 0) -> int:
 
     Answers how many executions were looked at.
     """
-    if not stores.hot.keeps_tasks:
+    if not stores.hot.tasks_are_durable:
         return await _make_up(stores, partition)
     execution_ids = await stores.cold.started(partition)
     await _make_up_starts(stores, partition, execution_ids, position)

@@ -101,7 +101,7 @@ class Orchestrator:
     def start(self) -> None:
         self._metrics.levels = lambda: levels(self._stores, self.owned)
         self._plans.live = self.routing.defaults
-        services = (self._keep_share(), self._watch.run(), self.routing.run())
+        services = (self._run_balancing(), self._watch.run(), self.routing.run())
         self._tasks = [asyncio.create_task(service) for service in services]
 
     @property
@@ -142,7 +142,7 @@ class Orchestrator:
                 while not await owner.is_idle() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110
                     await asyncio.sleep(DRAIN_STEP_SECONDS)
 
-    async def _keep_share(self) -> None:
+    async def _run_balancing(self) -> None:
         try:
             while True:  # noqa: ASYNC110 -- what others do can't wake it
                 await asyncio.sleep(await self._look())
@@ -156,7 +156,7 @@ class Orchestrator:
         try:
             if not self._stopping:
                 await self._attend()
-                return await self._settle()
+                return await self._rebalance()
         except StoreError as error:
             self._warn(None, error)
         except Exception:
@@ -172,13 +172,13 @@ class Orchestrator:
             )
             self._attend_at = now + ATTEND_LEASES * self._lease_seconds
 
-    async def _settle(self) -> float:
+    async def _rebalance(self) -> float:
         share = balance.share(self._stores.hot.partitions, self._names, self.name)
-        kept = self._in_order(self._tended.keys() - self._leaving)
-        for partition in kept[share:]:
+        remaining = self._in_order(self._tended.keys() - self._leaving)
+        for partition in remaining[share:]:
             self._give_up(partition)
-        if len(kept) < share:
-            await self._take(share - len(kept))
+        if len(remaining) < share:
+            await self._take(share - len(remaining))
         seconds = max(0.0, self._attend_at - asyncio.get_running_loop().time())
         is_short = len(self._tended.keys() - self._leaving) < share
         return min(seconds, POLL_LEASES * self._lease_seconds) if is_short else seconds

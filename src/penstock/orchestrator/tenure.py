@@ -84,10 +84,10 @@ class Tenure:
         The lease is released in any case.
         """
         works = [self._work(), self._renew(), self._reap(), self._backlog.run(), self._retire()]
-        if self._stores.hot.keeps_tasks:
+        if self._stores.hot.tasks_are_durable:
             works.append(self._reconcile())
         if self._ferry is not None:
-            works += [self._ferry.archive(), self._ferry.checkpoint(), self._ferry.keep_claim()]
+            works += [self._ferry.archive(), self._ferry.checkpoint(), self._ferry.watch_claim()]
         services = [asyncio.create_task(work) for work in works]
         try:
             await asyncio.wait(services, return_when=asyncio.FIRST_COMPLETED)
@@ -123,7 +123,7 @@ class Tenure:
         try:
             return await recover(self._stores, self.lease.partition, self.lease.position)
         except StoreUnavailable as error:
-            if not self._stores.hot.keeps_tasks:
+            if not self._stores.hot.tasks_are_durable:
                 raise
             # what runs goes on; the reconciler looks for the rest again, and a hot store that is
             # gone ends the owner

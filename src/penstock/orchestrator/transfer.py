@@ -32,7 +32,7 @@ PORTION_BYTES = 16 * 1024 * 1024
 """Of executions that are read and put together: neither memory nor a transaction has to hold all of
 them.
 """
-READ_MOST = 64
+READ_EXECUTIONS_MAX = 64
 TRIES = 5
 """For one that the cold store doesn't take while it takes others: more than it can be in its way by
 chance.
@@ -46,7 +46,7 @@ class Reader:
     """
 
     def __init__(self, hot: HotSide) -> None:
-        self._hot, self._step = hot, READ_MOST
+        self._hot, self._step = hot, READ_EXECUTIONS_MAX
 
     async def read(self, execution_ids: Sequence[str]) -> dict[str, list[bytes]]:
         """The changes of the first of these (at least one), as many as make a portion; unknown ones have none."""
@@ -57,7 +57,9 @@ class Reader:
             found = await self._hot.changes(some)
             read = sum(len(change) for changes in found.values() for change in changes)
             self._step = (
-                max(1, self._step // 2) if read > PORTION_BYTES else min(READ_MOST, 2 * self._step)
+                max(1, self._step // 2)
+                if read > PORTION_BYTES
+                else min(READ_EXECUTIONS_MAX, 2 * self._step)
             )
             portion.update((execution_id, found.get(execution_id, [])) for execution_id in some)
             size += read
@@ -186,9 +188,9 @@ class Carrier:
         for execution_id, version in sorted(
             {(record.workflow, record.version) for record in records}
         ):
-            kept = self._plans.stored(execution_id, version)
+            cached = self._plans.stored(execution_id, version)
             try:
-                is_there = kept is not None and await self._cold.put_version_back(kept)
+                is_there = cached is not None and await self._cold.put_version_back(cached)
             except StoreError as error:
                 log.error("workflow %s@%d can't be written again: %s", execution_id, version, error)  # noqa: TRY400
                 continue

@@ -56,10 +56,10 @@ def _restrict(memory_bytes: int) -> None:
         return  # has no such limits; the pool's time limit holds there too
     import resource  # noqa: PLC0415 -- not on Windows
 
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
     limit = _address_space() + memory_bytes
-    if most != resource.RLIM_INFINITY:
-        limit = min(limit, most)
+    if hard_limit != resource.RLIM_INFINITY:
+        limit = min(limit, hard_limit)
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash must not fill the disk
     os.nice(NICENESS)

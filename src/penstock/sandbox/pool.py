@@ -176,7 +176,7 @@ class SandboxPool:
                 return await asyncio.shield(starting)
             except asyncio.CancelledError:
                 starting.add_done_callback(
-                    self._keep
+                    self._add_idle
                 )  # half a start can't be taken back; somebody else will need it
                 raise
             except (
@@ -185,7 +185,7 @@ class SandboxPool:
                 log.warning("can't start a sandbox process, trying again: %s", error)
                 await asyncio.sleep(SPAWN_RETRY_SECONDS)
 
-    def _keep(self, starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
+    def _add_idle(self, starting: asyncio.Task[asyncio.subprocess.Process]) -> None:
         if not starting.cancelled() and starting.exception() is None:
             self._idle.append(starting.result())
 
@@ -294,8 +294,8 @@ async def _end(child: asyncio.subprocess.Process) -> None:
 class Turns:
     """So many at once; of those who wait, one of each name after another."""
 
-    def __init__(self, most: int) -> None:
-        self._free = most
+    def __init__(self, concurrency: int) -> None:
+        self._free = concurrency
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     async def take(self, name: str) -> None:

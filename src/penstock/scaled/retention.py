@@ -19,7 +19,7 @@ FIRST_SECONDS, EVERY_SECONDS = 60.0, Timing().retention_check_seconds
 DAY_SECONDS = 86400.0
 
 
-async def keep_purging(
+async def run_retention(
     stores: Stores, days: float, is_mine: Callable[[], bool], *, each_seconds: float | None = None
 ) -> None:
     """For ever, every `each_seconds`; `is_mine` says whether to do it this time.

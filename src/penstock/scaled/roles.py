@@ -14,7 +14,7 @@ from penstock.orchestrator.service import Orchestrator
 from penstock.sandbox import sandbox_of
 from penstock.scaled.health import Health
 from penstock.scaled.opening import handlers_of, open_scaled, registry_of
-from penstock.scaled.retention import keep_purging
+from penstock.scaled.retention import run_retention
 from penstock.stores.handlers import tell_handlers
 from penstock.telemetry.metrics import Metrics
 from penstock.worker.registry import Registry
@@ -62,9 +62,9 @@ async def run_orchestrator(
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         orchestrator.start()
         stack.push_async_callback(orchestrator.stop)
-        stack.callback(asyncio.create_task(plans.keep_learning()).cancel)
+        stack.callback(asyncio.create_task(plans.run_learning()).cancel)
         if settings.retention_days:
-            purging = keep_purging(
+            purging = run_retention(
                 stores,
                 settings.retention_days,
                 lambda: 0 in orchestrator.owned,

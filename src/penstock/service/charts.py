@@ -15,8 +15,8 @@ from penstock.stores.records import CountRow, Window
 STATES = tuple(str(state) for state in ExecutionState)
 ENDS = tuple(str(state) for state in ExecutionState if state in EXECUTION_ENDS)
 FEW_BUCKETS = 10
-MOST_WORKFLOWS = 50
-MOST_HOPS = 100
+WORKFLOWS_MAX = 50
+HOPS_MAX = 100
 """Of one execution: one with thousands of nodes doesn't outweigh the others."""
 
 
@@ -59,7 +59,7 @@ def workflows(rows: Iterable[CountRow]) -> list[dict[str, Any]]:
         by_name[row.workflow][row.state] += row.count
     found = [_workflow(name, counts) for name, counts in by_name.items()]
     found.sort(key=lambda each: (-each["failure_rate"], -each["total"], each["workflow"]))
-    return found[:MOST_WORKFLOWS]
+    return found[:WORKFLOWS_MAX]
 
 
 def _workflow(name: str, counts: Mapping[str, int]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def hops_of(runs: Iterable[NodeRun]) -> tuple[float, ...]:
         for run in runs
         if run.started_at is not None and run.queued_at is not None
     )
-    return found[:: len(found) // MOST_HOPS + 1]
+    return found[:: len(found) // HOPS_MAX + 1]
 
 
 def hops_view(by_bucket: Mapping[int, Sequence[float]], window: Window) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from penstock.spelling import nearest_name
 from penstock.stores.base import Stored, Stores, Wish
 from penstock.stores.records import ExecutionRow, FeedPart, Search
 
-MOST_READS = 16
+READS_AT_ONCE_MAX = 16
 """At once, of executions whose end was told."""
 AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
 
@@ -62,7 +62,7 @@ class Executions:
         self.waiting = Waiting(stores, dead_seconds)
         self._stores, self._plans, self._listening = stores, plans, listening
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
-        self._reading = asyncio.Semaphore(MOST_READS)
+        self._reading = asyncio.Semaphore(READS_AT_ONCE_MAX)
         self._readers: dict[str, asyncio.Task[None]] = {}
         self._lookers: set[asyncio.Task[None]] = set()
 
@@ -132,15 +132,15 @@ class Executions:
         plan = await self.plan(stored.record)
         if node_id not in stored.runs and node_id not in plan.numbers:
             raise NotFound(no_node(node_id, plan))
-        kept = {
+        texts = {
             attempt: LogText(attempt, text)
             for node, attempt, text in stored.logs
             if node == node_id
         }
         live = await self._live_log(stored, node_id)
         if live is not None:
-            kept.setdefault(live.attempt, live)
-        return sorted(kept.values())
+            texts.setdefault(live.attempt, live)
+        return sorted(texts.values())
 
     async def _live_log(self, stored: Stored, node_id: str) -> LogText | None:
         run = stored.runs.get(node_id)

@@ -23,8 +23,8 @@ from penstock.stores.records import FeedGap, FeedPart, Place
 LANE_ID = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?")
 """A position; in the lane that the entry is of with its index, unless the whole part has been seen.
 """
-MOST_LANES = 256
-MOST_SHOWN = 80
+LANES_MAX = 256
+EVENT_ID_CHARACTERS_MAX = 80
 """Characters of an id, in a message about it."""
 FAR_AHEAD = 2**62
 START = "0"
@@ -45,13 +45,13 @@ class Feed:
         self,
         cold: ColdStore,
         *,
-        most_waiting: int = 2_000,
-        most_streams: int = 500,
+        waiting_max: int = 2_000,
+        streams_max: int = 500,
         listening: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Somebody is told of commits while a `listening` is entered; by default always."""
         self._cold, self._listening = cold, listening
-        self._most_waiting, self._most_streams = most_waiting, most_streams
+        self._waiting_max, self._streams_max = waiting_max, streams_max
         self._streams: set[Buffer] = set()
         self._followers: dict[str, list[Buffer]] = {}
         """Of single executions."""
@@ -188,7 +188,7 @@ class Feed:
             return batch_of([], self._tail.place)
         end = await self._cold.feed_end()
         place, lane, seen = _read_id(after, len(end))
-        shown = after[:MOST_SHOWN]
+        shown = after[:EVENT_ID_CHARACTERS_MAX]
         if any(map(operator.gt, place, end)):
             raise NoSuchEvent(f"this store has no event {shown} yet; is it another one?")
         try:
@@ -218,11 +218,11 @@ class Feed:
     def _stream(self) -> Iterator[Buffer]:
         if self._closed:
             raise StoreUnavailable("the service is stopping")
-        if len(self._streams) >= self._most_streams:
+        if len(self._streams) >= self._streams_max:
             raise TooManyStreams(
-                f"{self._most_streams} event streams are open, which is the limit; try again later"
+                f"{self._streams_max} event streams are open, which is the limit; try again later"
             )
-        buffer = Buffer(self._most_waiting)
+        buffer = Buffer(self._waiting_max)
         self._streams.add(buffer)
         try:
             with self._listening():
@@ -249,16 +249,16 @@ def _read_id(text: str, lanes: int) -> tuple[Place, int, int]:
     """
     if text == START:
         return (0,) * lanes, 0, 0
-    found = [LANE_ID.fullmatch(each) for each in text.split("-", MOST_LANES)]
+    found = [LANE_ID.fullmatch(each) for each in text.split("-", LANES_MAX)]
     pairs = [(int(each[1]), each[2]) for each in found if each]
     halves = [(lane, int(index) + 1) for lane, (_, index) in enumerate(pairs) if index]
     if len(pairs) < len(found) or len(halves) > 1:
         raise NoSuchEvent(
-            f"{text[:MOST_SHOWN]!r} isn't the id of an event of all executions, such as 17.0"
+            f"{text[:EVENT_ID_CHARACTERS_MAX]!r} isn't the id of an event of all executions, such as 17.0"
         )
     if len(pairs) != lanes:
         raise NoSuchEvent(
-            f"the id {text[:MOST_SHOWN]} has {len(pairs)} positions where this store has {lanes}"
+            f"the id {text[:EVENT_ID_CHARACTERS_MAX]} has {len(pairs)} positions where this store has {lanes}"
         )
     return tuple(position for position, _ in pairs), *(halves[0] if halves else (0, 0))
 

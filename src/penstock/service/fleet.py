@@ -14,7 +14,7 @@ from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
 from penstock.worker.runtime import Worker
 
-MOST_TASKS = 100
+TASKS_MAX = 100
 """Of one worker, in a list of workers."""
 
 
@@ -58,7 +58,7 @@ class EmbeddedFleet:
 class FleetQueue(Protocol):
     """What the task queue of a store that several processes share has beside `TaskQueue`, for the API's lists."""
 
-    async def worker_details(self, most_tasks: int) -> list[dict[str, Any]]:
+    async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
         """`started_at` is a number, or None; `tasks` has pairs of a task and for how many seconds the worker has it."""
 
 
@@ -80,7 +80,7 @@ class ScaledFleet:
 
     async def workers(self) -> list[dict[str, Any]]:
         """Without those that have been silent for so long that the reaper takes their tasks."""
-        found = await cast("FleetQueue", self._stores.queue).worker_details(MOST_TASKS)
+        found = await cast("FleetQueue", self._stores.queue).worker_details(TASKS_MAX)
         return [
             {
                 **each,
@@ -143,5 +143,5 @@ def _tasks(held: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
             "workflow": task.workflow,
             "seconds": None if seconds is None else round(seconds, 3),
         }
-        for task, seconds in islice(held, MOST_TASKS)
+        for task, seconds in islice(held, TASKS_MAX)
     ]

@@ -15,7 +15,7 @@ FIRST_SECONDS, EVERY_SECONDS = 60.0, 3600.0
 DAY_SECONDS = 86400.0
 
 
-async def keep_forgetting(stores: Stores, days: float, is_mine: Callable[[], bool]) -> None:
+async def run_retention(stores: Stores, days: float, is_mine: Callable[[], bool]) -> None:
     """For ever, by the store's clock: that is the one that ends were written by.
 
     `is_mine`: whether to do it now.

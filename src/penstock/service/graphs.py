@@ -12,7 +12,7 @@ from penstock.engine.states import NodeState
 from penstock.orchestrator.view import last_error, time_text
 from penstock.stores.base import Stored
 
-MOST_MESSAGE = 300
+MESSAGE_CHARACTERS_MAX = 300
 """Characters of an error's message: thousands of nodes may have failed."""
 
 
@@ -96,4 +96,4 @@ def edges(nodes: Sequence[PlanNode]) -> list[dict[str, str]]:
 
 
 def shortened(text: str) -> str:
-    return text if len(text) <= MOST_MESSAGE else text[: MOST_MESSAGE - 1] + "…"
+    return text if len(text) <= MESSAGE_CHARACTERS_MAX else text[: MESSAGE_CHARACTERS_MAX - 1] + "…"

@@ -61,8 +61,8 @@ def check_key(name: str, scopes: Collection[str]) -> None:
 def _make_key(name: str, scopes: Collection[str], now: float) -> tuple[ApiKey, str]:
     check_key(name, scopes)
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    kept = tuple(scope for scope in SCOPES if scope in scopes)
-    return ApiKey(key_id, name.strip(), kept, _hash(secret), now), f"pk_{key_id}_{secret}"
+    ordered = tuple(scope for scope in SCOPES if scope in scopes)
+    return ApiKey(key_id, name.strip(), ordered, _hash(secret), now), f"pk_{key_id}_{secret}"
 
 
 def _hash(secret: str) -> bytes:

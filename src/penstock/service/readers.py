@@ -124,10 +124,10 @@ class Buffer:
     When it is full it is dropped, and the reader goes back to the store.
     """
 
-    __slots__ = ("_batches", "_error", "_most", "_waiter", "behind", "closed", "size")
+    __slots__ = ("_batches", "_error", "_size_max", "_waiter", "behind", "closed", "size")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, size_max: int) -> None:
+        self._size_max = size_max
         self._batches: list[Batch] = []
         self.size = 0
         """Lines in it."""
@@ -154,7 +154,9 @@ class Buffer:
         if self.behind or self.closed:
             return
         size = len(batch.entries)
-        if self._batches and self.size + size > self._most:  # one batch always fits, however large
+        if (
+            self._batches and self.size + size > self._size_max
+        ):  # one batch always fits, however large
             self.fall_behind()
             return
         self._batches.append(batch)

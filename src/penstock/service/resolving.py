@@ -21,8 +21,8 @@ from penstock.engine.states import NODE_ENDS, NodeState
 from penstock.orchestrator.view import fetch_outputs
 from penstock.stores.base import BlobStore, Stored
 
-MOST_BYTES = 256 * 1024
-MOST_SOURCE_BYTES = 6 * 1024 * 1024
+CONFIG_BYTES_MAX = 256 * 1024
+SOURCE_BYTES_MAX = 6 * 1024 * 1024
 """Of outputs and input that are looked into for it, on a loop that others wait for."""
 NEVER_GIVEN = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.FAILED})
 
@@ -42,7 +42,7 @@ async def resolved_config(stored: Stored, plan: Plan, node: PlanNode, blobs: Blo
     known = {node_id: stored.outputs[node_id] for node_id in seen if node_id in stored.outputs}
     source = sum(value.size if isinstance(value, Blob) else len(value) for value in known.values())
     source += len(stored.record.input) if node.config.uses_input else 0
-    if source > MOST_SOURCE_BYTES:
+    if source > SOURCE_BYTES_MAX:
         return Resolved(
             None, f"its references look into too much to be shown ({-(-source // 1024)} KiB)"
         )
@@ -58,7 +58,7 @@ async def resolved_config(stored: Stored, plan: Plan, node: PlanNode, blobs: Blo
     except Missing as error:
         return Resolved(None, str(error))
     text = msgspec.json.encode(config)
-    if len(text) > MOST_BYTES:
+    if len(text) > CONFIG_BYTES_MAX:
         return Resolved(None, f"too large to show ({-(-len(text) // 1024)} KiB)")
     return Resolved(msgspec.json.decode(text))
 

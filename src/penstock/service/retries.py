@@ -11,21 +11,21 @@ import msgspec
 from penstock.definition.plan import Plan
 from penstock.definition.read import content_hash
 from penstock.engine.commands import ExecutionRecord, NodeRun
-from penstock.engine.keeping import KEPT
+from penstock.engine.reused_outputs import REUSED
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
 from penstock.errors import Conflict, KeyReused, NotFound, StoreError
 from penstock.orchestrator.plans import Plans
 from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
-from penstock.stores.base import Kept, NewExecution, Stored, Stores
+from penstock.stores.base import NewExecution, ReusedOutput, Stored, Stores
 from penstock.stores.records import LetterSearch, Search
 
 __all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
 
 log = logging.getLogger("penstock.service")
 
-MOST_DIGITS = 9
-MOST_LETTERS = 100_000
+VERSION_DIGITS_MAX = 9
+LETTERS_MAX = 100_000
 KEY_SCOPE = "retry"
 """No API key has this id, so an idempotency key of a client can't be taken for one of ours."""
 
@@ -67,9 +67,11 @@ class Retries:
         # of two at once, one makes the execution; the other gets its id, or is refused if it wants
         # something else
         request = content_hash([ready.plan.version, start, record.labels])
-        kept = [Kept(node_id, ready.stored.outputs[node_id]) for node_id in ready.plan.keeps]
-        record.kept = len(kept)
-        new = NewExecution(record, execution_id, request, execution_id, kept, key_scope=KEY_SCOPE)
+        reused = [
+            ReusedOutput(node_id, ready.stored.outputs[node_id]) for node_id in ready.plan.reused
+        ]
+        record.reused = len(reused)
+        new = NewExecution(record, execution_id, request, execution_id, reused, key_scope=KEY_SCOPE)
         await self._submissions.backlog.enter(record.workflow)
         try:
             [made] = await self._submissions.accept([new])
@@ -83,7 +85,7 @@ class Retries:
         """Its dead letters have been seen to, whichever way the retry was asked for."""
         try:
             letters = await self._cold.letters(
-                LetterSearch(execution_id=execution_id, limit=MOST_LETTERS)
+                LetterSearch(execution_id=execution_id, limit=LETTERS_MAX)
             )
             if letters:
                 await self._cold.close_letters(
@@ -132,12 +134,16 @@ class Retries:
             raise Conflict(f"{told}; {advice}")
 
     async def _add_unrecorded(self, stored: Stored) -> None:
-        """A retry that broke before it had recorded all that it kept has that still in its intent."""
-        intent = await self._cold.intent(stored.record.execution_id) if stored.record.kept else None
-        for kept in intent.kept if intent else ():
-            if kept.node_id not in stored.runs:
-                stored.runs[kept.node_id] = NodeRun(kept.node_id, NodeState.COMPLETED, reason=KEPT)
-                stored.outputs[kept.node_id] = kept.output
+        """A retry that broke before it had recorded all reused outputs still has them in its intent."""
+        intent = (
+            await self._cold.intent(stored.record.execution_id) if stored.record.reused else None
+        )
+        for reused in intent.reused if intent else ():
+            if reused.node_id not in stored.runs:
+                stored.runs[reused.node_id] = NodeRun(
+                    reused.node_id, NodeState.COMPLETED, reason=REUSED
+                )
+                stored.outputs[reused.node_id] = reused.output
 
     async def _check_input(self, record: ExecutionRecord, new: Plan) -> None:
         """Another version may ask for another input."""
@@ -156,7 +162,7 @@ class Retries:
             if newest is None:
                 raise NotFound(f"no workflow is stored as {old.name!r}; retry with version=same")
             return await self._plans.need(old.name, newest.version)
-        if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
+        if not (text.isascii() and text.isdecimal() and len(text) <= VERSION_DIGITS_MAX):
             raise NotFound(f"there is no version {text!r}; it is same, latest or a number")
         return await self._plans.need(old.name, int(text))
 

@@ -1,6 +1,6 @@
-"""What a retry of a finished execution keeps, what it runs, and why. Pure.
+"""What a retry of a finished execution reuses, what it runs, and why. Pure.
 
-A node is kept if it completed, means the same in the version that runs now, and nothing before it
+A node's output is reused if it completed, means the same in the version that runs now, and nothing before it
 runs again: what it was given is then what it would be given now. A branch that wasn't taken is
 decided again, from the same outputs and so with the same result; what comes after it needn't run
 because of that.
@@ -14,7 +14,7 @@ import msgspec
 
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import NodeRun
-from penstock.engine.keeping import KEPT
+from penstock.engine.reused_outputs import REUSED
 from penstock.engine.states import NodeState
 from penstock.errors import NotFound
 from penstock.spelling import nearest_name
@@ -37,7 +37,7 @@ class RetryPlan(msgspec.Struct):
     """Every node is in one of the two lists, each after those that it depends on."""
 
     version: int
-    keeps: list[str]
+    reused: list[str]
     runs: list[RetryRun]
 
     @property
@@ -56,27 +56,27 @@ def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None
         hint = f"; did you mean {name!r}?" if name else ""
         raise NotFound(f"{new.name}@{new.version} has no node {start!r}{hint}")
     plan, untaken = RetryPlan(new.version, [], []), _untaken(stored, old)
-    settled: set[str] = set()
+    unchanged: set[str] = set()
     """Nodes that will be for those after them what they were."""
     for number in new.order:
         node = new.nodes[number]
         parents = (new.nodes[parent].node_id for parent in node.dependencies)
-        again = next((name for name in parents if name not in settled), None)
+        again = next((name for name in parents if name not in unchanged), None)
         run = untaken.get(node.node_id) or stored.runs.get(node.node_id)
         reason = (
             ASKED_FOR if node.node_id == start else _reason(node, run, old, new) or _after(again)
         )
         if reason is None:
-            plan.keeps.append(node.node_id)
+            plan.reused.append(node.node_id)
         else:
             plan.runs.append(RetryRun(node.node_id, reason))
         if reason is None or (reason == DECIDED_AGAIN and again is None and _decides_alike(node)):
-            settled.add(node.node_id)
+            unchanged.add(node.node_id)
     return plan
 
 
 def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
-    """Branches before a node that was kept.
+    """Branches before a node whose output was reused.
 
     A retry that ended early may not have come to decide them again.
     """
@@ -87,7 +87,7 @@ def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
         run = stored.runs.get(node.node_id)
         if number in before and (run is None or (run.state in UNBEGUN and not run.attempt)):
             found[node.node_id] = NodeRun(node.node_id, NodeState.SKIPPED, reason=NOT_TAKEN[0])
-        if number in before or (run is not None and run.reason == KEPT):
+        if number in before or (run is not None and run.reason == REUSED):
             before.update(node.dependencies)
     return found
 

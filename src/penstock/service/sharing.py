@@ -13,11 +13,11 @@ COST = 20
 """An answer is kept for so many times as long as it took: however many ask, it is computed a
 twentieth of the time.
 """
-MOST_SECONDS = 30.0
-MOST_KEPT = 100
+REUSE_SECONDS_MAX = 30.0
+RESULTS_MAX = 100
 
 
-class _Kept(Generic[Answer]):
+class _CachedResult(Generic[Answer]):
     def __init__(self, task: asyncio.Task[Answer]) -> None:
         self.task, self.until = task, float("inf")
 
@@ -25,16 +25,18 @@ class _Kept(Generic[Answer]):
 class Shared(Generic[Answer]):
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
-        self._kept: dict[Hashable, _Kept[Answer]] = {}
+        self._cached: dict[Hashable, _CachedResult[Answer]] = {}
 
     async def get(self, key: Hashable, compute: Callable[[], Awaitable[Answer]]) -> Answer:
         """A failure is told to all who wait for it, and isn't kept."""
-        kept = self._kept.get(key)
-        if kept is None or self._clock() >= kept.until:
-            kept = self._begin(key, compute)
-        return await asyncio.shield(kept.task)  # who goes away doesn't take it from the others
+        cached = self._cached.get(key)
+        if cached is None or self._clock() >= cached.until:
+            cached = self._begin(key, compute)
+        return await asyncio.shield(cached.task)  # who goes away doesn't take it from the others
 
-    def _begin(self, key: Hashable, compute: Callable[[], Awaitable[Answer]]) -> _Kept[Answer]:
+    def _begin(
+        self, key: Hashable, compute: Callable[[], Awaitable[Answer]]
+    ) -> _CachedResult[Answer]:
         began_at = self._clock()
 
         async def work() -> Answer:
@@ -42,22 +44,24 @@ class Shared(Generic[Answer]):
 
         def done(task: asyncio.Task[Answer]) -> None:
             took = self._clock() - began_at
-            kept.until = self._clock() + min(max(self._seconds, COST * took), MOST_SECONDS)
-            if (task.cancelled() or task.exception() is not None) and self._kept.get(key) is kept:
-                del self._kept[key]
+            cached.until = self._clock() + min(max(self._seconds, COST * took), REUSE_SECONDS_MAX)
+            if (task.cancelled() or task.exception() is not None) and self._cached.get(
+                key
+            ) is cached:
+                del self._cached[key]
 
-        kept = _Kept(asyncio.create_task(work()))
-        self._kept.pop(key, None)
-        self._kept[key] = kept
-        kept.task.add_done_callback(done)
+        cached = _CachedResult(asyncio.create_task(work()))
+        self._cached.pop(key, None)
+        self._cached[key] = cached
+        cached.task.add_done_callback(done)
         self._forget()
-        return kept
+        return cached
 
     def _forget(self) -> None:
         """The oldest; whoever waits for one has it in hand."""
-        while len(self._kept) > MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
+        while len(self._cached) > RESULTS_MAX:
+            del self._cached[next(iter(self._cached))]
 
     def close(self) -> None:
-        for kept in self._kept.values():
-            kept.task.cancel()
+        for cached in self._cached.values():
+            cached.task.cancel()

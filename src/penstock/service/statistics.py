@@ -18,9 +18,9 @@ from penstock.stores.base import Stored
 from penstock.stores.cold import ColdStore
 from penstock.stores.records import Search
 
-COUNTED_MOST = 200_000
+COUNTED_EXECUTIONS_MAX = 200_000
 """Executions of a window: the newest."""
-SHOWN_MOST = 10_000
+COUNT_MAX = 10_000
 """Of what is active, and of open letters."""
 FRESH_SECONDS, WORKFLOW_FRESH_SECONDS = 2.0, 5.0
 READS_AT_ONCE = 8
@@ -51,9 +51,9 @@ class Statistics:
         now = self._now()
         window = charts.window_of(now, seconds, buckets)
         counts, active, letters = await asyncio.gather(
-            self._cold.count_created(window, COUNTED_MOST),
-            self._cold.count_active(SHOWN_MOST),
-            self._cold.count_letters(SHOWN_MOST),
+            self._cold.count_created(window, COUNTED_EXECUTIONS_MAX),
+            self._cold.count_active(COUNT_MAX),
+            self._cold.count_letters(COUNT_MAX),
         )
         examples = charts.examples(
             counts.rows, max(1, min(EXAMPLES_PER_BUCKET, EXAMPLES // buckets))
@@ -119,7 +119,7 @@ class Statistics:
         return {"name": name, "version": version, **times.view(plans)}
 
     async def _read(
-        self, execution_ids: list[str], most_runs: int
+        self, execution_ids: list[str], runs_max: int
     ) -> AsyncIterator[tuple[str, Stored | None]]:
         """A few at once, until they had so many node runs: then there are a few too many at most."""
         runs = 0
@@ -129,7 +129,7 @@ class Statistics:
             for pair in zip(some, found, strict=True):
                 yield pair
             runs += sum(len(stored.runs) for stored in found if stored is not None)
-            if runs >= most_runs:
+            if runs >= runs_max:
                 return
 
     async def _execution(self, execution_id: str) -> Stored | None:

@@ -29,15 +29,15 @@ from penstock.stores.base import NewExecution, Stores
 from penstock.stores.cold import NO_LINES
 from penstock.stores.records import AuditLine
 
-MOST_STARTS = 500
-MOST_TRANSACTIONS = 3
+STARTS_MAX = 500
+TRANSACTIONS_MAX = 3
 """At once; what comes meanwhile goes together into the next."""
-MOST_LABELS = 64
+LABELS_MAX = 64
 LABELS_BYTES_MAX = 16 * 1024
 """Of all labels of an execution: they are kept in every list and index that finds it."""
 SMALL_INPUT_BYTES = 64 * 1024
-LABEL_NAME_MAX = 128
-LABEL_VALUE_MAX = 1024
+LABEL_NAME_CHARACTERS_MAX = 128
+LABEL_VALUE_CHARACTERS_MAX = 1024
 """Characters; of a value that isn't text, of its JSON."""
 OVERRIDES_BYTES_MAX = 1024 * 1024
 
@@ -141,8 +141,8 @@ class Submissions:
             NewExecution(self._record(new_execution_id(), plan, data, labels)) for data in checked
         ]
         await self.backlog.enter(plan.name, len(news))
-        for first in range(0, len(news), MOST_STARTS):
-            await self.accept(news[first : first + MOST_STARTS])
+        for first in range(0, len(news), STARTS_MAX):
+            await self.accept(news[first : first + STARTS_MAX])
         return [new.record.execution_id for new in news]
 
     async def prepare(self, order: Order) -> NewExecution:
@@ -227,7 +227,7 @@ class Submissions:
             line.object = f"executions/{new.record.execution_id}"
             line.detail = {**line.detail, "workflow": f"{new.record.workflow}@{new.record.version}"}
         self._starting.append(Start(new, line, future))
-        if not self._flushing and len(self._storing) < MOST_TRANSACTIONS:
+        if not self._flushing and len(self._storing) < TRANSACTIONS_MAX:
             self._flushing = True
             loop.call_soon(self._flush_starts)
         return future
@@ -235,7 +235,7 @@ class Submissions:
     def _flush_starts(self) -> None:
         """In portions: while one is written, those before it already run."""
         self._flushing = False
-        batch, self._starting = self._starting[:MOST_STARTS], self._starting[MOST_STARTS:]
+        batch, self._starting = self._starting[:STARTS_MAX], self._starting[STARTS_MAX:]
         if batch:
             task = asyncio.get_running_loop().create_task(self._store_starts(batch))
             self._storing.add(task)
@@ -315,8 +315,8 @@ def _merge_input(plan: Plan, given: Any) -> tuple[dict[str, Any], bytes]:
 
 
 def check_labels(labels: Mapping[str, Any]) -> None:
-    if len(labels) > MOST_LABELS:
-        raise InvalidInput(f"there are {len(labels)} labels; at most {MOST_LABELS} are kept")
+    if len(labels) > LABELS_MAX:
+        raise InvalidInput(f"there are {len(labels)} labels; at most {LABELS_MAX} are kept")
     if size_of(dict(labels), LABELS_BYTES_MAX) > LABELS_BYTES_MAX:
         raise InvalidInput(
             f"the labels have more than {LABELS_BYTES_MAX:,} bytes; what is large belongs into the input"
@@ -326,10 +326,10 @@ def check_labels(labels: Mapping[str, Any]) -> None:
     except InvalidWorkflow as error:
         raise InvalidInput(f"labels: {error}") from None
     for name, value in labels.items():
-        if len(name) > LABEL_NAME_MAX:
+        if len(name) > LABEL_NAME_CHARACTERS_MAX:
             told = f"labels: the name {quoted(name)} has {len(name):,} characters"
-            raise InvalidInput(f"{told}; the limit is {LABEL_NAME_MAX}")
+            raise InvalidInput(f"{told}; the limit is {LABEL_NAME_CHARACTERS_MAX}")
         length = len(value) if isinstance(value, str) else len(msgspec.json.encode(value))
-        if length > LABEL_VALUE_MAX:
-            told = f"labels: the value of {quoted(name)} has {length:,} characters; the limit is {LABEL_VALUE_MAX:,}"
+        if length > LABEL_VALUE_CHARACTERS_MAX:
+            told = f"labels: the value of {quoted(name)} has {length:,} characters; the limit is {LABEL_VALUE_CHARACTERS_MAX:,}"
             raise InvalidInput(f"{told}; put large values into the input")

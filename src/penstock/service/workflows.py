@@ -30,8 +30,8 @@ FRESH_SECONDS = 1.0
 """Another process may move an alias, or tell what a handler asks for: it is seen here after this
 long.
 """
-MOST_COMPILED = 1000
-MOST_COMPILED_BYTES = PLANS_BYTES_MAX
+COMPILED_PLANS_MAX = 1000
+COMPILED_BYTES_MAX = PLANS_BYTES_MAX
 LARGE_BYTES = 8 * 1024
 """A document of this size is compiled in a thread: the loop has other things to do meanwhile.
 
@@ -187,21 +187,21 @@ class Workflows:
                             if named
                             else await self._put_inline(document)
                         )
-                        self._keep(key, plan, len(encoded))
+                        self._cache(key, plan, len(encoded))
                         return plan
             finally:
                 if not lock.locked():
                     self._compiling.pop(key, None)
         return self._compiled[key][0]
 
-    def _keep(self, key: tuple[bool, bytes], plan: Plan, size: int) -> None:
+    def _cache(self, key: tuple[bool, bytes], plan: Plan, size: int) -> None:
         self._compiled[key] = (plan, size)
         while (
             len(self._compiled) > 1
-            and sum(size for _, size in self._compiled.values()) > MOST_COMPILED_BYTES
+            and sum(size for _, size in self._compiled.values()) > COMPILED_BYTES_MAX
         ):
             del self._compiled[next(iter(self._compiled))]
-        if len(self._compiled) > MOST_COMPILED:
+        if len(self._compiled) > COMPILED_PLANS_MAX:
             del self._compiled[next(iter(self._compiled))]
 
     async def resolve(self, reference: str, execution_id: str = "") -> Plan:
@@ -288,7 +288,7 @@ class Workflows:
         if (
             weights and before == self._changes
         ):  # or this read may be older than a change that was answered meanwhile
-            if len(self._targets) > MOST_COMPILED:
+            if len(self._targets) > COMPILED_PLANS_MAX:
                 self._targets.clear()
             self._targets[name, tag] = (time.monotonic(), weights)
         return weights

@@ -82,7 +82,7 @@ class NewExecution(msgspec.Struct):
     request_hash: str = ""
     """Of what was asked, so that the same key with another request can be told."""
     retry_of: str | None = None
-    kept: list[Kept] = []
+    reused: list[ReusedOutput] = msgspec.field(default_factory=list, name="kept")
     """Of a retry: what needn't run again."""
     waits: bool = False
     """Stored as PENDING, and not started before `trigger`."""
@@ -95,8 +95,8 @@ class NewExecution(msgspec.Struct):
             self.record.idempotency = [self.key_scope, self.idempotency_key, self.request_hash]
 
 
-class Kept(msgspec.Struct, array_like=True):
-    """The outcome of a node that an earlier execution of the chain has completed."""
+class ReusedOutput(msgspec.Struct, array_like=True):
+    """A reused output: of a node that an earlier execution of the chain has completed."""
 
     node_id: str
     output: Value
@@ -161,7 +161,7 @@ class HotStore(Protocol):
     @property
     def partitions(self) -> int: ...
     @property
-    def keeps_tasks(self) -> bool:
+    def tasks_are_durable(self) -> bool:
         """False: queued tasks don't outlive the process, so a new owner hands them out again."""
         ...
 

@@ -158,9 +158,9 @@ def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:
                 run.failures = _joined(stored.runs[run.node_id].failures, run.failures)
             stored.runs[run.node_id] = run
         for node_id, failure in change.failures:
-            kept = stored.runs[node_id].failures
-            kept.append(failure)
-            trim(kept)  # how many that are is in the record
+            failures = stored.runs[node_id].failures
+            failures.append(failure)
+            trim(failures)  # how many that are is in the record
         stored.outputs.update(change.outputs)
         stored.history.extend(change.history)
         stored.logs.extend(change.logs)

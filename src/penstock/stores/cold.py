@@ -161,26 +161,26 @@ class DeadLetters(Protocol):
 
 
 class Counting(Protocol):
-    """What a page of charts asks for all the time: none of these reads more rows than about what `most` says.
+    """What a page of charts asks for all the time: none of these reads more rows than about what `limit` says.
 
     States are those that a search shows. Where hot and cold are two, an end is counted once the cold store has heard of
     it, a moment later; and of what it has heard nothing yet, only the newest are looked up in the hot store.
     """
 
-    async def count_created(self, window: Window, most: int) -> Counts:
-        """Those created since the window began, by workflow, state and bucket: the newest `most` of them."""
+    async def count_created(self, window: Window, limit: int) -> Counts:
+        """Those created since the window began, by workflow, state and bucket: the newest `limit` of them."""
 
-    async def count_active(self, most: int) -> dict[str, int]:
-        """How many are PENDING, RUNNING and PAUSED, whatever their age; each is counted up to `most`.
+    async def count_active(self, limit: int) -> dict[str, int]:
+        """How many are PENDING, RUNNING and PAUSED, whatever their age; each is counted up to `limit`.
 
-        Of those that should run, whether they have begun or not, only the newest 2 × `most` are looked at.
+        Of those that should run, whether they have begun or not, only the newest 2 × `limit` are looked at.
         """
 
     async def count_unfinished(self) -> dict[str, int]:
         """By workflow, how many executions should run and haven't ended; not those that wait to be triggered."""
 
-    async def count_letters(self, most: int) -> int:
-        """Those that are open, counted up to `most`."""
+    async def count_letters(self, limit: int) -> int:
+        """Those that are open, counted up to `limit`."""
 
 
 class Keys(Protocol):

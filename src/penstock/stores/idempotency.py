@@ -21,15 +21,15 @@ class Made(NamedTuple):
     created_at: float
 
 
-def settle(executions: Iterable[NewExecution], known: MutableMapping[Key, Made]) -> list[str]:
+def resolve_keys(executions: Iterable[NewExecution], known: MutableMapping[Key, Made]) -> list[str]:
     """Answers each one's id, or that of the execution that its key has made; notes new keys in `known`.
 
     Raises `KeyReused`; what `known` has become is of no use then.
     """
-    return [_settle(new, known) for new in executions]
+    return [_resolve_key(new, known) for new in executions]
 
 
-def _settle(new: NewExecution, known: MutableMapping[Key, Made]) -> str:
+def _resolve_key(new: NewExecution, known: MutableMapping[Key, Made]) -> str:
     record = new.record
     if new.idempotency_key is None:
         return record.execution_id

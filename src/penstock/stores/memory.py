@@ -31,7 +31,7 @@ class _Partition:
 
 
 class MemoryHotStore:
-    keeps_tasks = True
+    tasks_are_durable = True
 
     def __init__(self, clock: Callable[[], float], partitions: int = 1) -> None:
         self.partitions = partitions

@@ -65,7 +65,7 @@ class MemoryExecutions:
 
     def write(self, executions: Sequence[NewExecution]) -> list[str]:
         made: dict[idempotency.Key, idempotency.Made] = {}
-        ids = idempotency.settle(executions, ChainMap(made, self._keys))
+        ids = idempotency.resolve_keys(executions, ChainMap(made, self._keys))
         self._keys.update(made)
         for execution_id, new in zip(ids, executions, strict=True):
             if execution_id == new.record.execution_id and execution_id not in self._intents:

@@ -30,21 +30,21 @@ class _Searched(Protocol):
 
 
 class MemoryCounts:
-    async def count_created(self: _Searched, window: Window, most: int) -> Counts:
-        rows = await self.search(Search(since=window.since, limit=most + 1))
-        return Counts(_grouped(islice(rows, most), window), truncated=len(rows) > most)
+    async def count_created(self: _Searched, window: Window, limit: int) -> Counts:
+        rows = await self.search(Search(since=window.since, limit=limit + 1))
+        return Counts(_grouped(islice(rows, limit), window), truncated=len(rows) > limit)
 
-    async def count_active(self: _Searched, most: int) -> dict[str, int]:
+    async def count_active(self: _Searched, limit: int) -> dict[str, int]:
         return {
-            state: len(await self.search(Search(states=(state,), limit=most))) for state in ACTIVE
+            state: len(await self.search(Search(states=(state,), limit=limit))) for state in ACTIVE
         }
 
     async def count_unfinished(self: _Searched) -> dict[str, int]:
         rows = await self.search(Search(states=ACTIVE, limit=sys.maxsize))
         return dict(Counter(row.workflow for row in rows if row.execution_id not in self._waiting))
 
-    async def count_letters(self: _Searched, most: int) -> int:
-        return len(await self.letters(LetterSearch(limit=most)))
+    async def count_letters(self: _Searched, limit: int) -> int:
+        return len(await self.letters(LetterSearch(limit=limit)))
 
 
 def _grouped(rows: Iterable[ExecutionRow], window: Window) -> list[CountRow]:

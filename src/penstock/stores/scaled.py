@@ -31,7 +31,7 @@ log = logging.getLogger("penstock.stores")
 
 WIDE = 500
 """Rows in a page that some may have to be left out of."""
-UNHEARD_MOST = 20_000
+UNHEARD_EXECUTIONS_MAX = 20_000
 """How many executions a count asks Redis about."""
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 
@@ -123,10 +123,10 @@ class ScaledColdStore(PostgresColdStore):
             if row.execution_id in begun:
                 row.state, row.started_at = RUNNING, begun[row.execution_id].started_at
 
-    async def count_created(self, window: Window, most: int) -> Counts:
-        counts = await super().count_created(window, most)
+    async def count_created(self, window: Window, limit: int) -> Counts:
+        counts = await super().count_created(window, limit)
         rows = {(row.workflow, row.state, row.bucket): row for row in counts.rows}
-        for execution_id, workflow, created_at in await self._begun(most):
+        for execution_id, workflow, created_at in await self._begun(limit):
             bucket = window.bucket_of(created_at)
             pending = rows.get((workflow, PENDING, bucket))
             if created_at >= window.since and pending is not None and pending.count:
@@ -135,15 +135,15 @@ class ScaledColdStore(PostgresColdStore):
                 rows.setdefault((workflow, RUNNING, bucket), none_yet).count += 1
         return Counts([row for row in rows.values() if row.count], counts.truncated)
 
-    async def count_active(self, most: int) -> dict[str, int]:
-        counts = await self.heard_of(most)
-        begun = min(len(await self._begun(2 * most)), counts[PENDING])
+    async def count_active(self, limit: int) -> dict[str, int]:
+        counts = await self.heard_of(limit)
+        begun = min(len(await self._begun(2 * limit)), counts[PENDING])
         counts = {**counts, PENDING: counts[PENDING] - begun, RUNNING: counts[RUNNING] + begun}
-        return {state: min(count, most) for state, count in counts.items()}
+        return {state: min(count, limit) for state, count in counts.items()}
 
-    async def _begun(self, most: int) -> list[Row]:
+    async def _begun(self, limit: int) -> list[Row]:
         """Of the newest that PostgreSQL has heard nothing of, those that Redis has."""
-        rows = await self.unheard(min(most, UNHEARD_MOST))
+        rows = await self.unheard(min(limit, UNHEARD_EXECUTIONS_MAX))
         try:
             known = await self.hot.known([row[0] for row in rows])
         except StoreUnavailable:

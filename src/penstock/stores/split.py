@@ -159,7 +159,7 @@ def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
         overrides=record.overrides,
         priority=record.priority,
         trace=record.trace,
-        kept=record.kept,
+        reused=record.reused,
         retry_of=record.retry_of,
     )
     intent = NewExecution(asked, retry_of=record.retry_of)

@@ -255,9 +255,9 @@ class MemoryTaskQueue:
         gone = self._stopped.intersection([key for key, _ in line]) if self._stopped else ()
         if not gone:
             return
-        kept = [(key, task) for key, task in line if key not in gone]
+        remaining = [(key, task) for key, task in line if key not in gone]
         line.clear()
-        line.extend(kept)
+        line.extend(remaining)
         self._stopped.difference_update(gone)
         self._queued.difference_update(gone)
         for key in gone:
@@ -281,20 +281,20 @@ class MemoryTaskQueue:
             if (queue, handler) != (backlog.queue, backlog.handler):
                 continue
             self._drop_stopped(line)
-            kept: list[tuple[Key, Task]] = []
+            remaining: list[tuple[Key, Task]] = []
             for key, task in line:
                 event = None
                 if mine(task.execution_id):
                     seconds = now - self._passed_at.get(key, now)
                     event = decide(WaitingTask(task, f"{queue}/{next(self._places)}", seconds))
                 if event is None:
-                    kept.append((key, task))
+                    remaining.append((key, task))
                 else:
                     events.append(event)  # type: ignore[arg-type]  # every TaskEvent is one
                     self._queued.discard(key)
                     self._passed_at.pop(key, None)
             line.clear()
-            line.extend(kept)
+            line.extend(remaining)
         self._append(events)
         return len(events)
 

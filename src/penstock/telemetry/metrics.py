@@ -5,7 +5,7 @@ the orchestrator reads a whole commit at once (`penstock.orchestrator.meter`), a
 attempt that has ended.
 
 Labels are names of handlers, queues and states, and documents can't make more of them than
-`LABELS_MOST`.
+`LABEL_VALUES_MAX`.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ SECONDS = (
 )
 EXECUTIONS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 OTHER = "other"
-LABELS_MOST = 500
-LABEL_LENGTH_MOST = 100
+LABEL_VALUES_MAX = 500
+LABEL_CHARACTERS_MAX = 100
 
 
 class Levels(NamedTuple):
@@ -79,8 +79,8 @@ class Labels:
     def of(self, name: str) -> str:
         if name not in self._names:
             if (
-                len(self._names) >= LABELS_MOST
-                or len(name) > LABEL_LENGTH_MOST
+                len(self._names) >= LABEL_VALUES_MAX
+                or len(name) > LABEL_CHARACTERS_MAX
                 or not name.isprintable()
             ):
                 return OTHER

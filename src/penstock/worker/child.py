@@ -69,8 +69,8 @@ class ToldLog(AttemptLog):
         super().__init__(limit)
         self._mouth = mouth
 
-    def keep(self, line: str) -> None:
-        super().keep(line)
+    def append(self, line: str) -> None:
+        super().append(line)
         self._mouth.tell(self, line)
 
 

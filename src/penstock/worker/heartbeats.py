@@ -27,7 +27,7 @@ from penstock.worker.registry import Handler
 
 log = logging.getLogger("penstock.worker")
 
-LEAST_SILENT_SECONDS = 0.2
+SILENT_SECONDS_MIN = 0.2
 TELL_SECONDS = 1.0
 """How often the loop says that it runs; more often for a process that is to notice sooner that it
 doesn't.
@@ -65,7 +65,7 @@ def heartbeats_for(
         # no later than the heartbeat that is missing: fast ones go with a short time until a worker
         # counts as dead
         "silent_seconds": min(
-            heartbeat_process.SILENT_SECONDS, max(heartbeat_seconds, LEAST_SILENT_SECONDS)
+            heartbeat_process.SILENT_SECONDS, max(heartbeat_seconds, SILENT_SECONDS_MIN)
         ),
         "handlers": [place for handler in handlers for place in _places(handler)],
         "logging": {"log_level": settings.log_level, "log_format": settings.log_format},

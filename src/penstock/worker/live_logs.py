@@ -23,7 +23,7 @@ log = logging.getLogger("penstock.worker")
 LOOK_SECONDS = 1.0
 AGAIN_SECONDS = 20.0
 """A store forgets what it isn't told again: nobody takes away what a dead worker has left there."""
-MOST_CHARACTERS = 1_000_000
+LOOK_CHARACTERS_MAX = 1_000_000
 """In one look. They share the connection with outcomes, which must not wait for them."""
 
 
@@ -39,7 +39,7 @@ class LiveLogs:
         self._queue, self._running = queue, running
         self._shared: dict[Key, _Shared] = {}
 
-    async def keep_sharing(self) -> None:
+    async def run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
@@ -62,7 +62,7 @@ class LiveLogs:
             texts[attempt.key] = text = attempt.logs()
             shared[attempt.key] = _Shared(version, now)
             size += len(text)
-            if size >= MOST_CHARACTERS:
+            if size >= LOOK_CHARACTERS_MAX:
                 break
         if texts:
             await self._queue.share_logs(texts)

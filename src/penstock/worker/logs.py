@@ -32,9 +32,9 @@ class AttemptLog:
             self._dropped += 1
         else:
             self._bytes += size
-            self.keep(line)
+            self.append(line)
 
-    def keep(self, line: str) -> None:
+    def append(self, line: str) -> None:
         """One for which there is room."""
         self._lines = self._lines or []
         self._lines.append(line)

@@ -14,10 +14,10 @@ from penstock.engine.events import TaskError, TaskEvent, TaskFailed
 from penstock.errors import HandlerError, Retryable, Terminal
 from penstock.worker.redaction import redact
 
-MAX_TRACEBACK = 8000
-MAX_MESSAGE = 4000
-MAX_CATEGORY = 100
-MAX_DETAIL = 16 * 1024
+TRACEBACK_CHARACTERS_MAX = 8000
+MESSAGE_CHARACTERS_MAX = 4000
+CATEGORY_CHARACTERS_MAX = 100
+DETAIL_BYTES_MAX = 16 * 1024
 
 
 def _default(value: Any) -> Any:
@@ -58,13 +58,13 @@ def describe(error: BaseException, secrets: Collection[str] = ()) -> TaskError:
     Nothing that a handler raises may be impossible to store.
     """
     kind = type(error).__name__
-    text = _clean(_text(error), secrets, MAX_MESSAGE)
+    text = _clean(_text(error), secrets, MESSAGE_CHARACTERS_MAX)
     if isinstance(error, HandlerError):
         shown = None if type(error) in (Terminal, Retryable) else kind
-        category = _clean(str(error.category), secrets, MAX_CATEGORY)
+        category = _clean(str(error.category), secrets, CATEGORY_CHARACTERS_MAX)
         return TaskError(category, text or kind, shown, _detail(error.detail, secrets))
     trace = _clean(
-        "".join(traceback.format_exception(error)), secrets, MAX_TRACEBACK, keep_end=True
+        "".join(traceback.format_exception(error)), secrets, TRACEBACK_CHARACTERS_MAX, from_end=True
     )
     return TaskError("handler", f"{kind}: {text}" if text else kind, kind, None, trace)
 
@@ -76,14 +76,14 @@ def _text(error: BaseException) -> str:
         return "(its text can't be shown)"
 
 
-def _clean(text: str, secrets: Collection[str], most: int, *, keep_end: bool = False) -> str:
+def _clean(text: str, secrets: Collection[str], limit: int, *, from_end: bool = False) -> str:
     """Secrets go before the text is cut, or a half of one could stay; half characters become visible."""
     if secrets:
         text = str(redact(text, secrets))
     text = text.encode("utf-8", "backslashreplace").decode()
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
-    return text[-most:] if keep_end else text[:most] + "…"
+    return text[-limit:] if from_end else text[:limit] + "…"
 
 
 def _detail(detail: Any, secrets: Collection[str]) -> Any:
@@ -91,7 +91,7 @@ def _detail(detail: Any, secrets: Collection[str]) -> Any:
         return None
     try:
         plain = msgspec.json.decode(encode_output(redact(detail, secrets) if secrets else detail))
-        if len(msgspec.msgpack.encode(plain)) <= MAX_DETAIL:
+        if len(msgspec.msgpack.encode(plain)) <= DETAIL_BYTES_MAX:
             return plain
     except (Terminal, OverflowError, RecursionError, TypeError):
         return "(the detail isn't JSON)"

@@ -14,7 +14,7 @@ import msgspec
 from penstock.errors import Retryable
 from penstock.worker.protocol import LENGTH, READY, Line, Reply, Request
 
-MAX_REPLY = 256 * 1024 * 1024
+REPLY_BYTES_MAX = 256 * 1024 * 1024
 OnLine = Callable[[str], None]
 _said = msgspec.msgpack.Decoder(Reply | Line)
 
@@ -32,8 +32,8 @@ class ProcessDied(Retryable):
 
 
 class ProcessRunner:
-    def __init__(self, most: int) -> None:
-        self._slots = asyncio.Semaphore(most)
+    def __init__(self, processes_max: int) -> None:
+        self._slots = asyncio.Semaphore(processes_max)
         self._idle: dict[str, list[asyncio.subprocess.Process]] = {}
         self._killed: list[asyncio.subprocess.Process] = []
 
@@ -99,7 +99,7 @@ async def _ask(child: asyncio.subprocess.Process, request: Request, on_line: OnL
         await stdin.drain()
         while True:
             (size,) = LENGTH.unpack(await stdout.readexactly(LENGTH.size))
-            said = _said.decode(await stdout.readexactly(min(size, MAX_REPLY)))
+            said = _said.decode(await stdout.readexactly(min(size, REPLY_BYTES_MAX)))
             if isinstance(said, Reply):
                 return said
             on_line(said.text)

@@ -21,13 +21,13 @@ from html.entities import codepoint2name
 from typing import Any, NamedTuple
 
 HIDDEN = "***"
-SHORTEST_HIDDEN = 4
+HIDDEN_CHARACTERS_MIN = 4
 """A shorter value would blank out ordinary words and digits, and say by its gaps what it is."""
 HEAD_CHARACTERS = 8
 """A cut value is hidden from this many characters on; fewer are part of too many words."""
 BASE64_CHARACTERS_MIN = 5
 STEP_CHARACTERS = 64 * 1024
-HEAD_WRITTEN_MAX = 2048
+HEAD_CHARACTERS_MAX = 2048
 """The head of a value is never longer than this, however it is written."""
 ESCAPES_MAX = 8
 """Backslashes before one character: JSON in a text in JSON doubles them each time."""
@@ -55,7 +55,7 @@ def redact(value: Any, secrets: Collection[str]) -> Any:
 
     Iterative, because an output may be nested as deep as its author likes.
     """
-    hidden = tuple(sorted({secret for secret in secrets if len(secret) >= SHORTEST_HIDDEN}))
+    hidden = tuple(sorted({secret for secret in secrets if len(secret) >= HIDDEN_CHARACTERS_MIN}))
     if not hidden:
         return value
     redactor = _redactor(hidden)
@@ -92,7 +92,7 @@ class Redactor:
 
     def clean(self, text: str) -> str:
         """The text without them. Values that overlap vanish as a whole."""
-        if len(text) < SHORTEST_HIDDEN:
+        if len(text) < HIDDEN_CHARACTERS_MIN:
             return text
         searched = Searched(text)
         spans = sorted(span for needle in self._needles for span in needle.spans(searched))
@@ -172,7 +172,7 @@ class Needle(NamedTuple):
             end = position + STEP_CHARACTERS
             if match := self.head.search(text, position, end):
                 return match
-            position = end - HEAD_WRITTEN_MAX if end < len(text) else end
+            position = end - HEAD_CHARACTERS_MAX if end < len(text) else end
         return None
 
     def _extended(self, text: str, end: int, count: int) -> tuple[int, int]:

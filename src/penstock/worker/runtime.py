@@ -143,7 +143,7 @@ class Worker:
                 [*BUILT_IN_HANDLERS, *(handler.name for handler in self.registry)]
             )
         services = (
-            self._fetch(), self._report(), self._watch(), self._heartbeat(), self._live_logs.keep_sharing(),
+            self._fetch(), self._report(), self._watch(), self._heartbeat(), self._live_logs.run(),
         )  # fmt: skip
         self._services = [asyncio.create_task(service) for service in services]
         self._services += [asyncio.create_task(service) for service in self._guards()]
@@ -208,9 +208,9 @@ class Worker:
         """Nobody waits for these any more."""
         keys = set(map(key_of, stops))
         if keys and self._pending:
-            kept = [task for task in self._pending if key_of(task) not in keys]
+            remaining = [task for task in self._pending if key_of(task) not in keys]
             self._pending.clear()  # in place: the fetcher is about to add to it
-            self._pending.extend(kept)
+            self._pending.extend(remaining)
         for key in keys:
             attempt = self._running.get(key)
             if attempt is not None:

@@ -25,13 +25,13 @@ class _Call:
 
 
 class ThreadRunner:
-    """Starts threads as they are needed, up to `most`.
+    """Starts threads as they are needed, up to `threads_max`.
 
     One that hangs past its time is given up and replaced.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, threads_max: int) -> None:
+        self._threads_max = threads_max
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
         self._alive = 0
         self._busy = 0
@@ -40,7 +40,7 @@ class ThreadRunner:
     @property
     def has_room(self) -> bool:
         """Whether a call would be run at once."""
-        return self._busy < self._most
+        return self._busy < self._threads_max
 
     async def run(
         self, begin: Callable[[], None], function: Callable[..., Any], *arguments: Any
@@ -49,7 +49,7 @@ class ThreadRunner:
         context = contextvars.copy_context()
         call = _Call(lambda: context.run(function, *arguments), None if self.has_room else begin)
         self._busy += 1
-        if self._alive < min(self._busy, self._most):
+        if self._alive < min(self._busy, self._threads_max):
             self._alive += 1
             threading.Thread(target=self._serve, name="penstock-handler", daemon=True).start()
         self._calls.put(call)
@@ -83,7 +83,7 @@ class ThreadRunner:
             result, error = _attempt(call.function)
             if not self._close(call) or call.loop.is_closed():
                 return
-            call.loop.call_soon_threadsafe(_settle, call.future, result, error)
+            call.loop.call_soon_threadsafe(_resolve, call.future, result, error)
 
     def stop(self) -> None:
         for _ in range(self._alive):
@@ -100,7 +100,7 @@ def _attempt(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-def _settle(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+def _resolve(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.done():
         return
     if error is None:

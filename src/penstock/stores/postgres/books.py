@@ -13,7 +13,7 @@ from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Scope
 
 AUDIT_COLUMNS = "at, key_id, key_name, action, object, address, status, detail"
 AUDIT_TYPES = ("float8", "text", "text", "text", "text", "text", "int4", "text")
-MOST = 2**63 - 1
+NUMBER_MAX = 2**63 - 1
 """A number that is greater than this is greater than any in the database."""
 PUT_KEY = """
     INSERT INTO api_keys (id, name, scopes, hash, created_at, revoked_at) VALUES (%s, %s, %s, %s, %s, %s)
@@ -86,7 +86,7 @@ def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
         "object = %s": None if search.object is None else escaped(search.object),
         "at >= %s": search.since,
         "at < %s": search.until,
-        "id < %s": None if search.before is None else min(search.before, MOST),
+        "id < %s": None if search.before is None else min(search.before, NUMBER_MAX),
     }
     return ((text, value) for text, value in wanted.items() if value is not None)
 

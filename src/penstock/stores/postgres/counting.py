@@ -1,7 +1,7 @@
 """Counting executions and letters in the database, never more rows than were asked for.
 
-`n` counts up one by one, so the newest `most` executions are those above the greatest one less
-`most`: a part of the primary key, which is found without a look at how many there are. Where
+`n` counts up one by one, so the newest `limit` executions are those above the greatest one less
+`limit`: a part of the primary key, which is found without a look at how many there are. Where
 numbers were left out, it is a few less. Often a window has far fewer: a look at one row here and
 there says where it begins, give or take as many rows again.
 """
@@ -31,7 +31,7 @@ SELECT_AFTER = """
       SELECT min(step) FROM unnest(%(steps)s::bigint[]) AS step WHERE %(before)s > coalesce(
         (SELECT created_at FROM executions WHERE executions.n <= last.n - step ORDER BY executions.n DESC LIMIT 1),
         '-infinity')
-    ), %(most)s) FROM last
+    ), %(limit)s) FROM last
 """
 # The time is compared so that no plan begins with the index by_time: what isn't summarized in that
 # yet is read whole.
@@ -43,9 +43,9 @@ SELECT_CREATED = f"""
 SELECT_BEFORE = "SELECT created_at FROM executions WHERE n <= %s ORDER BY n DESC LIMIT 1"
 SELECT_ACTIVE = f"""
     SELECT {SHOWN} AS shown, count(*) FROM (
-      (SELECT state, generation FROM executions WHERE state = 'PENDING' ORDER BY n DESC LIMIT %(most)s) UNION ALL
-      (SELECT state, generation FROM executions WHERE state = 'RUNNING' ORDER BY n DESC LIMIT 2 * %(most)s) UNION ALL
-      (SELECT state, generation FROM executions WHERE state = 'PAUSED' ORDER BY n DESC LIMIT %(most)s)
+      (SELECT state, generation FROM executions WHERE state = 'PENDING' ORDER BY n DESC LIMIT %(limit)s) UNION ALL
+      (SELECT state, generation FROM executions WHERE state = 'RUNNING' ORDER BY n DESC LIMIT 2 * %(limit)s) UNION ALL
+      (SELECT state, generation FROM executions WHERE state = 'PAUSED' ORDER BY n DESC LIMIT %(limit)s)
     ) AS active GROUP BY shown
 """  # noqa: S608 -- our own words
 SELECT_UNHEARD = """
@@ -63,8 +63,8 @@ class PostgresCounts:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def count_created(self, window: Window, most: int) -> Counts:
-        after = await self._after(window.since, most)
+    async def count_created(self, window: Window, limit: int) -> Counts:
+        after = await self._after(window.since, limit)
         values = {
             "since": window.since,
             "width": window.bucket_seconds,
@@ -78,31 +78,31 @@ class PostgresCounts:
             truncated=bool(before) and before[0][0] >= window.since,
         )
 
-    async def _after(self, since: float, most: int) -> int:
-        """A number behind which are at most `most` executions, and all of the window's if they are so few."""
+    async def _after(self, since: float, limit: int) -> int:
+        """A number behind which are at most `limit` executions, and all of the window's if they are so few."""
         steps = list(
-            takewhile(lambda step: step < most, (FIRST_STEP << number for number in range(63)))
+            takewhile(lambda step: step < limit, (FIRST_STEP << number for number in range(63)))
         )
-        values = {"steps": steps, "before": since - SKEW_SECONDS, "most": most}
+        values = {"steps": steps, "before": since - SKEW_SECONDS, "limit": limit}
         return int((await self._database.rows(SELECT_AFTER, values, seconds=SLOW_SECONDS))[0][0])
 
-    async def count_active(self, most: int) -> dict[str, int]:
-        return {state: min(count, most) for state, count in (await self.heard_of(most)).items()}
+    async def count_active(self, limit: int) -> dict[str, int]:
+        return {state: min(count, limit) for state, count in (await self.heard_of(limit)).items()}
 
-    async def heard_of(self, most: int) -> dict[str, int]:
+    async def heard_of(self, limit: int) -> dict[str, int]:
         """As `count_active`, without its limit: PENDING and RUNNING together are up to three times as many."""
         found: dict[str, int] = dict(
-            await self._database.rows(SELECT_ACTIVE, {"most": most}, seconds=SLOW_SECONDS)
+            await self._database.rows(SELECT_ACTIVE, {"limit": limit}, seconds=SLOW_SECONDS)
         )
         return {state: found.get(state, 0) for state in (PENDING, RUNNING, PAUSED)}
 
-    async def unheard(self, most: int) -> list[Row]:
+    async def unheard(self, limit: int) -> list[Row]:
         """Of the newest that should run, id, workflow and `created_at` of those that no copy came of."""
-        return await self._database.rows(SELECT_UNHEARD, (most,), seconds=SLOW_SECONDS)
+        return await self._database.rows(SELECT_UNHEARD, (limit,), seconds=SLOW_SECONDS)
 
     async def count_unfinished(self) -> dict[str, int]:
         return dict(await self._database.rows(COUNT_UNFINISHED))
 
-    async def count_letters(self, most: int) -> int:
-        rows = await self._database.rows(COUNT_LETTERS, (most,), seconds=SLOW_SECONDS)
+    async def count_letters(self, limit: int) -> int:
+        rows = await self._database.rows(COUNT_LETTERS, (limit,), seconds=SLOW_SECONDS)
         return int(rows[0][0])

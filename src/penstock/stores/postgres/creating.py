@@ -1,4 +1,4 @@
-"""Writing new executions: one COPY, and what a few of them have beside (keys, labels, audit lines, kept blobs)."""
+"""Writing new executions: one COPY, and what a few of them have beside (keys, labels, audit lines, reused blobs)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from penstock.engine.events import Blob
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec, idempotency
-from penstock.stores.base import Kept, NewExecution, partition_of
+from penstock.stores.base import NewExecution, ReusedOutput, partition_of
 from penstock.stores.idempotency import Key, Made
 from penstock.stores.postgres.books import write_lines
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row, copy_in
@@ -67,7 +67,7 @@ class Rest(msgspec.Struct, array_like=True):
     idempotency_key: str | None
     request_hash: str
     key_scope: str
-    kept: list[Kept]
+    reused: list[ReusedOutput]
 
 
 async def create(
@@ -84,7 +84,7 @@ async def create(
             await copy_in(connection, "executions", COLUMNS, TYPES, rows)
         return [row[0] for row in rows]
     async with database.transaction(seconds) as connection:
-        ids = await _settle(connection, executions)
+        ids = await _resolve_keys(connection, executions)
         new = [
             made
             for made, execution_id in zip(executions, ids, strict=True)
@@ -131,15 +131,15 @@ def key_digest(scope: str, key: str) -> bytes:
 
 
 def _is_plain(new: NewExecution) -> bool:
-    return new.idempotency_key is None and not new.record.labels and not new.kept
+    return new.idempotency_key is None and not new.record.labels and not new.reused
 
 
 def _row(new: NewExecution, partition: int) -> Row:
     record = new.record
     labels = msgspec.json.encode(record.labels).decode() if record.labels else None
     rest = None
-    if new.idempotency_key is not None or new.kept or new.request_hash or new.key_scope:
-        rest = codec.encode(Rest(new.idempotency_key, new.request_hash, new.key_scope, new.kept))
+    if new.idempotency_key is not None or new.reused or new.request_hash or new.key_scope:
+        rest = codec.encode(Rest(new.idempotency_key, new.request_hash, new.key_scope, new.reused))
     return (
         record.execution_id,
         partition,
@@ -166,17 +166,17 @@ async def _write_more(connection: Connection, executions: Sequence[NewExecution]
     if labels:
         await connection.execute(INSERT_LABELS, _columns(labels))
     uses = [
-        (kept.output.key, new.record.execution_id)
+        (reused.output.key, new.record.execution_id)
         for new in executions
-        for kept in new.kept
-        if isinstance(kept.output, Blob)
+        for reused in new.reused
+        if isinstance(reused.output, Blob)
     ]
     if uses:
         await connection.execute(INSERT_USES, _columns(uses))
         await connection.execute(TOUCH_BLOBS, ([key for key, _ in uses],))
 
 
-async def _settle(connection: Connection, executions: Sequence[NewExecution]) -> list[str]:
+async def _resolve_keys(connection: Connection, executions: Sequence[NewExecution]) -> list[str]:
     """Whoever comes second with a key waits here until the first has committed, and then finds what it made."""
     first: dict[Key, NewExecution] = {}
     for new in executions:
@@ -194,7 +194,7 @@ async def _settle(connection: Connection, executions: Sequence[NewExecution]) ->
         for key, made in stored.items()
         if made.execution_id != first[key].record.execution_id
     }
-    ids = idempotency.settle(executions, known)
+    ids = idempotency.resolve_keys(executions, known)
     renewed = [(key_digest(*key), *known[key]) for key in known if known[key] != stored[key]]
     if renewed:
         await connection.execute(RENEW_KEYS, _columns(renewed))

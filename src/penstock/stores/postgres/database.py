@@ -149,9 +149,9 @@ class Database:
         """
         if self._is_silent:
             raise StoreUnavailable(f"{self.where} doesn't answer")
-        most = CALL_SECONDS if seconds is None else seconds
+        timeout_seconds = CALL_SECONDS if seconds is None else seconds
         cancelled, broken = _times_cancelled(), False
-        limit = asyncio.timeout(most)
+        limit = asyncio.timeout(timeout_seconds)
         doubt = asyncio.get_running_loop().call_later(CALL_SECONDS, self._doubt)
         try:
             async with limit, self._room:
@@ -172,7 +172,9 @@ class Database:
                     self._in_use.discard(connection)
                 await self._give_back(connection)
         except TimeoutError as error:
-            raise StoreUnavailable(f"{self.where} hasn't answered for {most:g} s") from error
+            raise StoreUnavailable(
+                f"{self.where} hasn't answered for {timeout_seconds:g} s"
+            ) from error
         except (psycopg.Error, UnicodeEncodeError) as error:
             if (
                 _times_cancelled() > cancelled
@@ -181,7 +183,9 @@ class Database:
             if (
                 limit.expired()
             ):  # and its connection was cut before the server heard that it was given up
-                raise StoreUnavailable(f"{self.where} hasn't answered for {most:g} s") from error
+                raise StoreUnavailable(
+                    f"{self.where} hasn't answered for {timeout_seconds:g} s"
+                ) from error
             raise explained(error, self.where, broken=broken and not self._is_silent) from error
         finally:
             doubt.cancel()

@@ -102,7 +102,7 @@ class PostgresExecutions:
             codec.decode_record(intent),
             [codec.decode_change(change) for change in decode_changes(changes)],
         )
-        _keep_end(stored.record, tuple(row))
+        _apply_end(stored.record, tuple(row))
         return stored
 
     async def intent(self, execution_id: str) -> NewExecution | None:
@@ -160,11 +160,11 @@ def _intent(state: str, intent: bytes, rest: bytes | None, retry_of: str | None)
     if rest is not None:
         more = _rest_decoder.decode(rest)
         new.idempotency_key, new.request_hash = more.idempotency_key, more.request_hash
-        new.key_scope, new.kept = more.key_scope, more.kept
+        new.key_scope, new.reused = more.key_scope, more.reused
     return new
 
 
-def _keep_end(record: ExecutionRecord, row: Row) -> None:
+def _apply_end(record: ExecutionRecord, row: Row) -> None:
     """The row says how it ended, also where the changes that are stored don't reach so far."""
     state, started_at, ended_at, error, error_node = row
     if state not in EXECUTION_ENDS or record.state == state:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from penstock.stores import codec
-from penstock.stores.postgres.books import MOST
+from penstock.stores.postgres.books import NUMBER_MAX
 from penstock.stores.postgres.database import SLOW_SECONDS, Database
 from penstock.stores.postgres.texts import escaped
 from penstock.stores.records import Closed, LetterRow, LetterSearch
@@ -38,7 +38,7 @@ class PostgresLetters:
     async def close_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
-        known = [each for each in ids if 0 < each <= MOST]
+        known = [each for each in ids if 0 < each <= NUMBER_MAX]
         statement = (
             "UPDATE letters SET closed = %s, closed_at = %s, retried_as = %s "
             "WHERE id = ANY(%s::bigint[]) AND closed IS NULL"
@@ -57,7 +57,7 @@ def _conditions(search: LetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
         if value is not None:
             yield text, (value,)
     if search.before is not None:
-        yield "letters.id < %s", (min(search.before, MOST),)
+        yield "letters.id < %s", (min(search.before, NUMBER_MAX),)
     if not search.closed:
         yield "closed IS NULL", ()
 

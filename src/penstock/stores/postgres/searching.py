@@ -16,7 +16,7 @@ import msgspec
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.stores.matching import label_text, lowered
-from penstock.stores.postgres.books import MOST
+from penstock.stores.postgres.books import NUMBER_MAX
 from penstock.stores.postgres.database import Row
 from penstock.stores.postgres.texts import digest, unescaped
 from penstock.stores.records import ExecutionRow, Search
@@ -85,7 +85,7 @@ def row_of(row: Row) -> ExecutionRow:
 
 def _common(search: Search) -> Iterable[Condition]:
     if search.before is not None:
-        yield "n < %s", (min(search.before, MOST),)
+        yield "n < %s", (min(search.before, NUMBER_MAX),)
     if search.version is not None:
         yield "version = %s", (search.version,)
     if search.since is not None:

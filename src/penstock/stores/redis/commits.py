@@ -9,7 +9,7 @@ from penstock.stores import codec
 from penstock.stores.base import Commit
 from penstock.stores.redis import keys
 from penstock.stores.redis.entries import Entries
-from penstock.stores.redis.inbox import keep_from
+from penstock.stores.redis.inbox import first_needed
 from penstock.stores.split import outgoing_of
 from penstock.stores.task_queue import Key, key_of
 
@@ -64,7 +64,7 @@ def arguments_of(
         commit.token,
         commit.commit_number,
         commit.position,
-        keep_from(commit.position),
+        first_needed(commit.position),
     ]
     for execution_id, width in WIDTHS.items():
         items = lists[execution_id]

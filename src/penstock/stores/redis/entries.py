@@ -56,7 +56,7 @@ class Entries:
                 mine = places[key[0]] = {}
             mine[key] = (stream, entry_id)
 
-    def settled(self, over: Sequence[TaskEvent | Stop]) -> None:
+    def remove(self, over: Sequence[TaskEvent | Stop]) -> None:
         for event in over:
             mine = self._places.get(event.execution_id)
             if mine:

@@ -23,8 +23,8 @@ BLOCK_SECONDS = 5.0
 MARGIN_SECONDS = 5.0
 NEWS_ENTRIES = 200
 PAGE_ENTRIES = 8
-MOST_RESTS = 64
-MOST_NUMBER = 2**63
+RESTS_MAX = 64
+NUMBER_MAX = 2**63
 """More than that isn't the number of an entry."""
 _lines = msgspec.msgpack.Decoder(list[tuple[str, list[Transition]]])
 Entry = tuple[bytes, Sequence[bytes]]
@@ -58,12 +58,12 @@ class RedisEvents:
             parts += more
         if len(parts) > limit:
             self._rests[lane, parts[limit - 1].position] = parts[limit:]
-            if len(self._rests) > MOST_RESTS:
+            if len(self._rests) > RESTS_MAX:
                 del self._rests[next(iter(self._rests))]
         return parts[:limit]
 
     async def _page(self, lane: int, after: int) -> list[FeedPart]:
-        start = f"{min(max(after, 0) // SLOTS, MOST_NUMBER)}-0".encode()
+        start = f"{min(max(after, 0) // SLOTS, NUMBER_MAX)}-0".encode()
         while entries := await self._server.of(lane).ask(
             "XRANGE", keys.events(lane), start, "+", "COUNT", PAGE_ENTRIES
         ):

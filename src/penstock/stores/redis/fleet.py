@@ -16,7 +16,7 @@ from penstock.stores.redis import keys
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
 
-MOST_BYTES = 1024 * 1024
+TASKS_BYTES_MAX = 1024 * 1024
 """Of tasks that are read of one partition: their configs may be large, and nobody asks for them
 here.
 """
@@ -92,12 +92,12 @@ def offers_of(said: Mapping[str, bytes | str], now: float) -> list[Offer]:
     return offers
 
 
-async def worker_details(server: Server, partitions: int, most_tasks: int) -> list[dict[str, Any]]:
+async def worker_details(server: Server, partitions: int, tasks_max: int) -> list[dict[str, Any]]:
     beats, about = await server.fleet.pipeline([("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)])
     counts = {
         name.decode(): int(count) for name, count in zip(beats[::2], beats[1::2], strict=True)
     }
-    held, now, shown = await _held(server, partitions, most_tasks), server.now(), []
+    held, now, shown = await _held(server, partitions, tasks_max), server.now(), []
     for name, data in zip(about[::2], about[1::2], strict=True):
         worker_id, it = name.decode(), msgspec.json.decode(data)
         if worker_id in counts:
@@ -112,16 +112,16 @@ async def worker_details(server: Server, partitions: int, most_tasks: int) -> li
                     "heartbeat_seconds": it.get("every"),
                     "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3)),
                     "started_at": it.get("since"),
-                    "tasks": tasks[:most_tasks],
+                    "tasks": tasks[:tasks_max],
                 }
             )
     return sorted(shown, key=lambda worker: str(worker["worker_id"]))
 
 
-async def _held(server: Server, partitions: int, most: int) -> dict[str, list[Held]]:
+async def _held(server: Server, partitions: int, limit: int) -> dict[str, list[Held]]:
     """By worker."""
     held: dict[str, list[Held]] = {}
-    for found in await asyncio.gather(*(_lists(server, each, most) for each in range(partitions))):
+    for found in await asyncio.gather(*(_lists(server, each, limit) for each in range(partitions))):
         for worker, milliseconds, data in zip(found[::3], found[1::3], found[2::3], strict=True):
             with suppress(msgspec.DecodeError):  # of another version; whoever runs it will say so
                 held.setdefault(worker.decode(), []).append(
@@ -130,11 +130,11 @@ async def _held(server: Server, partitions: int, most: int) -> dict[str, list[He
     return held
 
 
-async def _lists(server: Server, partition: int, most: int) -> list[Any]:
+async def _lists(server: Server, partition: int, limit: int) -> list[Any]:
     """Of a partition; nothing if its node of a cluster is away, since others can still be shown."""
     try:
         link, key = server.of(partition), keys.lease(partition)
-        found: list[Any] = await script("list").ask(link, key, "tasks", most, MOST_BYTES)
+        found: list[Any] = await script("list").ask(link, key, "tasks", limit, TASKS_BYTES_MAX)
     except StoreError:
         return []
     return found

@@ -19,7 +19,7 @@ from penstock.stores.partial import record_of
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FeedSize, arguments_of
 from penstock.stores.redis.entries import Entries
-from penstock.stores.redis.inbox import MOST_EVENTS, SCHEMA, end_of, events_of, read_after
+from penstock.stores.redis.inbox import ENTRY_EVENTS_MAX, SCHEMA, end_of, events_of, read_after
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.wire import Link
@@ -29,11 +29,11 @@ READ_EXECUTIONS, READ_BYTES = 1000, 1 << 20
 """In one call: Lua's stack is limited, and so is the time for which everybody else may wait."""
 READ_ENTRIES = 128
 """At most so many at once; each may hold hundreds of events."""
-SETTLING = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
+TASK_ENDS = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
 
 
 class RedisHotStore:
-    keeps_tasks = True
+    tasks_are_durable = True
 
     def __init__(self, server: Server, partitions: int) -> None:
         self._server = server
@@ -84,8 +84,8 @@ class RedisHotStore:
             partition = partition_of(event.execution_id, self.partitions)
             groups.setdefault(partition, []).extend((SCHEMA, codec.encode(event)))
         for partition, fields in groups.items():
-            for first in range(0, len(fields), 2 * MOST_EVENTS):
-                some = fields[first : first + 2 * MOST_EVENTS]
+            for first in range(0, len(fields), 2 * ENTRY_EVENTS_MAX):
+                some = fields[first : first + 2 * ENTRY_EVENTS_MAX]
                 link = self._server.of(partition)
                 if own:
                     await script("append").run(link, keys.inbox(partition), *some)
@@ -101,8 +101,8 @@ class RedisHotStore:
             events = await self._read(partition, after, limit, timeout_seconds)
         if len(events) > limit:
             self._ahead[partition] = events[limit - 1][0], events[limit:]
-        self.entries[partition].settled(
-            [event for _, event in events[:limit] if isinstance(event, SETTLING)]
+        self.entries[partition].remove(
+            [event for _, event in events[:limit] if isinstance(event, TASK_ENDS)]
         )
         return events[:limit]
 
@@ -208,7 +208,7 @@ class RedisHotStore:
         entries.added(tasks, answer[1:])
         for commands in commit.changes:
             if commands.stops:
-                entries.settled(commands.stops)
+                entries.remove(commands.stops)
             if commands.held is False:
                 entries.moved(commands.execution_id)
             if commands.finished:

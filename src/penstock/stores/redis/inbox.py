@@ -18,7 +18,7 @@ from penstock.stores.redis.malformed import dropped
 
 SLOTS = 1024
 LAST = SLOTS - 1
-MOST_EVENTS = 500
+ENTRY_EVENTS_MAX = 500
 """In one entry."""
 SCHEMA = b"1"
 Entries = Sequence[tuple[bytes, Sequence[bytes]]]
@@ -45,7 +45,7 @@ def read_after(position: int) -> str:
     return f"1-{last}" if last >= 0 else "0-0"
 
 
-def keep_from(position: int) -> str:
+def first_needed(position: int) -> str:
     """The first entry that is still needed."""
     number, index = divmod(position, SLOTS)
     return f"1-{number if index == LAST else max(number - 1, 0)}"

@@ -17,7 +17,7 @@ from penstock.stores.redis.server import Server
 from penstock.stores.redis.wire import Link
 from penstock.stores.task_queue import Key
 
-KEPT_SECONDS = 60
+EXPIRY_SECONDS = 60
 
 
 class RedisLiveLogs:
@@ -27,7 +27,7 @@ class RedisLiveLogs:
     async def share(self, texts: Mapping[Key, str]) -> None:
         """Raises `StoreUnavailable` also if Redis is nearly full: the rest of its memory is for outcomes."""
         await self._send([(key, "UNLINK", ()) for key, text in texts.items() if not text])
-        new = [(key, "SET", (text, "EX", KEPT_SECONDS)) for key, text in texts.items() if text]
+        new = [(key, "SET", (text, "EX", EXPIRY_SECONDS)) for key, text in texts.items() if text]
         if new:
             self._server.check_open()
             await self._send(new)

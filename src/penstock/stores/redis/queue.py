@@ -31,7 +31,7 @@ from penstock.stores.task_queue import Key, key_of
 
 PORTION = 400
 """Outcomes in one call: Lua's stack is limited."""
-MOST_PENDING = 2000
+PENDING_TASKS_MAX = 2000
 Place = tuple[int, bytes, bytes]
 """Partition, stream, entry id."""
 Held = tuple[str, Key]
@@ -99,7 +99,7 @@ class RedisTaskQueue:
         """`wanted`: how many queues, their names, then the names of handlers, as the script takes them."""
         link = self._server.of(partition)
         taking = script("fetch").begin(link, keys.lease(partition), worker_id, limit, *wanted)
-        self._keep(taking)
+        self._track(taking)
         try:
             found = await asyncio.shield(taking)
         except Refused as error:
@@ -134,12 +134,12 @@ class RedisTaskQueue:
             return
         found = done.result()
         places = [item for pair in zip(found[::3], found[1::3], strict=True) for item in pair]
-        self._keep(asyncio.ensure_future(self._run("list", partition, "back", worker_id, *places)))
+        self._track(asyncio.ensure_future(self._run("list", partition, "back", worker_id, *places)))
 
     def _unhand(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
             partition, stream, entry_id = self._held.pop((worker_id, key_of(task)))
-            self._keep(
+            self._track(
                 asyncio.ensure_future(
                     self._run("list", partition, "back", worker_id, stream, entry_id)
                 )
@@ -151,7 +151,7 @@ class RedisTaskQueue:
             if place is not None:
                 await self._run("list", place[0], "back", worker_id, *place[1:])
 
-    def _keep(self, task: asyncio.Future[Any]) -> None:
+    def _track(self, task: asyncio.Future[Any]) -> None:
         """Until it is done: a worker that leaves waits for it."""
         self._background.add(task)
         task.add_done_callback(self._done)
@@ -161,7 +161,7 @@ class RedisTaskQueue:
         if not task.cancelled():
             task.exception()  # seen: a task that couldn't be given back is found on our list later
 
-    async def _settle(self) -> None:
+    async def _wait_background(self) -> None:
         while self._background:  # one may begin another
             await asyncio.wait(self._background)
 
@@ -171,7 +171,7 @@ class RedisTaskQueue:
     async def held(self, worker_id: str) -> list[Task]:
         tasks: list[Task] = []
         for partition in range(self._partitions):
-            found = await self._ask("list", partition, "pending", worker_id, MOST_PENDING)
+            found = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
             tasks += await self._decoded(partition, worker_id, found)
         return tasks
 
@@ -268,8 +268,8 @@ class RedisTaskQueue:
     def _ask_holders(self) -> list[Coroutine[Any, Any, Any]]:
         return [self._ask("list", each, "holders") for each in range(self._partitions)]
 
-    async def worker_details(self, most_tasks: int) -> list[dict[str, Any]]:
-        return await worker_details(self._server, self._partitions, most_tasks)
+    async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
+        return await worker_details(self._server, self._partitions, tasks_max)
 
     async def offers(self) -> list[Offer]:
         return await worker_offers(self._server)
@@ -294,10 +294,10 @@ class RedisTaskQueue:
         return lost
 
     async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
-        await self._settle()
+        await self._wait_background()
         back = {key_of(task) for task in unstarted}
         for partition in range(self._partitions):
-            found = await self._ask("list", partition, "pending", worker_id, MOST_PENDING)
+            found = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
             mine, others = _divide(found, back)
             if mine:
                 await self._run("list", partition, "back", worker_id, *mine)
@@ -402,7 +402,7 @@ class RedisTaskQueue:
     async def close(self) -> None:
         for waker in self._wakers.values():
             await waker.close()
-        await self._settle()
+        await self._wait_background()
 
     async def _run(self, name: str, partition: int, *arguments: Any) -> Any:
         return await script(name).run(self._server.of(partition), keys.lease(partition), *arguments)

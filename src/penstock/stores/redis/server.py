@@ -231,7 +231,7 @@ class Server:
     async def _check_settings(self) -> None:
         try:
             found = await self.main.ask("CONFIG", "GET", "maxmemory-policy")
-            kept = await self.main.ask("CONFIG", "GET", "appendonly")
+            persistence = await self.main.ask("CONFIG", "GET", "appendonly")
         except StoreUnavailable:
             raise
         except StoreError:  # managed servers don't tell
@@ -244,7 +244,7 @@ class Server:
                 f"Redis at {self.endpoints} has maxmemory-policy {found[1].decode()}, which throws data away; "
                 "set it to noeviction"
             )
-        if kept and kept[1] != b"yes":
+        if persistence and persistence[1] != b"yes":
             log.warning(
                 "Redis at %s doesn't write an append-only file: after a crash of it, executions are built again from "
                 "PostgreSQL, and steps since their last checkpoint run again (appendonly yes keeps them)",

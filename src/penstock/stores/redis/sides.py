@@ -61,11 +61,11 @@ class RedisSide:
     async def wipe(self, lease: Lease) -> None:
         link, prefix = self._server.of(lease.partition), keys.prefix(lease.partition)
         pattern = prefix.replace("[", "\\[") + "*"
-        kept = {f"{prefix}lease".encode(), f"{prefix}inbox".encode()}
+        retained = {f"{prefix}lease".encode(), f"{prefix}inbox".encode()}
         cursor: Any = 0
         while True:
             cursor, found = await link.ask("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_KEYS)
-            doomed = [key for key in found if key not in kept]
+            doomed = [key for key in found if key not in retained]
             for first in range(0, len(doomed), PORTION):
                 await self._run(lease, "wipe", *doomed[first : first + PORTION])
             if int(cursor) == 0:

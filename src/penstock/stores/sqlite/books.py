@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Scope
-from penstock.stores.sqlite.reader import MOST, UNKNOWABLE, Reader
+from penstock.stores.sqlite.reader import NUMBER_MAX, UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
 AUDIT_COLUMNS = "at, key_id, key_name, action, object, address, status, detail"
@@ -90,7 +90,7 @@ def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
         "object = ?": search.object,
         "at >= ?": search.since,
         "at < ?": search.until,
-        "id < ?": None if search.before is None else min(search.before, MOST),
+        "id < ?": None if search.before is None else min(search.before, NUMBER_MAX),
     }
     return ((text, value) for text, value in wanted.items() if value is not None)
 

@@ -22,11 +22,11 @@ SELECT_CREATED = f"""
       min(CAST((created_at - :since) / :width AS INTEGER), :buckets - 1) AS bucket, count(*), id, max(n)
     FROM (
       SELECT n, id, workflow, state, created_at FROM executions
-      WHERE n >= :first AND created_at >= :since ORDER BY n DESC LIMIT :most
+      WHERE n >= :first AND created_at >= :since ORDER BY n DESC LIMIT :limit
     ) AS executions GROUP BY workflow, shown, bucket
 """  # noqa: S608 -- our own words
 HAS_MORE = """
-    SELECT 1 FROM executions WHERE n >= :first AND created_at >= :since ORDER BY n DESC LIMIT 1 OFFSET :most
+    SELECT 1 FROM executions WHERE n >= :first AND created_at >= :since ORDER BY n DESC LIMIT 1 OFFSET :limit
 """
 COUNT_STATE = """
     SELECT count(*) FROM (SELECT 1 FROM executions INDEXED BY by_state WHERE state = ? ORDER BY n DESC LIMIT ?)
@@ -46,43 +46,43 @@ class SqliteCounts:
     def __init__(self, searcher: Reader) -> None:
         self._searcher = searcher
 
-    async def count_created(self, window: Window, most: int) -> Counts:
-        return await self._searcher.run(lambda connection: _created(connection, window, most))
+    async def count_created(self, window: Window, limit: int) -> Counts:
+        return await self._searcher.run(lambda connection: _created(connection, window, limit))
 
-    async def count_active(self, most: int) -> dict[str, int]:
-        return await self._searcher.run(lambda connection: _active(connection, most))
+    async def count_active(self, limit: int) -> dict[str, int]:
+        return await self._searcher.run(lambda connection: _active(connection, limit))
 
     async def count_unfinished(self) -> dict[str, int]:
         return dict(await self._searcher.rows(COUNT_UNFINISHED))
 
-    async def count_letters(self, most: int) -> int:
-        rows = await self._searcher.rows(COUNT_LETTERS, (most,))
+    async def count_letters(self, limit: int) -> int:
+        rows = await self._searcher.rows(COUNT_LETTERS, (limit,))
         return int(rows[0][0])
 
 
-def _created(connection: sqlite3.Connection, window: Window, most: int) -> Counts:
+def _created(connection: sqlite3.Connection, window: Window, limit: int) -> Counts:
     values = {
         "since": window.since,
         "width": window.bucket_seconds,
         "buckets": window.buckets,
         "first": first_since(window.since),
-        "most": most,
+        "limit": limit,
     }
     rows = [CountRow(*row[:5]) for row in connection.execute(SELECT_CREATED, values)]
-    is_full = sum(row.count for row in rows) == most
+    is_full = sum(row.count for row in rows) == limit
     return Counts(
         rows, truncated=is_full and connection.execute(HAS_MORE, values).fetchone() is not None
     )
 
 
-def _active(connection: sqlite3.Connection, most: int) -> dict[str, int]:
+def _active(connection: sqlite3.Connection, limit: int) -> dict[str, int]:
     """A row is RUNNING from the moment that it should run; one without changes is shown as PENDING."""
     waiting, paused = (
-        connection.execute(COUNT_STATE, (state, most)).fetchone()[0] for state in (PENDING, PAUSED)
+        connection.execute(COUNT_STATE, (state, limit)).fetchone()[0] for state in (PENDING, PAUSED)
     )
-    all_running, begun = connection.execute(COUNT_BEGUN, (RUNNING, 2 * most)).fetchone()
+    all_running, begun = connection.execute(COUNT_BEGUN, (RUNNING, 2 * limit)).fetchone()
     return {
-        PENDING: min(waiting + all_running - begun, most),
-        RUNNING: min(begun, most),
+        PENDING: min(waiting + all_running - begun, limit),
+        RUNNING: min(begun, limit),
         PAUSED: paused,
     }

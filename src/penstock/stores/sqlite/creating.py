@@ -32,7 +32,7 @@ def create(
         for new in executions
         if new.idempotency_key is not None
     ]
-    ids = _settle(connection, executions, keys) if keys else [row[1] for row in rows]
+    ids = _resolve_keys(connection, executions, keys) if keys else [row[1] for row in rows]
     new_rows = (
         [row for row, execution_id in zip(rows, ids, strict=True) if row[1] == execution_id]
         if keys
@@ -58,12 +58,12 @@ def _labels(
     ]
 
 
-def _settle(
+def _resolve_keys(
     connection: sqlite3.Connection, executions: Sequence[NewExecution], keys: list[Key]
 ) -> list[str]:
     known = _known(connection, keys)
     before = dict(known)
-    ids = idempotency.settle(executions, known)
+    ids = idempotency.resolve_keys(executions, known)
     made = [(*key, *known[key]) for key in known if known[key] is not before.get(key)]
     insert_many(
         connection,
@@ -75,9 +75,9 @@ def _settle(
 
 def _known(connection: sqlite3.Connection, keys: list[Key]) -> dict[Key, Made]:
     known: dict[Key, Made] = {}
-    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // 2
-    for first in range(0, len(keys), most):
-        some = keys[first : first + most]
+    batch_size = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // 2
+    for first in range(0, len(keys), batch_size):
+        some = keys[first : first + batch_size]
         marks = ",".join(["(?, ?)"] * len(some))
         found = connection.execute(
             # not `(scope, key) IN (VALUES …)`: that reads the whole table

@@ -12,8 +12,8 @@ from penstock.engine.commands import Transition
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import (
-    Kept,
     NewExecution,
+    ReusedOutput,
     Stored,
     Wish,
     check_steerable,
@@ -26,7 +26,7 @@ from penstock.stores.records import AuditLine, ExecutionRow, FeedPart, Place, Se
 from penstock.stores.sqlite import creating, searching
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.numbers import Numbers
-from penstock.stores.sqlite.reader import MOST, SHOULD_RUN, UNKNOWABLE, Reader
+from penstock.stores.sqlite.reader import NUMBER_MAX, SHOULD_RUN, UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
 WAITS, SHOULD_START = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
@@ -44,7 +44,7 @@ class Rest(msgspec.Struct, array_like=True):
     idempotency_key: str | None
     request_hash: str
     key_scope: str
-    kept: list[Kept]
+    reused: list[ReusedOutput]
 
 
 _rest_decoder = msgspec.msgpack.Decoder(Rest)
@@ -89,9 +89,9 @@ class SqliteExecutions:
         state = WAITS if new.waits else SHOULD_START
         labels = msgspec.json.encode(record.labels) if record.labels else None
         rest = None
-        if new.idempotency_key is not None or new.kept or new.request_hash or new.key_scope:
+        if new.idempotency_key is not None or new.reused or new.request_hash or new.key_scope:
             rest = codec.encode(
-                Rest(new.idempotency_key, new.request_hash, new.key_scope, new.kept)
+                Rest(new.idempotency_key, new.request_hash, new.key_scope, new.reused)
             )
         return (
             self._numbers.next(record.created_at),
@@ -205,7 +205,7 @@ def _intent(
     if rest is not None:
         more = _rest_decoder.decode(rest)
         new.idempotency_key, new.request_hash = more.idempotency_key, more.request_hash
-        new.key_scope, new.kept = more.key_scope, more.kept
+        new.key_scope, new.reused = more.key_scope, more.reused
     return new
 
 
@@ -229,7 +229,9 @@ def _history(
 
 def _feed(connection: sqlite3.Connection, after: int, limit: int) -> list[FeedPart]:
     parts: list[FeedPart] = []
-    for position, execution_id, change in connection.execute(SELECT_FEED, (min(after, MOST),)):
+    for position, execution_id, change in connection.execute(
+        SELECT_FEED, (min(after, NUMBER_MAX),)
+    ):
         lines = history_of(change)
         if lines:
             parts.append(FeedPart(position, execution_id, lines))

@@ -33,7 +33,7 @@ from penstock.stores.task_queue import Key, MemoryTaskQueue, key_of
 FEW_EXECUTIONS = 4
 RECENT_COMMITS = 16
 SMALL_BYTES = 8192
-SETTLING = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
+TASK_ENDS = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
 
 
 def _passing() -> float:
@@ -47,7 +47,7 @@ def _passing() -> float:
 
 class SqliteHotStore:
     partitions = 1
-    keeps_tasks = False
+    tasks_are_durable = False
 
     def __init__(self, writer: Writer, reader: Reader, claims: Claims) -> None:
         self._writer, self._reader = writer, reader
@@ -158,7 +158,7 @@ class SqliteHotStore:
         """The effects of a commit, once it is durable."""
         self._lease.commit_number += 1
         self._lease.position = commit.position
-        self.queue.settled(self._inbox.trim(commit.position))
+        self.queue.remove_claims(self._inbox.trim(commit.position))
         self.queue.apply(commit.changes)
         for commands in commit.changes:
             if commands.timer_changed:
@@ -299,10 +299,10 @@ def _write_ended(
     groups: dict[tuple[float | None, str], list[int]] = {}
     for at, state, n in ended:
         groups.setdefault((at, state), []).append(n)
-    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 2
+    batch_size = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 2
     for common, numbers in groups.items():
-        for start in range(0, len(numbers), most):
-            some = numbers[start : start + most]
+        for start in range(0, len(numbers), batch_size):
+            some = numbers[start : start + batch_size]
             marks = ",".join("?" * len(some))
             connection.execute(
                 f"UPDATE executions SET ended_at = ?, state = ? WHERE n IN ({marks})",  # noqa: S608 -- marks only
@@ -329,9 +329,9 @@ class SqliteTaskQueue(MemoryTaskQueue):
     def on_given_up(self, key: Key) -> None:
         self._claims.remove((key,))
 
-    def settled(self, events: Iterable[AnyEvent]) -> None:
+    def remove_claims(self, events: Iterable[AnyEvent]) -> None:
         """Outcomes that are on disk: only now is a crash no longer the task's fault."""
-        self._claims.remove([key_of(event) for event in events if isinstance(event, SETTLING)])
+        self._claims.remove([key_of(event) for event in events if isinstance(event, TASK_ENDS)])
 
     def check_owner(self, partition: int, token: str) -> None:  # noqa: ARG002 -- there is one
         self._store.check(token)

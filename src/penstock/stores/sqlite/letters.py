@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.stores import codec
 from penstock.stores.records import Closed, LetterRow, LetterSearch
-from penstock.stores.sqlite.reader import MOST, UNKNOWABLE, Reader
+from penstock.stores.sqlite.reader import NUMBER_MAX, UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
 SELECT_LETTER = """
@@ -55,7 +55,7 @@ def _conditions(search: LetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
         if value is not None:
             yield text, (value,)
     if search.before is not None:
-        yield "letters.id < ?", (min(search.before, MOST),)
+        yield "letters.id < ?", (min(search.before, NUMBER_MAX),)
     if not search.closed:
         yield "closed IS NULL", ()
 

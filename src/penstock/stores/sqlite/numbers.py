@@ -16,7 +16,7 @@ from penstock.stores.sqlite.reader import Reader
 PER_SECOND = 10_000
 LEAD_SECONDS = 60.0
 """Assumed from the start, so that a longer lead is seldom written."""
-MOST_SECONDS = 1e14
+SECONDS_MAX = 1e14
 
 
 class Numbers:
@@ -59,4 +59,4 @@ def write_lead(connection: sqlite3.Connection, lead: float) -> None:
 
 
 def _sane(seconds: float) -> float:
-    return max(min(seconds, MOST_SECONDS), -MOST_SECONDS)
+    return max(min(seconds, SECONDS_MAX), -SECONDS_MAX)

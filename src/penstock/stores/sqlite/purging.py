@@ -58,13 +58,13 @@ def purge(
         )  # not in older files
         if dry_run:
             old = [row[0] for row in connection.execute(OLD, {"before": before})]
-            kept = _keys_after(connection, old)
-            unneeded = asyncio.run(_unused_objects(objects, kept, before))
-            return Purged(len(old), *_sizes(_unused(kept, folder, before), unneeded))
+            used_keys = _keys_after(connection, old)
+            unneeded = asyncio.run(_unused_objects(objects, used_keys, before))
+            return Purged(len(old), *_sizes(_unused(used_keys, folder, before), unneeded))
         executions = _delete_executions(connection, before)
-        kept = _keys(connection, EVERYTHING)
-        unused = _unused(kept, folder, before)
-        unneeded = asyncio.run(_unused_objects(objects, kept, before, delete=True))
+        used_keys = _keys(connection, EVERYTHING)
+        unused = _unused(used_keys, folder, before)
+        unneeded = asyncio.run(_unused_objects(objects, used_keys, before, delete=True))
         sizes = _sizes(unused, unneeded)
         for blob in unused:
             blob.unlink(missing_ok=True)
@@ -102,7 +102,7 @@ def _open(given: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
 def _delete_executions(connection: sqlite3.Connection, before: float) -> int:
     deleted = 0
     while rows := connection.execute(
-        f"{OLD} ORDER BY n LIMIT :most", {"before": before, "most": BATCH}
+        f"{OLD} ORDER BY n LIMIT :limit", {"before": before, "limit": BATCH}
     ).fetchall():
         connection.execute("BEGIN IMMEDIATE")
         with connection:
@@ -129,8 +129,8 @@ def _keys_after(connection: sqlite3.Connection, gone: list[int]) -> set[str]:
         ("executions", "intent"),
         ("executions", "rest"),
     ):
-        kept = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL AND n NOT IN (SELECT n FROM gone)"  # noqa: S608
-        keys |= _keys(connection, kept)
+        used_keys = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL AND n NOT IN (SELECT n FROM gone)"  # noqa: S608
+        keys |= _keys(connection, used_keys)
     return keys
 
 
@@ -145,14 +145,14 @@ def _unused(keys: set[str], folder: Path, before: float) -> list[Path]:
 
 
 async def _unused_objects(
-    objects: ObjectBlobs | None, kept: set[str], before: float, *, delete: bool = False
+    objects: ObjectBlobs | None, used_keys: set[str], before: float, *, delete: bool = False
 ) -> list[StoredObject]:
     if objects is None:
         return []
     found = [
         each
         async for each in objects.objects()
-        if each.key not in kept and each.modified_at < before
+        if each.key not in used_keys and each.modified_at < before
     ]
     if delete:
         await objects.delete_many([each.key for each in found])

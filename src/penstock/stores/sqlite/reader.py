@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 HAS_CHANGES = "EXISTS (SELECT 1 FROM changes WHERE changes.n = executions.n)"
 SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
-MOST = 2**63 - 1
+NUMBER_MAX = 2**63 - 1
 """A number that is greater than this is greater than any in the file."""
 UNKNOWABLE = (OverflowError, UnicodeEncodeError)
 """What binding a value raises that SQLite can't hold: nothing that is stored has it."""

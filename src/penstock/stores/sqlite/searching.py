@@ -18,7 +18,7 @@ from penstock.engine.states import ExecutionState
 from penstock.stores.matching import lowered
 from penstock.stores.partial import record_of
 from penstock.stores.records import ExecutionRow, Search
-from penstock.stores.sqlite.reader import HAS_CHANGES, MOST
+from penstock.stores.sqlite.reader import HAS_CHANGES, NUMBER_MAX
 
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 SELECT_ROW = """
@@ -53,7 +53,7 @@ def find(
 
 def _common(search: Search) -> Iterable[Condition]:
     if search.before is not None:
-        yield "n < ?", (min(search.before, MOST),)
+        yield "n < ?", (min(search.before, NUMBER_MAX),)
     if search.version is not None:
         yield "version = ?", (search.version,)
     if search.since is not None:

@@ -60,9 +60,9 @@ def insert_many(
     if not rows:
         return
     row_text = "(" + ",".join("?" * len(rows[0])) + ")"
-    most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(rows[0])
-    for start in range(0, len(rows), most):
-        some = rows[start : start + most]
+    batch_size = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(rows[0])
+    for start in range(0, len(rows), batch_size):
+        some = rows[start : start + batch_size]
         connection.execute(
             f"{statement} VALUES {','.join([row_text] * len(some))}",
             [value for row in some for value in row],

@@ -45,7 +45,7 @@ KEYS = (
 )
 UNAUTHORIZED = frozenset({401, 403})
 EXCERPT_CHARACTERS = 2000
-SHORTEST_KEY = 8
+KEY_CHARACTERS_MIN = 8
 FUNCTION = "penstock.worker.handlers.llm:run"
 
 
@@ -234,7 +234,7 @@ def _without_key(response: Response, provider: LlmProvider) -> Response:
 
     A short one ("x", "ollama") is a placeholder for a server without keys, and taking it out would spoil the answer.
     """
-    if provider.api_key is None or len(provider.api_key) < SHORTEST_KEY:
+    if provider.api_key is None or len(provider.api_key) < KEY_CHARACTERS_MIN:
         return response
     body = redact(response.body.decode("utf-8", "surrogateescape"), [provider.api_key])
     headers = redact(dict(response.headers), [provider.api_key])

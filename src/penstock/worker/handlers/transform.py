@@ -25,7 +25,7 @@ from penstock.sandbox import Job, JobFailed, Overrun, Sandbox, call
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import bad_config, check_keys
 
-LENGTH_MAX = 20_000
+EXPRESSION_CHARACTERS_MAX = 20_000
 FUNCTION = "penstock.worker.handlers.transform:run"
 # Words that CEL keeps for itself, and the two maps; a parent of such a name is found in `nodes`.
 RESERVED = frozenset(
@@ -178,9 +178,9 @@ def _read(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     expression, variables = config["expression"], config.get("variables", {})
     if not isinstance(expression, str):
         raise bad_config("expression must be text")
-    if len(expression) > LENGTH_MAX:
+    if len(expression) > EXPRESSION_CHARACTERS_MAX:
         raise bad_config(
-            f"the expression has {len(expression):,} characters; the limit is {LENGTH_MAX:,}"
+            f"the expression has {len(expression):,} characters; the limit is {EXPRESSION_CHARACTERS_MAX:,}"
         )
     if not isinstance(variables, dict):
         raise bad_config('variables must be an object, such as {"limit": 3}')

@@ -4,8 +4,8 @@
 -- KEYS 1  penstock:{p}:lease, which is only there to name the partition
 -- ARGV    one of
 --         gone, worker, then stream, entry id…   answers the numbers (from 1) of those that aren't its any more
---         pending, worker, most                  answers stream, entry id, task…
---         tasks, most, bytes                     answers worker, milliseconds since it got it, task…; of each worker at most
+--         pending, worker, limit                 answers stream, entry id, task…
+--         tasks, limit, bytes                    answers worker, milliseconds since it got it, task…; of each worker at most
 --                                                so many, and in all at most so many bytes of tasks
 --         back, worker, then stream, entry id…   puts them where all can fetch them; answers how many
 --         holders                                answers worker, how many; again and again, without those that have none

@@ -7,7 +7,13 @@ from msgspec import structs
 from penstock.engine import events as ev
 from penstock.engine.commands import AttemptFailure, Commands, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import TaskError
-from penstock.engine.failures import FIRST_KEPT, LAST_KEPT, LOGS_MAX, MESSAGE_MAX, SHORT_MESSAGE_MAX
+from penstock.engine.failures import (
+    FIRST_FAILURES_MAX,
+    LAST_FAILURES_MAX,
+    LOGS_CHARACTERS_MAX,
+    MESSAGE_CHARACTERS_MAX,
+    SHORT_MESSAGE_CHARACTERS_MAX,
+)
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored
@@ -25,9 +31,9 @@ class Told:
         self.trial = Trial(node("a", retry=retry), start=False)
         self.record = codec.decode_record(codec.encode(self.trial.execution.record))
         self.changes: list[bytes] = []
-        self._keep(self.trial.begin())
+        self._collect(self.trial.begin())
 
-    def _keep(self, commands: Commands) -> None:
+    def _collect(self, commands: Commands) -> None:
         [change] = codec.new_commit(LEASE, 0, [commands]).data
         self.changes.append(change)
 
@@ -35,7 +41,7 @@ class Told:
         error = TaskError("handler", message, "ValueError", {"detail": "d" * 1000}, "t" * 8000)
         attempt = self.trial.run("a").attempt
         event = ev.TaskFailed(ID, "a", 1, attempt, "worker-1", 0.0, error, retryable, None, logs)
-        self._keep(self.trial.send(event))
+        self._collect(self.trial.send(event))
 
     def stored(self) -> Stored:
         return codec.fold(self.record, [codec.decode_change(change) for change in self.changes])
@@ -50,9 +56,9 @@ def test_a_node_keeps_its_first_and_its_newest_failures_and_how_many_were_betwee
         told.fail(f"{attempt} " + "x" * 3000)
     run = told.trial.run("a")
     attempts = [failure.attempt for failure in run.failures]
-    last = range(ATTEMPTS - LAST_KEPT + 1, ATTEMPTS + 1)
-    assert attempts == [*range(1, FIRST_KEPT + 1), *last]
-    assert run.failures_dropped == ATTEMPTS - FIRST_KEPT - LAST_KEPT
+    last = range(ATTEMPTS - LAST_FAILURES_MAX + 1, ATTEMPTS + 1)
+    assert attempts == [*range(1, FIRST_FAILURES_MAX + 1), *last]
+    assert run.failures_dropped == ATTEMPTS - FIRST_FAILURES_MAX - LAST_FAILURES_MAX
     assert run.state == "FAILED"
     [letter] = told.trial.dead_letters
     assert (letter.attempts, letter.attempts_dropped) == (run.failures, run.failures_dropped)
@@ -67,11 +73,11 @@ def test_the_first_failures_and_the_last_are_kept_whole_and_those_between_are_cu
         len(failure.error.message) == 3000 and failure.error.traceback is not None
         for failure in failures
     ]
-    assert whole == [True] * FIRST_KEPT + [False] * (LAST_KEPT - 1) + [True]
-    assert {len(failure.error.message) for failure in failures[FIRST_KEPT:-1]} == {
-        SHORT_MESSAGE_MAX + 1
+    assert whole == [True] * FIRST_FAILURES_MAX + [False] * (LAST_FAILURES_MAX - 1) + [True]
+    assert {len(failure.error.message) for failure in failures[FIRST_FAILURES_MAX:-1]} == {
+        SHORT_MESSAGE_CHARACTERS_MAX + 1
     }
-    assert failures[FIRST_KEPT].error.detail is None
+    assert failures[FIRST_FAILURES_MAX].error.detail is None
 
 
 def test_each_failure_is_written_once_however_many_there_are():
@@ -81,14 +87,14 @@ def test_each_failure_is_written_once_however_many_there_are():
     half = told.size()
     for _ in range(ATTEMPTS // 2 - 1):
         told.fail("x" * 3000)
-    assert told.size() - half < ATTEMPTS // 2 * (SHORT_MESSAGE_MAX + 500), (
+    assert told.size() - half < ATTEMPTS // 2 * (SHORT_MESSAGE_CHARACTERS_MAX + 500), (
         "an attempt writes more than its own failure"
     )
 
 
 def test_a_store_that_is_read_again_has_the_same_failures():
     told = Told(PATIENT)
-    for count in (1, FIRST_KEPT, LAST_KEPT, 50):
+    for count in (1, FIRST_FAILURES_MAX, LAST_FAILURES_MAX, 50):
         for _ in range(count):
             told.fail("x" * 3000)
         stored = told.stored()
@@ -129,13 +135,13 @@ def test_the_logs_of_a_node_have_a_limit_and_the_last_attempt_keeps_its_own():
         told.fail("no", logs="l" * 60_000)
     logs = told.stored().logs
     assert [attempt for _, attempt, _ in logs] == [1, 2, 3, 4, 5, ATTEMPTS]
-    assert sum(len(text) for _, _, text in logs) < LOGS_MAX + 3 * 60_000
+    assert sum(len(text) for _, _, text in logs) < LOGS_CHARACTERS_MAX + 3 * 60_000
     assert "only the last one's log is kept" in logs[-2][2]
 
 
 def test_an_error_that_is_made_of_a_documents_text_is_cut():
-    config = {"value_a": 1, "operator": "o" * (3 * MESSAGE_MAX), "value_b": 1}
+    config = {"value_a": 1, "operator": "o" * (3 * MESSAGE_CHARACTERS_MAX), "value_b": 1}
     trial = Trial(node("a", handler="decision", config=config))
     [failure] = trial.run("a").failures
-    assert len(failure.error.message) <= MESSAGE_MAX + 1
+    assert len(failure.error.message) <= MESSAGE_CHARACTERS_MAX + 1
     assert trial.execution.record.error == failure.error

@@ -12,8 +12,8 @@ from tests.engine.trial import Trial, decision, node, once
 ONE = b'{"x":1}'
 
 
-def test_a_kept_node_is_recorded_in_the_first_commit_and_what_comes_after_it_starts():
-    trial = Trial(node("a"), node("b", "a", config={"x": "{{ a.x }}"}), kept={"a": ONE})
+def test_a_reused_node_is_recorded_in_the_first_commit_and_what_comes_after_it_starts():
+    trial = Trial(node("a"), node("b", "a", config={"x": "{{ a.x }}"}), reused={"a": ONE})
     assert trial.states == {"a": "COMPLETED", "b": "QUEUED"}
     assert trial.dispatches == [("b", 1)]
     assert (trial.config("b"), trial.tasks[0].inputs) == ({"x": 1}, [("a", ONE)])
@@ -29,40 +29,40 @@ def test_a_kept_node_is_recorded_in_the_first_commit_and_what_comes_after_it_sta
     assert trial.state == "COMPLETED"
 
 
-def test_a_kept_node_counts_as_a_success_at_its_join():
-    trial = Trial(node("a"), node("b"), node("join", "a", "b"), kept={"a": ONE})
+def test_a_reused_node_counts_as_a_success_at_its_join():
+    trial = Trial(node("a"), node("b"), node("join", "a", "b"), reused={"a": ONE})
     assert trial.dispatches == [("b", 1)]
     trial.succeed("b")
     assert trial.dispatches == [("b", 1), ("join", 1)]
 
 
-def test_conditions_are_decided_again_from_what_was_kept():
+def test_conditions_are_decided_again_from_what_was_reused():
     branch = [node("yes", "d", condition="d.result"), node("no", "d", condition="!d.result")]
     trial = Trial(
         decision("d", gives=True),
         *branch,
         node("join", "yes", "no"),
-        kept={"d": b'{"result":false}'},
+        reused={"d": b'{"result":false}'},
     )
     assert trial.states == {"d": "COMPLETED", "yes": "SKIPPED", "no": "QUEUED", "join": "PENDING"}
 
 
-def test_an_execution_of_which_everything_is_kept_completes_at_once():
-    trial = Trial(node("a"), node("b", "a"), kept={"a": ONE, "b": ONE})
+def test_an_execution_of_which_everything_is_reused_completes_at_once():
+    trial = Trial(node("a"), node("b", "a"), reused={"a": ONE, "b": ONE})
     assert trial.state == "COMPLETED"
     assert trial.tasks == []
 
 
-def test_a_kept_node_that_the_plan_does_not_have_is_ignored():
-    trial = Trial(node("a"), kept={"gone": ONE})
+def test_a_reused_node_that_the_plan_does_not_have_is_ignored():
+    trial = Trial(node("a"), reused={"gone": ONE})
     assert trial.states == {"a": "QUEUED"}
-    assert trial.execution.record.kept == 0
+    assert trial.execution.record.reused == 0
 
 
-def test_a_large_kept_output_stays_where_it_is_until_somebody_needs_it():
+def test_a_large_reused_output_stays_where_it_is_until_somebody_needs_it():
     blob = Blob("key", 3)
     trial = Trial(
-        node("a"), node("b", "a"), node("c", "a", config={"x": "{{ a.x }}"}), kept={"a": blob}
+        node("a"), node("b", "a"), node("c", "a", config={"x": "{{ a.x }}"}), reused={"a": blob}
     )
     assert trial.committed.load(trial.plan).outputs == {"a": blob}
     assert [(task.node_id, task.inputs) for task in trial.tasks] == [("b", [("a", blob)])]
@@ -71,33 +71,33 @@ def test_a_large_kept_output_stays_where_it_is_until_somebody_needs_it():
     assert trial.config("c") == {"x": 1}
 
 
-def test_thousands_of_kept_nodes_are_split_into_commits_and_survive_a_crash_between_them():
+def test_thousands_of_reused_nodes_are_split_into_commits_and_survive_a_crash_between_them():
     size = 2_500
     trial = Trial(
         *[node(f"n{i}", *([f"n{i - 1}"] if i else [])) for i in range(size)],
         node("last", f"n{size - 1}"),
-        kept={f"n{i}": ONE for i in range(size)},
+        reused={f"n{i}": ONE for i in range(size)},
     )
     left: list[int] = []
     while trial.last.more:
         assert len(trial.last.history) == COMMIT_WEIGHT
         assert trial.wake_at == trial.now, "a crash here would leave it waiting for nothing"
         assert trial.tasks == []
-        assert trial.execution.record.kept
+        assert trial.execution.record.reused
         assert (trial.last.record is not None) == (not left), (
             "its input would be written with every commit"
         )
-        left.append(len(trial.execution.kept))
+        left.append(len(trial.execution.reused))
         trial.lose_the_owner()
     assert left == [size - COMMIT_WEIGHT + 1, size - 2 * COMMIT_WEIGHT + 1]
-    assert trial.execution.record.kept == 0
+    assert trial.execution.record.reused == 0
     assert trial.dispatches == [("last", 1)]
 
 
-def test_nothing_is_decided_before_all_that_is_kept_is_recorded():
+def test_nothing_is_decided_before_all_that_is_reused_is_recorded():
     """A node is asked whether it starts as soon as a parent settles; the answer must not come before its own record."""
     with commit_weight(2):
-        trial = Trial(node("a"), node("b", "a"), node("c", "b"), kept={"a": ONE, "b": ONE})
+        trial = Trial(node("a"), node("b", "a"), node("c", "b"), reused={"a": ONE, "b": ONE})
         assert trial.states == {"a": "COMPLETED", "b": "PENDING", "c": "PENDING"}
         trial.pause()
         trial.lose_the_owner()
@@ -107,9 +107,9 @@ def test_nothing_is_decided_before_all_that_is_kept_is_recorded():
     assert trial.dispatches == [("c", 1)]
 
 
-def test_a_paused_execution_records_the_rest_of_what_it_keeps():
+def test_a_paused_execution_records_the_rest_of_what_it_reuses():
     with commit_weight(2):
-        trial = Trial(node("a"), node("b"), node("c"), kept={"a": ONE, "b": ONE, "c": ONE})
+        trial = Trial(node("a"), node("b"), node("c"), reused={"a": ONE, "b": ONE, "c": ONE})
         trial.pause()
         while trial.last.more:
             trial.go_on()
@@ -117,23 +117,25 @@ def test_a_paused_execution_records_the_rest_of_what_it_keeps():
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_cancelled_execution_keeps_what_it_had_not_recorded_yet(begun):
+def test_a_cancelled_execution_records_the_rest_of_what_it_reuses(begun):
     with commit_weight(2):
-        trial = Trial(node("a"), node("b"), node("c"), start=begun, kept={"a": ONE, "b": ONE})
+        trial = Trial(node("a"), node("b"), node("c"), start=begun, reused={"a": ONE, "b": ONE})
         trial.cancel()
     assert trial.states == {"a": "COMPLETED", "b": "COMPLETED", "c": "CANCELLED"}
-    assert (trial.state, trial.execution.record.kept, trial.tasks) == ("CANCELLED", 0, [])
+    assert (trial.state, trial.execution.record.reused, trial.tasks) == ("CANCELLED", 0, [])
 
 
-def test_an_execution_that_times_out_keeps_what_it_had_not_recorded_yet():
+def test_an_execution_that_times_out_records_the_rest_of_what_it_reuses():
     with commit_weight(2):
-        trial = Trial(node("a"), node("b"), node("c"), kept={"a": ONE, "b": ONE}, timeout_seconds=5)
+        trial = Trial(
+            node("a"), node("b"), node("c"), reused={"a": ONE, "b": ONE}, timeout_seconds=5
+        )
         trial.timer(at=5.0)
     assert trial.states == {"a": "COMPLETED", "b": "COMPLETED", "c": "SKIPPED"}
 
 
 def test_nothing_is_recorded_before_the_start():
-    trial = Trial(node("a"), start=False, kept={"a": ONE})
+    trial = Trial(node("a"), start=False, reused={"a": ONE})
     trial.add(AddedNode("a[0]", "a"))
     assert trial.states == {"a": "PENDING", "a[0]": "PENDING"}
     trial.lose_the_owner()
@@ -141,8 +143,8 @@ def test_nothing_is_recorded_before_the_start():
     assert trial.states == {"a": "COMPLETED", "a[0]": "QUEUED"}
 
 
-def test_a_failure_later_on_leaves_what_was_kept_as_it_is():
-    trial = Trial(node("a"), once("b", "a"), node("c", "b"), kept={"a": ONE})
+def test_a_failure_later_on_leaves_what_was_reused_as_it_is():
+    trial = Trial(node("a"), once("b", "a"), node("c", "b"), reused={"a": ONE})
     trial.fail("b")
     assert trial.states == {"a": "COMPLETED", "b": "FAILED", "c": "SKIPPED"}
     assert trial.output("a") == {"x": 1}
