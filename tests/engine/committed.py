@@ -9,15 +9,15 @@ import msgspec
 from penstock.definition.plan import Plan
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Transition
 from penstock.engine.events import Blob, Value
-from penstock.engine.execution import Execution
-from penstock.engine.rebuilding import begin_generation
 from penstock.engine.reused_outputs import set_reused
+from penstock.engine.state import Execution
 from penstock.engine.states import (
     EXECUTION_TRANSITIONS,
     NODE_TRANSITIONS,
     ExecutionState,
     NodeState,
 )
+from penstock.engine.transitions import begin_generation
 
 pack = msgspec.msgpack.encode
 

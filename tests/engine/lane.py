@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 
 from penstock.engine import events as ev
-from penstock.engine import execution as core
-from penstock.engine import preparing
+from penstock.engine import handling, preparing
 from penstock.engine.commands import Commands, ExecutionRecord, Task
+from penstock.engine.deadlines import BACKSTOP_SECONDS
 from penstock.engine.events import Blob, Value
 from penstock.engine.preparing import Preparation, Prepared
+from penstock.engine.state import INLINE_BYTES_MAX
 from penstock.engine.states import ExecutionState
 from tests.engine.committed import Committed
 from tests.engine.model import ENDED, EXECUTION_ENDED, Dispatch, Model, Node
@@ -28,20 +30,14 @@ EXECUTION_ID = "the-execution"
 
 @contextmanager
 def commit_weight(lines: int) -> Iterator[None]:
-    before, core.COMMIT_WEIGHT = core.COMMIT_WEIGHT, lines
-    try:
+    with patch.object(handling, "COMMIT_WEIGHT", lines):
         yield
-    finally:
-        core.COMMIT_WEIGHT = before
 
 
 @contextmanager
 def inline_bytes(limit: int) -> Iterator[None]:
-    before, core.INLINE_BYTES_MAX = core.INLINE_BYTES_MAX, limit
-    try:
+    with patch.object(handling, "INLINE_BYTES_MAX", limit):
         yield
-    finally:
-        core.INLINE_BYTES_MAX = before
 
 
 class Lane:
@@ -52,13 +48,13 @@ class Lane:
         reused: dict[str, Value],
         *,
         weight: int = 1000,
-        inline: int = core.INLINE_BYTES_MAX,
+        inline: int = INLINE_BYTES_MAX,
     ) -> None:
         self.workflow, self.blobs, self.weight, self.inline = workflow, blobs, weight, inline
         self.preparing: dict[str, Preparation] = {}
         """What is being worked out elsewhere."""
         self.model = workflow.model(
-            core.BACKSTOP_SECONDS, {name: self._value(reused[name]) for name in reused}
+            BACKSTOP_SECONDS, {name: self._value(reused[name]) for name in reused}
         )
         record = ExecutionRecord(
             EXECUTION_ID,
@@ -85,13 +81,13 @@ class Lane:
 
     @property
     def unfinished(self) -> bool:
-        return self.more or bool(self.execution.wanted) or bool(self.execution.waiting)
+        return self.more or bool(self.execution.wanted) or bool(self.execution.preparing)
 
     def handle(self, event: ev.AnyEvent, now: float) -> None:
         if isinstance(event, ev.TimerFired):
             self.committed.timer = None
         with commit_weight(self.weight), inline_bytes(self.inline):
-            self.execution.handle(event, now)
+            handling.handle(self.execution, event, now)
         self.preparing.update(self.execution.take_unprepared())
         commands = self.execution.take_commands()
         told = [
@@ -135,9 +131,11 @@ class Lane:
         for _ in range(200):
             if self.execution.wanted:
                 wanted = self.execution.wanted.items()
-                self.execution.provide({address: self.blobs[blob.key] for address, blob in wanted})
+                handling.provide(
+                    self.execution, {address: self.blobs[blob.key] for address, blob in wanted}
+                )
             elif self.preparing:
-                self.execution.provide_prepared(prepared(self.preparing))
+                handling.provide_prepared(self.execution, prepared(self.preparing))
                 self.preparing.clear()
             elif not self.more:
                 return

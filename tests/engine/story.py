@@ -10,7 +10,7 @@ from hypothesis import note
 
 from penstock.engine import events as ev
 from penstock.engine.events import AddedNode, Blob, TaskError, Value
-from penstock.engine.execution import INLINE_BYTES_MAX
+from penstock.engine.state import INLINE_BYTES_MAX
 from tests.engine.choices import Choices
 from tests.engine.lane import EXECUTION_ID, Lane
 from tests.engine.workflows import TASK_OUTPUTS, Workflow

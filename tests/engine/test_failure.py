@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine import ending
 from penstock.engine import events as ev
+from penstock.engine import transitions
 from penstock.engine.events import TaskError
 from penstock.errors import InvalidTransition
 from tests.engine.trial import ID, Trial, node, once
@@ -242,7 +242,9 @@ def test_an_execution_that_cannot_be_handled_any_more_is_failed_from_its_records
     trial.started("running", at=1.0)
     trial.fail("retrying", at=1.0, retryable=True)
     execution = trial.execution
-    commands = ending.wreck(execution.record, execution.runs, execution.last_seq, "no plan", 2.0)
+    commands = transitions.fail_from_records(
+        execution.record, execution.runs, execution.last_seq, "no plan", 2.0
+    )
     trial.committed.commit(commands)
     assert commands.finished
     assert [(stop.node_id, stop.attempt) for stop in commands.stops] == [("running", 1)]
@@ -263,7 +265,9 @@ def test_an_execution_that_has_ended_is_not_wrecked():
     trial.succeed("a")
     execution = trial.execution
     with pytest.raises(InvalidTransition):
-        ending.wreck(execution.record, execution.runs, execution.last_seq, "late", 2.0)
+        transitions.fail_from_records(
+            execution.record, execution.runs, execution.last_seq, "late", 2.0
+        )
     assert trial.states == {"a": "COMPLETED"}
 
 

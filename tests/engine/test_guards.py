@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from penstock.engine import deadlines, handling, on_execution, on_task, states, transitions
 from penstock.engine import events as ev
-from penstock.engine import execution as core
-from penstock.engine import states
 from penstock.engine.commands import Commands, NodeRun
-from penstock.engine.execution import Execution
-from penstock.engine.start import start
+from penstock.engine.event_handlers import EVENT_HANDLERS
+from penstock.engine.starting import start
+from penstock.engine.state import Execution
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import InvalidTransition
 from tests.engine.trial import Trial, node
@@ -140,7 +140,7 @@ def test_a_timer_of_an_earlier_attempt_changes_nothing():
     trial.lose("a", at=2.0)
     trial.started("a", at=3.0)
     assert_nothing_happened(trial.timer(at=5.0))
-    assert_nothing_happened(trial.timer(at=6.0 + core.BACKSTOP_SECONDS))
+    assert_nothing_happened(trial.timer(at=6.0 + deadlines.BACKSTOP_SECONDS))
     assert trial.states == {"a": "RUNNING"}
 
 
@@ -181,7 +181,7 @@ def test_a_node_that_became_ready_twice_does_not_cut_its_retry_short(monkeypatch
     trial.succeed("a")
     trial.succeed("b")
     monkeypatch.setattr(
-        core, "COMMIT_WEIGHT", 1
+        handling, "COMMIT_WEIGHT", 1
     )  # one node in a commit: were it ready twice, it would be so still
     trial.resume()
     while ("first", 1) not in trial.dispatches:
@@ -224,14 +224,14 @@ def guard(name: str, test: Callable[..., None], *arguments: Any) -> Any:
 
 def without(patch: pytest.MonkeyPatch, change: Callable[[Execution, Any], None]) -> None:
     """`_current`, blind to what `change` makes equal."""
-    original = Execution._current
+    original = on_task.current_run
 
     def blind(self: Execution, event: Any) -> NodeRun | None:
         if event.node_id in self.runs:
             change(self, event)
         return original(self, event)
 
-    patch.setattr(Execution, "_current", blind)
+    patch.setattr(on_task, "current_run", blind)
 
 
 @guard("states: node table, terminal rows", test_a_node_cannot_leave_a_terminal_state)
@@ -248,17 +248,17 @@ def remove_terminal_execution_rows(patch: pytest.MonkeyPatch) -> None:
 
 @guard("states: check_node", test_a_node_moves_only_by_the_table)
 def remove_check_node(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(core, "check_node", lambda *_: None)
+    patch.setattr(transitions, "check_node", lambda *_: None)
 
 
 @guard("states: check_execution", test_an_execution_moves_only_by_the_table)
 def remove_check_execution(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(core, "check_execution", lambda *_: None)
+    patch.setattr(transitions, "check_execution", lambda *_: None)
 
 
 @guard("Execution.handle: ended", test_an_event_for_an_execution_that_has_ended_changes_nothing)
 def remove_ended(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(core, "EXECUTION_ENDS", frozenset())
+    patch.setattr(handling, "EXECUTION_ENDS", frozenset())
 
 
 @guard(
@@ -307,7 +307,7 @@ def remove_generation(patch: pytest.MonkeyPatch) -> None:
     "lose",
 )
 def remove_state(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Execution, "_current", lambda self, event: self.runs.get(event.node_id))
+    patch.setattr(on_task, "current_run", lambda self, event: self.runs.get(event.node_id))
 
 
 @guard(
@@ -327,7 +327,7 @@ def remove_state_and_the_table(patch: pytest.MonkeyPatch) -> None:
     "lose",
 )
 def remove_no_record(patch: pytest.MonkeyPatch) -> None:
-    original = Execution._current
+    original = on_task.current_run
 
     def invent(self: Execution, event: Any) -> NodeRun | None:
         known = event.node_id in self.runs
@@ -337,29 +337,29 @@ def remove_no_record(patch: pytest.MonkeyPatch) -> None:
             else NodeRun(event.node_id, NodeState.QUEUED, event.attempt)
         )
 
-    patch.setattr(Execution, "_current", invent)
+    patch.setattr(on_task, "current_run", invent)
 
 
 @guard("_on_started: pending", test_a_second_start_changes_nothing)
 def remove_pending(patch: pytest.MonkeyPatch) -> None:
-    original = Execution._on_started
+    original = on_execution.execution_started
 
     def start_again(self: Execution, event: Any) -> None:
         self.record.state = ExecutionState.PENDING
         original(self, event)
 
-    patch.setitem(core._HANDLERS, ev.ExecutionStarted, start_again)
+    patch.setitem(cast("dict[Any, Any]", EVENT_HANDLERS), ev.ExecutionStarted, start_again)
 
 
 def before_timers(patch: pytest.MonkeyPatch, change: Callable[[Execution], None]) -> None:
-    original = Execution.handle
+    original = handling.handle
 
     def handle(self: Execution, event: Any, now: float) -> Commands:
         if isinstance(event, ev.TimerFired):
             change(self)
         return original(self, event, now)
 
-    patch.setattr(Execution, "handle", handle)
+    patch.setattr(handling, "handle", handle)
 
 
 @guard("timers: attempt", test_a_timer_of_an_earlier_attempt_changes_nothing)
@@ -389,7 +389,7 @@ def remove_state_at_start(patch: pytest.MonkeyPatch) -> None:
         execution.runs[execution.nodes[number].node_id].state = NodeState.RETRYING
         start(execution, number)
 
-    patch.setattr(core, "start", start_anyway)
+    patch.setattr(handling, "start", start_anyway)
 
 
 @pytest.mark.parametrize("name", GUARDS)

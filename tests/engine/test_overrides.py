@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.engine import events as ev
+from penstock.engine import handling
 from tests.engine.trial import ID, Trial, decision, node
 
 
@@ -68,9 +69,11 @@ def test_the_priority_and_the_trace_of_an_execution_are_in_every_task():
     trial = Trial(node("a"), node("b", "a"), start=False)
     record = trial.execution.record
     record.priority, record.trace = 7, "00-trace-01"
-    trial.execution.handle(ev.ExecutionStarted(ID), 0.0)
-    trial.execution.handle(
-        ev.TaskSucceeded(ID, "a", 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0
+    handling.handle(trial.execution, ev.ExecutionStarted(ID), 0.0)
+    handling.handle(
+        trial.execution,
+        ev.TaskSucceeded(ID, "a", 1, 1, "worker-1", started_at=0.0, output=b"1"),
+        1.0,
     )
     tasks = trial.execution.take_commands().tasks
     assert [(task.priority, task.trace) for task in tasks] == [(7, "00-trace-01")] * 2

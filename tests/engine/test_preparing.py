@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from penstock.engine import start
-from penstock.engine.execution import INLINE_BYTES_MAX, PREPARE_AGAIN_SECONDS
+from penstock.engine import handling, starting
+from penstock.engine.handling import PREPARE_AGAIN_SECONDS
+from penstock.engine.state import INLINE_BYTES_MAX
 from tests.engine.lane import prepared
 from tests.engine.trial import Trial, node
 
@@ -17,7 +18,7 @@ LARGE = "x" * INLINE_BYTES_MAX
 
 def prepare(trial: Trial) -> None:
     """All that is asked for, and its effect."""
-    trial.execution.provide_prepared(prepared(trial.execution.take_unprepared()))
+    handling.provide_prepared(trial.execution, prepared(trial.execution.take_unprepared()))
     trial.go_on()
 
 
@@ -116,7 +117,7 @@ def test_what_was_prepared_before_an_output_came_is_prepared_again():
     trial.succeed("a", {"text": "x"})
     first = prepared(trial.execution.take_unprepared())
     trial.succeed("late", {"n": 7})
-    trial.execution.provide_prepared(first)
+    handling.provide_prepared(trial.execution, first)
     trial.go_on()
     assert trial.states["b"] == "PENDING"
     prepare(trial)
@@ -178,7 +179,7 @@ def test_secrets_stay_names_in_what_was_prepared():
 
 
 def test_more_than_can_be_prepared_fails_at_once(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(start, "PREPARATION_BYTES_MAX", 300_000)
+    monkeypatch.setattr(starting, "PREPARATION_BYTES_MAX", 300_000)
     trial = trial_of(node("b", "a", config={"x": "{{ a.n }}"}), output={"n": "x" * 400_000})
     (failure,) = trial.run("b").failures
     assert failure.error.category == "config"
@@ -192,7 +193,7 @@ def test_a_cancelled_node_ignores_its_verdict():
     trial = trial_of(node("b", "a", condition=COSTLY), output={"text": "x"})
     answers = prepared(trial.execution.take_unprepared())
     trial.cancel()
-    trial.execution.provide_prepared(answers)
+    handling.provide_prepared(trial.execution, answers)
     trial.go_on()
     assert trial.states["b"] == "CANCELLED"
     assert not trial.last.tasks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine import rebuilding
+from penstock.engine import transitions
 from penstock.engine.commands import NodeRun
 from penstock.engine.states import NODE_TRANSITIONS, NodeState
 from penstock.errors import InvalidTransition
@@ -118,7 +118,7 @@ def test_what_has_ended_stays_as_it_is():
     ]
     before = [str(run) for run in runs]
     record = Trial(node("a")).execution.record
-    assert rebuilding.begin_generation(record, runs, 9, 2, 5.0) == []
+    assert transitions.begin_generation(record, runs, 9, 2, 5.0) == []
     assert [str(run) for run in runs] == before
 
 
@@ -126,4 +126,4 @@ def test_the_table_decides_the_way_back(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(NODE_TRANSITIONS, NodeState.RUNNING, frozenset())
     record = Trial(node("a")).execution.record
     with pytest.raises(InvalidTransition):
-        rebuilding.begin_generation(record, [NodeRun("a", NodeState.RUNNING, 1)], 1, 2, 5.0)
+        transitions.begin_generation(record, [NodeRun("a", NodeState.RUNNING, 1)], 1, 2, 5.0)

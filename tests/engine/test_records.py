@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.engine import events as ev
+from penstock.engine import handling
 from tests.engine.lane import commit_weight
 from tests.engine.trial import ID, Trial, node, once
 
@@ -110,7 +111,7 @@ def test_a_task_says_all_that_a_worker_needs():
 def test_the_idempotency_key_names_the_first_execution_of_a_chain_of_retries():
     trial = Trial(node("a"), start=False)
     trial.execution.record.first_execution_id = "execution-0"
-    trial.execution.handle(ev.ExecutionStarted(ID), 0.0)
+    handling.handle(trial.execution, ev.ExecutionStarted(ID), 0.0)
     assert [task.idempotency_key for task in trial.execution.take_commands().tasks] == [
         "execution-0:a"
     ]
@@ -119,8 +120,10 @@ def test_the_idempotency_key_names_the_first_execution_of_a_chain_of_retries():
 def test_a_batch_of_events_is_one_commit():
     trial = Trial(node("a"), node("b"), node("join", "a", "b"))
     for name in ("a", "b"):
-        trial.execution.handle(
-            ev.TaskSucceeded(ID, name, 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0
+        handling.handle(
+            trial.execution,
+            ev.TaskSucceeded(ID, name, 1, 1, "worker-1", started_at=0.0, output=b"1"),
+            1.0,
         )
     commands = trial.execution.take_commands()
     assert [task.node_id for task in commands.tasks] == ["join"]
@@ -132,11 +135,13 @@ def test_a_batch_of_events_is_one_commit():
 def test_the_last_event_of_a_batch_says_whether_there_is_more():
     trial = Trial(node("a"), *[node(f"c{i}", "a") for i in range(5)])
     with commit_weight(3):
-        trial.execution.handle(
-            ev.TaskSucceeded(ID, "a", 1, 1, "worker-1", started_at=0.0, output=b"1"), 1.0
+        handling.handle(
+            trial.execution,
+            ev.TaskSucceeded(ID, "a", 1, 1, "worker-1", started_at=0.0, output=b"1"),
+            1.0,
         )
         assert trial.execution.commands.more
-        trial.execution.handle(ev.CancelRequested(ID), 2.0)
+        handling.handle(trial.execution, ev.CancelRequested(ID), 2.0)
     commands = trial.execution.take_commands()
     assert not commands.more
     assert commands.finished

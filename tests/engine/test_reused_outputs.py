@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.engine.commands import COMMIT_WEIGHT
 from penstock.engine.events import AddedNode, Blob
-from penstock.engine.execution import COMMIT_WEIGHT
 from tests.engine.lane import commit_weight
 from tests.engine.trial import Trial, decision, node, once
 

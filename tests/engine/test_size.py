@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from penstock.engine import events as ev
-from penstock.engine.execution import COMMIT_WEIGHT
+from penstock.engine import handling
+from penstock.engine.commands import COMMIT_WEIGHT
 from tests.engine.lane import commit_weight
 from tests.engine.trial import ID, Trial, decision, node, once
 
@@ -140,7 +141,7 @@ def lines_executed(action: Callable[[], object]) -> int:
 
 def cost_of_completing(trial: Trial, name: str) -> int:
     event = ev.TaskSucceeded(ID, name, 1, 1, "worker-1", started_at=1.0, output=b"1")
-    cost = lines_executed(lambda: trial.execution.handle(event, 1.0))
+    cost = lines_executed(lambda: handling.handle(trial.execution, event, 1.0))
     trial.committed.commit(trial.execution.take_commands())
     return cost
 
@@ -175,7 +176,9 @@ def test_a_completion_copies_nothing_that_grows_with_the_workflow():
     for trial in (pairs(20), pairs(2_000)):
         event = ev.TaskSucceeded(ID, "a7", 1, 1, "worker-1", started_at=1.0, output=b"1")
         peaks.append(
-            memory_taken(lambda event=event, trial=trial: trial.execution.handle(event, 1.0))  # type: ignore[misc]
+            memory_taken(
+                lambda event=event, trial=trial: handling.handle(trial.execution, event, 1.0)  # type: ignore[misc]
+            )
         )
     assert peaks[1] < peaks[0] + 4_000
 
@@ -219,7 +222,9 @@ def test_a_failed_attempt_costs_the_same_in_a_workflow_a_hundred_times_larger():
             *about, started_at=1.0, error=ev.TaskError("handler", "no"), retryable=True
         )
         costs.add(
-            lines_executed(lambda event=event, trial=trial: trial.execution.handle(event, 1.0))  # type: ignore[misc]
+            lines_executed(
+                lambda event=event, trial=trial: handling.handle(trial.execution, event, 1.0)  # type: ignore[misc]
+            )
         )
     assert len(costs) == 1
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.engine import events as ev
-from penstock.engine.execution import BACKSTOP_SECONDS
+from penstock.engine.deadlines import BACKSTOP_SECONDS
 from tests.engine.trial import ID, Trial, node, once
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from penstock.definition.plan import Plan, compile_document
 from penstock.engine import events as ev
+from penstock.engine import handling
 from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Stop, Task
 from penstock.engine.events import Blob, TaskError, Value
 from penstock.engine.states import ExecutionState
@@ -67,7 +68,7 @@ class Trial:
         self.now = self.now if at is None else at
         if isinstance(event, ev.TimerFired):
             self.committed.timer = None
-        self.execution.handle(event, self.now)
+        handling.handle(self.execution, event, self.now)
         self.last = self.execution.take_commands()
         self.committed.commit(self.last)
         self.committed.assert_holds_all_of(self.execution)
@@ -138,7 +139,9 @@ class Trial:
         return self.send(ev.NodesAdded(ID, nodes))
 
     def provide(self, **values: Any) -> Commands:
-        self.execution.provide({name: msgspec.json.encode(value) for name, value in values.items()})
+        handling.provide(
+            self.execution, {name: msgspec.json.encode(value) for name, value in values.items()}
+        )
         return self.go_on()
 
     def lose_the_owner(self) -> Commands:

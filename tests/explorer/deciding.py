@@ -6,6 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from penstock.definition.plan import Plan, compile_document
+from penstock.engine import handling
 from penstock.engine.commands import ExecutionRecord, Stop, Task, Transition
 from penstock.engine.events import (
     AnyEvent,
@@ -15,9 +16,9 @@ from penstock.engine.events import (
     TaskStarted,
     TaskSucceeded,
 )
-from penstock.engine.execution import Execution
-from penstock.engine.rebuilding import begin_generation
+from penstock.engine.state import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.engine.transitions import begin_generation
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored
 from tests.explorer.world import Key
@@ -67,7 +68,7 @@ def decide(execution: bytes, events: tuple[bytes, ...]) -> Decision:
         return Decision(b"", (), (), execution)
     running = Execution(PLAN, stored.record, stored.runs.values(), stored.outputs, stored.last_seq)
     for event in events:
-        running.handle(codec.decode_event(event), 0.0)
+        handling.handle(running, codec.decode_event(event), 0.0)
     commands = running.take_commands()
     change = codec.new_commit(LEASE, 0, [commands]).data[0]
     after = _frozen(Stored(running.record, running.runs, running.outputs, running.last_seq, [], []))

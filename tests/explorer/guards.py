@@ -10,10 +10,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from penstock.engine import execution as core
+from penstock.engine import handling, on_task
 from penstock.engine.commands import Commands, NodeRun
-from penstock.engine.execution import Execution
+from penstock.engine.event_handlers import EVENT_HANDLERS
 from penstock.engine.readiness import Tally, Verdict
+from penstock.engine.state import NO_COMMANDS, Execution
 from tests.explorer import deciding
 from tests.explorer.store import Removed
 from tests.explorer.world import Guard
@@ -30,14 +31,14 @@ def without(removed: Removed) -> Iterator[None]:
 
 def _blind(change: Callable[[Execution, Any], None]) -> list[Any]:
     """`_current`, for which what `change` makes equal is equal."""
-    original = Execution._current
+    original = on_task.current_run
 
     def current(self: Execution, event: Any) -> NodeRun | None:
         if event.node_id in self.runs:
             change(self, event)
         return original(self, event)
 
-    return [patch.object(Execution, "_current", current)]
+    return [patch.object(on_task, "current_run", current)]
 
 
 def _any_state(self: Execution, event: Any) -> NodeRun | None:
@@ -50,11 +51,11 @@ def _any_state(self: Execution, event: Any) -> NodeRun | None:
 
 
 def _handle_whatever_has_ended(self: Execution, event: Any, now: float) -> Commands:
-    if self.commands is core._NOTHING:
+    if self.commands is NO_COMMANDS:
         self.commands = Commands(self.record.execution_id)
     self.now = now
-    core._HANDLERS[type(event)](self, event)
-    self._drain()
+    EVENT_HANDLERS[type(event)](self, event)
+    handling.follow_consequences(self)
     return self.commands
 
 
@@ -65,9 +66,9 @@ _OF_THE_CORE: dict[Guard, Callable[[], list[Any]]] = {
     Guard.GENERATION: lambda: _blind(
         lambda self, event: setattr(event, "generation", self.record.generation)
     ),
-    Guard.CURRENT: lambda: [patch.object(Execution, "_current", _any_state)],
+    Guard.CURRENT: lambda: [patch.object(on_task, "current_run", _any_state)],
     Guard.ENDED: lambda: [
-        patch.object(Execution, "handle", _handle_whatever_has_ended),
+        patch.object(handling, "handle", _handle_whatever_has_ended),
         patch.object(deciding, "EXECUTION_ENDS", frozenset()),
     ],
     Guard.LAST: lambda: [patch.object(deciding, "PLAN", deciding.plan(99))],

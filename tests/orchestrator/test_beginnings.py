@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine import execution as core
+from penstock.engine import handling
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import (
     AddedNode,
@@ -78,7 +78,7 @@ def test_an_owner_that_dies_between_the_commits_leaves_nothing_that_was_reused_t
         assert still_reused[:4] == [True, True, True, False]
         assert [task.node_id for task in await desk.fetch()] == ["last"]
 
-    monkeypatch.setattr(core, "COMMIT_WEIGHT", 2)
+    monkeypatch.setattr(handling, "COMMIT_WEIGHT", 2)
     asyncio.run(scenario())
 
 
@@ -142,7 +142,7 @@ def test_an_execution_that_gained_nodes_before_its_start_still_reuses() -> None:
         owner = await desk.own("owner-1", seconds=0.0)
         execution = (await owner._loader.load([NAME], [NAME]))[0][NAME]
         owner._cache[NAME] = owner._batch[NAME] = execution
-        execution.handle(NodesAdded(NAME, (AddedNode("b[0]", "b", ("a",)),)), desk.now)
+        handling.handle(execution, NodesAdded(NAME, (AddedNode("b[0]", "b", ("a",)),)), desk.now)
         await owner._commit_batch()
         desk.now += 1
         assert sorted(task.node_id for task in await desk.work(await desk.own("owner-2"))) == [

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from penstock.engine import handling
 from penstock.engine.events import CancelRequested
-from penstock.engine.execution import Execution
+from penstock.engine.state import Execution
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import owner
 from penstock.orchestrator.committer import Committer
@@ -111,7 +112,7 @@ def test_an_execution_that_breaks_while_its_commit_is_written_fails_from_what_la
         assert await desk.states(names[0]) == {"a": "CANCELLED"}
 
     broken: list[str] = []
-    real = Execution.handle
+    real = handling.handle
 
     def handle(execution: Execution, event: Any, now: float) -> Any:
         if isinstance(event, CancelRequested):
@@ -120,7 +121,7 @@ def test_an_execution_that_breaks_while_its_commit_is_written_fails_from_what_la
         return real(execution, event, now)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Execution, "handle", handle)
+        patch.setattr(handling, "handle", handle)
         asyncio.run(scenario())
 
 
@@ -154,14 +155,14 @@ class watching:  # noqa: N801 -- reads as a word in a `with`
 
     def __enter__(self) -> None:
         self._patch = pytest.MonkeyPatch()
-        real = Execution.handle
+        real = handling.handle
 
         def handle(execution: Execution, event: Any, now: float) -> Any:
             self._names.add(event.execution_id)
             self._kinds.add(type(event).__name__)
             return real(execution, event, now)
 
-        self._patch.setattr(Execution, "handle", handle)
+        self._patch.setattr(handling, "handle", handle)
 
     def __exit__(self, *_: object) -> None:
         self._patch.undo()

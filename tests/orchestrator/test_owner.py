@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.engine import execution as core
-from penstock.engine.commands import Commands
+from penstock.engine import handling
+from penstock.engine.commands import COMMIT_WEIGHT, Commands
 from penstock.engine.events import (
     AnyEvent,
     Blob,
@@ -20,7 +20,7 @@ from penstock.engine.events import (
     TaskSucceeded,
     TimerFired,
 )
-from penstock.engine.execution import Execution
+from penstock.engine.state import Execution
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.stores import codec
@@ -311,7 +311,7 @@ def test_ten_thousand_ready_nodes_are_dispatched_over_several_commits_each_once(
         await desk.plans.need("flow", 1)  # it would be compiled in the background
         await desk.drain(await desk.own())
         written = [sum(len(commands.history) for commands in changes) for changes in desk.changes]
-        assert max(written) <= core.COMMIT_WEIGHT + 1
+        assert max(written) <= COMMIT_WEIGHT + 1
         assert len(written) >= 10
         tasks = await desk.fetch()
         assert len({task.node_id for task in tasks}) == len(tasks) == 10_000
@@ -345,7 +345,7 @@ def test_many_executions_that_start_at_once_do_not_make_one_huge_commit() -> Non
         await desk.drain(await desk.own())
         written = [sum(len(commands.history) for commands in changes) for changes in desk.changes]
         assert sum(written) == 60 * 101
-        assert max(written) <= 2 * core.COMMIT_WEIGHT
+        assert max(written) <= 2 * COMMIT_WEIGHT
         assert len(await desk.fetch()) == 100 * len(names)
 
     asyncio.run(scenario())
@@ -356,7 +356,7 @@ Breaks = Callable[[Execution, AnyEvent], bool]
 
 def _spoil(monkeypatch: pytest.MonkeyPatch, breaks: Breaks) -> None:
     """The core raises in the cases that `breaks` says."""
-    handle = Execution.handle
+    handle = handling.handle
 
     def spoiled(self: Execution, event: AnyEvent, now: float) -> Commands:
         commands = handle(self, event, now)
@@ -364,7 +364,7 @@ def _spoil(monkeypatch: pytest.MonkeyPatch, breaks: Breaks) -> None:
             raise KeyError("a bug in the core")
         return commands
 
-    monkeypatch.setattr(Execution, "handle", spoiled)
+    monkeypatch.setattr(handling, "handle", spoiled)
 
 
 @pytest.mark.parametrize("kind", [ExecutionStarted, TaskSucceeded])

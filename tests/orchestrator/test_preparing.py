@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 from penstock.engine.events import Blob, CancelRequested, PauseRequested, ResumeRequested
-from penstock.engine.execution import PREPARE_AGAIN_SECONDS
+from penstock.engine.handling import PREPARE_AGAIN_SECONDS
 from penstock.orchestrator import preparer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.sandbox import InlineSandbox, Job, Overrun

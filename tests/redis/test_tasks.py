@@ -50,7 +50,7 @@ def test_a_task_that_was_set_aside_and_released_can_still_be_stopped() -> None:
     async def scenario() -> None:
         async with place() as it:
             (given,) = await it.hand_out("a")
-            await it.commit(Commands(NAME, held=True))
+            await it.commit(Commands(NAME, paused=True))
             waiting = asyncio.create_task(it.queue.fetch("worker-1", ECHO, 10))
 
             async def is_aside() -> bool:
@@ -59,7 +59,7 @@ def test_a_task_that_was_set_aside_and_released_can_still_be_stopped() -> None:
             await until(is_aside, "the task to be set aside")
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-            await it.commit(Commands(NAME, held=False))
+            await it.commit(Commands(NAME, paused=False))
             assert await _entries(it) == 1
             await it.commit(Commands(NAME, stops=[stop(given)]))
             assert await _entries(it) == 0
@@ -71,7 +71,7 @@ def test_a_task_with_a_long_name_and_large_numbers_is_set_aside_too() -> None:
     async def scenario() -> None:
         async with place() as it:
             await it.hand_out("first")
-            await it.commit(Commands(NAME, held=True))
+            await it.commit(Commands(NAME, paused=True))
             long = [
                 task(NAME, "n" * size, attempt=attempt, generation=attempt)
                 for size, attempt in ((31, 1), (32, 127), (300, 128), (255, 70_000), (256, 300))
@@ -79,7 +79,7 @@ def test_a_task_with_a_long_name_and_large_numbers_is_set_aside_too() -> None:
             await it.commit(queued(*long))
             assert await it.call("HLEN", f"penstock:{{0}}:onhold:{NAME}") == len(long)
             await it.commit(Commands(NAME, stops=[stop(each) for each in long[1:]]))
-            await it.commit(Commands(NAME, held=False))
+            await it.commit(Commands(NAME, paused=False))
             fetched = await it.queue.fetch("worker-1", ECHO, 10)
             assert [each.node_id for each in fetched] == ["first", "n" * 31]
 
@@ -160,7 +160,7 @@ def test_a_task_that_was_released_under_a_new_owner_can_be_stopped() -> None:
             await it.commit(
                 Commands("execution-2", stops=[stop(task("execution-2"))])
             )  # it reads the streams now
-            await it.commit(Commands(NAME, held=False))
+            await it.commit(Commands(NAME, paused=False))
             await it.commit(Commands(NAME, stops=[stop(given)]))
             assert await _entries(it) == 0
 
@@ -172,7 +172,7 @@ def test_a_task_that_is_stopped_by_the_commit_that_releases_it_does_not_come_bac
         async with place() as it:
             remaining, stopped = await it.hand_out("a", "b")
             await _set_aside(it)
-            await it.commit(Commands(NAME, held=False, stops=[stop(stopped)]))
+            await it.commit(Commands(NAME, paused=False, stops=[stop(stopped)]))
             assert await it.queue.fetch("worker-2", ECHO, 10) == [remaining]
 
     asyncio.run(scenario())
@@ -180,7 +180,7 @@ def test_a_task_that_is_stopped_by_the_commit_that_releases_it_does_not_come_bac
 
 async def _set_aside(it: Place) -> None:
     """Pause the execution, and let a fetch meet its tasks."""
-    await it.commit(Commands(NAME, held=True))
+    await it.commit(Commands(NAME, paused=True))
     fetching = asyncio.create_task(it.queue.fetch("worker-1", ECHO, 10))
 
     async def is_empty() -> bool:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.definition.plan import Plan, compile_document
 from penstock.engine import events as ev
+from penstock.engine import handling
 from penstock.engine.commands import ExecutionRecord, Task
 from penstock.engine.events import Blob, TaskError, Value
 from penstock.engine.states import ExecutionState
@@ -59,7 +60,7 @@ class Chain:
             if failures and self.choose.one_in(20):
                 event = ev.CancelRequested("e")
             with commit_weight(self.choose.any_of(1000, 1, 3)):
-                execution.handle(event, 0.0)
+                handling.handle(execution, event, 0.0)
             commands = execution.take_commands()
             committed.commit(commands)
             committed.assert_holds_all_of(execution)
@@ -79,7 +80,9 @@ class Chain:
                 )
             wanted = execution.wanted.items()
             if wanted:
-                execution.provide({address: self.blobs[blob.key] for address, blob in wanted})
+                handling.provide(
+                    execution, {address: self.blobs[blob.key] for address, blob in wanted}
+                )
             if wanted or commands.more or not out or self.choose.one_in(6):
                 event = ev.Continued("e")
             else:

@@ -118,9 +118,9 @@ async def test_a_task_that_was_passed_over_waits_for_the_release_of_its_executio
 ) -> None:
     owner, (a, b) = await _hand_out(stores, "new", "new")
     assert await _fetch(owner, "worker-1", OLD) == []
-    await owner.commit(Commands(a.execution_id, held=True))
+    await owner.commit(Commands(a.execution_id, paused=True))
     assert await _fetch(owner, "worker-2", NEW) == []
-    await owner.commit(Commands(a.execution_id, held=False))
+    await owner.commit(Commands(a.execution_id, paused=False))
     await owner.commit(Commands(a.execution_id, stops=[stop(b)]))  # wherever it is by now
     assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [a]
     assert await _fetch(owner, "worker-2", NEW) == []

@@ -181,7 +181,7 @@ async def _assert_refused(
         dead_letters=[letter(execution_id)],
         wake_at=1.0,
         timer_changed=True,
-        held=True,
+        paused=True,
         logs=[("kept", 1, "line")],
         nodes={"new": before[execution_id].runs["kept"]},
         history=before[execution_id].history,

@@ -189,11 +189,11 @@ async def test_no_task_of_an_execution_on_hold_is_fetched_until_its_release(stor
     held, free = next(execution_ids), next(execution_ids)
     owner = await begin(stores, held, free)
     await owner.commit(queued(task(held, "before")), queued(task(free)))
-    await owner.commit(Commands(held, held=True))
+    await owner.commit(Commands(held, paused=True))
     await owner.commit(queued(task(held, "during")), queued(task(free, "during")))
     assert await stores.queue.fetch("worker-1", ECHO, 10) == [task(free), task(free, "during")]
     await _assert_nothing_left(stores)
-    await owner.commit(Commands(held, held=False))
+    await owner.commit(Commands(held, paused=False))
     fetched = await stores.queue.fetch("worker-1", ECHO, 10)
     assert sorted(each.node_id for each in fetched) == ["before", "during"]
     await _assert_nothing_left(stores)
@@ -201,10 +201,10 @@ async def test_no_task_of_an_execution_on_hold_is_fetched_until_its_release(stor
 
 async def test_a_release_wakes_a_waiting_worker(stores: Stores) -> None:
     owner, (given,) = await hand_out(stores, "a")
-    await owner.commit(Commands(given.execution_id, held=True))
+    await owner.commit(Commands(given.execution_id, paused=True))
     fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 10))
     await let_others_run()
-    await owner.commit(Commands(given.execution_id, held=False))
+    await owner.commit(Commands(given.execution_id, paused=False))
     async with asyncio.timeout(5):
         assert await fetching == [given]
 
@@ -213,16 +213,16 @@ async def test_a_task_stopped_while_on_hold_is_not_fetched_after_the_release(
     stores: Stores,
 ) -> None:
     owner, (a, b) = await hand_out(stores, "a", "b")
-    await owner.commit(Commands(a.execution_id, held=True))
+    await owner.commit(Commands(a.execution_id, paused=True))
     await _assert_nothing_left(stores)
     await owner.commit(Commands(a.execution_id, stops=[stop(a)]))
-    await owner.commit(Commands(a.execution_id, held=False))
+    await owner.commit(Commands(a.execution_id, paused=False))
     assert await stores.queue.fetch("worker-1", ECHO, 10) == [b]
 
 
 async def test_a_task_of_an_execution_that_ended_on_hold_is_never_fetched(stores: Stores) -> None:
     owner, (a, _b) = await hand_out(stores, "a", "b")
-    await owner.commit(Commands(a.execution_id, held=True))
+    await owner.commit(Commands(a.execution_id, paused=True))
     await _assert_nothing_left(stores)
     await owner.commit(
         ended(a.execution_id, stops=[stop(a)])
@@ -234,7 +234,7 @@ async def test_what_a_worker_holds_can_be_reported_while_the_execution_is_on_hol
     stores: Stores,
 ) -> None:
     owner, (given,) = await _held(stores, "a")
-    await owner.commit(Commands(given.execution_id, held=True))
+    await owner.commit(Commands(given.execution_id, paused=True))
     assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
     await stores.queue.report("worker-1", [success(given, "worker-1")])
     assert len(await owner.inbox()) == 1
@@ -335,10 +335,10 @@ async def test_what_was_handed_back_by_an_execution_that_is_on_hold_waits_for_it
     stores: Stores,
 ) -> None:
     owner, (given,) = await _held(stores, "a")
-    await owner.commit(Commands(given.execution_id, held=True))
+    await owner.commit(Commands(given.execution_id, paused=True))
     await stores.queue.leave("worker-1", [given])
     await _assert_nothing_left(stores)
-    await owner.commit(Commands(given.execution_id, held=False))
+    await owner.commit(Commands(given.execution_id, paused=False))
     async with asyncio.timeout(5):
         assert await stores.queue.fetch("worker-2", ECHO, 10) == [given]
 

@@ -14,8 +14,8 @@ from penstock.engine.states import ExecutionState, NodeState
 # gc=False: these records hold no cycles, there are many of them, and the garbage collector needn't
 # walk them
 
-RETURNED = "returned"
-"""The reason of a node that is QUEUED and whose task has to be handed out again."""
+COMMIT_WEIGHT = 1000
+"""History lines, tasks or KiB after which the rest of the ready nodes waits for the next commit."""
 
 
 class AttemptFailure(msgspec.Struct, array_like=True, gc=False):
@@ -167,7 +167,7 @@ class Commands(msgspec.Struct):
     wake_at: float | None = None
     """When the stored timer has to fire; only meaningful if `timer_changed`."""
     timer_changed: bool = False
-    held: bool | None = None
+    paused: bool | None = None
     """True: hand out no task of this execution; False: hand them out again."""
     more: bool = False
     """Ready nodes are left over: handle `Continued` after this commit."""

@@ -1,85 +1,62 @@
-"""What happens when a time comes that an execution waited for: retries, backstops, queue and execution timeouts."""
+"""Deadlines of an execution: retries, backstops of attempts, queue and execution timeouts.
+
+They are kept in a heap in memory, made again from the records by a load. The store keeps one timer
+per execution, for the earliest; `on_timer` says what happens when it fires.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING
+from heapq import heappush
+from typing import TYPE_CHECKING, Literal
 
-from penstock.engine import ending
 from penstock.engine.commands import NodeRun
-from penstock.engine.events import TaskError
-from penstock.engine.states import ExecutionState, NodeState
 
 if TYPE_CHECKING:
-    from penstock.engine.execution import Execution
+    from penstock.engine.state import Execution
 
-Deadline = tuple[float, int, int, str]
-"""When, which node, which attempt of it, what for."""
-WAIT_WHILE_PAUSED = ("retry", "queue")
+Kind = Literal["retry", "attempt", "queue", "execution"]
+Deadline = tuple[float, int, int, Kind]
+"""When, the number of the node, which attempt of it, what for."""
 
-
-def fire(execution: Execution) -> None:
-    """Everything that is due.
-
-    A deadline whose attempt is over has no effect; it was never taken off.
-    """
-    deadlines = execution.deadlines
-    while deadlines and deadlines[0][0] <= execution.now:
-        deadline = heappop(deadlines)
-        _, number, attempt, kind = deadline
-        if kind == "execution":
-            ending.time_out(execution)
-            return
-        run = execution.runs.get(execution.nodes[number].node_id)
-        if run is None or run.attempt != attempt:
-            continue
-        if kind in WAIT_WHILE_PAUSED and execution.record.state == ExecutionState.PAUSED:
-            execution.held_back.append(deadline)
-        else:
-            _FIRE[kind](execution, number, run)
+NO_NODE = -1
+"""Stands for a node in the deadline of the whole execution."""
+BACKSTOP_SECONDS = 10.0
+"""The worker stops an attempt at its timeout; this much later the owner does, if it must."""
 
 
-def resume(execution: Execution, paused_at: float) -> None:
-    """What waited during the pause goes on; a task that nobody could take has lost no time in its queue."""
-    for run in execution.runs.values():
-        if run.state is NodeState.QUEUED and execution.node_of(run).queue_timeout_seconds:
-            run.queued_at = (
-                (run.queued_at or 0.0) + execution.now - max(paused_at, run.queued_at or 0.0)
-            )
-            execution.commands.nodes[run.node_id] = run
-            execution.arm_queue(run)
-    for deadline in execution.held_back:
-        if deadline[3] != "queue":  # those were armed anew
-            heappush(execution.deadlines, deadline)
-    execution.held_back.clear()
-    fire(execution)
+def arm(execution: Execution, due_at: float, run: NodeRun, kind: Kind) -> None:
+    heappush(execution.deadlines, (due_at, execution.numbers[run.node_id], run.attempt, kind))
 
 
-def _retry(execution: Execution, number: int, run: NodeRun) -> None:
-    if run.state is NodeState.RETRYING:
-        execution.ready.append(number)
+def arm_backstop(execution: Execution, run: NodeRun) -> None:
+    timeout_seconds = execution.node_of(run).timeout_seconds
+    due_at = (run.started_at or 0.0) + timeout_seconds + BACKSTOP_SECONDS
+    arm(execution, due_at, run, "attempt")
 
 
-def _attempt(execution: Execution, _number: int, run: NodeRun) -> None:
-    if run.state is NodeState.RUNNING:
-        ending.stop_task(execution, run)
-        seconds = execution.node_of(run).timeout_seconds
-        message = f"no outcome {seconds:g} s after the start, and the worker didn't stop it in time"
-        execution.attempt_failed(run, TaskError("timeout", message), retryable=True, asked=None)
+def arm_queue(execution: Execution, run: NodeRun) -> None:
+    seconds = execution.node_of(run).queue_timeout_seconds
+    if seconds:
+        arm(execution, (run.queued_at or 0.0) + seconds, run, "queue")
 
 
-def _queue(execution: Execution, number: int, run: NodeRun) -> None:
-    seconds = execution.node_of(run).queue_timeout_seconds or 0.0
-    # a pause may have moved the moment: then a later deadline stands beside this one
-    if run.state is NodeState.QUEUED and (run.queued_at or 0.0) + seconds <= execution.now:
-        ending.stop_task(execution, run)
-        message = f"no worker took the task within {seconds:g} s; is one serving its queue?"
-        execution.fail(number, run, TaskError("queue_timeout", message))
+def arm_execution(execution: Execution) -> None:
+    timeout_seconds = execution.plan.timeout_seconds
+    if timeout_seconds is None:
+        return
+    started_at = execution.record.started_at or execution.now
+    heappush(execution.deadlines, (started_at + timeout_seconds, NO_NODE, 0, "execution"))
 
 
-_FIRE: dict[str, Callable[[Execution, int, NodeRun], None]] = {
-    "retry": _retry,
-    "attempt": _attempt,
-    "queue": _queue,
-}
+def wake(execution: Execution, at: float) -> None:
+    """Set the stored timer, if it isn't set to an earlier time. A later one is set when that fires."""
+    if execution.wake_at is None or at < execution.wake_at:
+        execution.wake_at = at
+        execution.commands.timer_changed = True
+        execution.commands.wake_at = at
+
+
+def continue_later(execution: Execution) -> None:
+    """Leave the rest to the next commit. The timer is for an owner that dies before it."""
+    execution.commands.more = True
+    wake(execution, execution.now)

@@ -16,7 +16,7 @@ from penstock.engine.commands import AttemptFailure, NodeRun
 from penstock.engine.events import TaskError
 
 if TYPE_CHECKING:
-    from penstock.engine.execution import Execution
+    from penstock.engine.state import Execution
 
 FIRST_FAILURES_MAX = 5
 LAST_FAILURES_MAX = 15

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from penstock.engine.commands import NodeRun
 from penstock.engine.events import TaskError, TaskLost
+from penstock.engine.reasons import ErrorCategory
 
 UNCOUNTED_MAX = 20
 
@@ -35,10 +36,13 @@ def record_loss(run: NodeRun, event: TaskLost, max_attempts: int) -> TaskError:
         if run.uncounted < UNCOUNTED_MAX:
             run.uncounted += 1
         return TaskError(
-            "interrupted", f"the worker {event.worker_id} was stopped before the handler was done"
+            ErrorCategory.INTERRUPTED,
+            f"the worker {event.worker_id} was stopped before the handler was done",
         )
     run.losses += 1
     was_last = attempts_used(run) >= max_attempts
     if was_last and run.losses == 1:
         run.uncounted += 1
-    return TaskError("lost", f"the worker {event.worker_id} died while it held the task")
+    return TaskError(
+        ErrorCategory.LOST, f"the worker {event.worker_id} died while it held the task"
+    )

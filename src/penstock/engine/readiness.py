@@ -12,9 +12,8 @@ from enum import Enum
 from penstock.definition.model import TriggerRule
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import NodeRun
+from penstock.engine.reasons import Reason
 from penstock.engine.states import NodeState
-
-UPSTREAM_FAILED = "upstream_failed"
 
 
 class Outcome(Enum):
@@ -92,7 +91,7 @@ def outcome_of(node: PlanNode, run: NodeRun) -> Outcome:
     """How a node that has ended settles."""
     if run.state is NodeState.COMPLETED or (run.state is NodeState.FAILED and node.optional):
         return Outcome.SUCCESS
-    if run.state is NodeState.FAILED or run.reason == UPSTREAM_FAILED:
+    if run.state is NodeState.FAILED or run.reason == Reason.UPSTREAM_FAILED:
         return Outcome.FAILURE
     return Outcome.SKIP
 

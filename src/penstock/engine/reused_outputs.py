@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.engine.deadlines import continue_later
 from penstock.engine.events import Value
+from penstock.engine.reasons import Reason
+from penstock.engine.settling import complete, open_run
 
 if TYPE_CHECKING:
-    from penstock.engine.execution import Execution
-
-REUSED = "kept"
-"""The reason, as history shows it, of a node whose output is reused from an earlier execution."""
+    from penstock.engine.state import Execution
 
 
 def set_reused(execution: Execution, outputs: dict[str, Value]) -> None:
@@ -24,25 +24,25 @@ def set_reused(execution: Execution, outputs: dict[str, Value]) -> None:
 
     What the plan lacks or the records have is dropped.
     """
-    numbers, runs = execution.numbers, execution.runs
-    found = reversed(outputs.items())  # they are taken off the end
+    numbers = execution.numbers
     execution.reused = [
         (numbers[node_id], output)
-        for node_id, output in found
-        if node_id in numbers and node_id not in runs
+        for node_id, output in outputs.items()
+        if node_id in numbers and node_id not in execution.runs
     ]
+    execution.reused.reverse()  # they are taken off the end
 
 
-def record(execution: Execution, limit: int | None = None) -> None:
-    """Until the commit has `limit` history lines; without it, all that are left."""
-    reused, commands = execution.reused, execution.commands
-    while reused and (limit is None or len(commands.history) < limit):
+def record(execution: Execution, history_lines_max: int | None = None) -> None:
+    """Record reused outputs until the commit has so many history lines; without it, all of them."""
+    reused = execution.reused
+    commands = execution.commands
+    while reused and (history_lines_max is None or len(commands.history) < history_lines_max):
         number, output = reused.pop()
-        execution.complete(number, execution.open_run(number), output, REUSED)
+        complete(execution, number, open_run(execution, number), output, Reason.REUSED)
     if reused:
-        execution.go_on_later()
-    if bool(execution.record.reused) != bool(
-        reused
-    ):  # not with every commit: an execution's input may be large
+        continue_later(execution)
+    # the record isn't written with every commit: an execution's input may be large
+    if bool(execution.record.reused) != bool(reused):
         execution.record.reused = len(reused)
         commands.record = execution.record

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from penstock.definition.plan import Plan
 from penstock.engine import reused_outputs
 from penstock.engine.commands import ExecutionRecord
-from penstock.engine.execution import Execution
+from penstock.engine.state import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, NotFound, StoreError, StoreUnavailable
 from penstock.orchestrator.plans import Plans

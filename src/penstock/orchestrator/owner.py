@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from penstock.definition.plan import Plan
-from penstock.engine.commands import Commands
-from penstock.engine.ending import wreck
+from penstock.engine import deadlines, handling
+from penstock.engine.commands import COMMIT_WEIGHT, Commands
 from penstock.engine.events import (
     AnyEvent,
     Blob,
@@ -24,8 +24,9 @@ from penstock.engine.events import (
     TimerFired,
     Value,
 )
-from penstock.engine.execution import COMMIT_WEIGHT, Execution
+from penstock.engine.state import Execution
 from penstock.engine.states import EXECUTION_ENDS, NodeState
+from penstock.engine.transitions import fail_from_records
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import Loader, PlanMissing
@@ -268,9 +269,9 @@ class PartitionOwner:
         record = execution.record
         prepared = self._preparer.take(record.execution_id)
         if prepared:
-            execution.provide_prepared(prepared)
+            handling.provide_prepared(execution, prepared)
         before = execution.commands.weight
-        execution.handle(event, now)
+        handling.handle(execution, event, now)
         self._weight += execution.commands.weight - before
         if execution.unprepared:
             self._preparer.ask(record.execution_id, record.workflow, execution.take_unprepared())
@@ -286,9 +287,9 @@ class PartitionOwner:
             if (
                 values is None
             ):  # all others go on; the timer is kept by the store, so that a new owner tries too
-                execution.wake(self._blobs_away_until)
+                deadlines.wake(execution, self._blobs_away_until)
                 return
-            execution.provide(values)
+            handling.provide(execution, values)
             self._handle(execution, Continued(execution.record.execution_id), now)
 
     async def _fetch(self, blobs: Mapping[str, Blob]) -> dict[str, bytes] | None:
@@ -381,7 +382,7 @@ class PartitionOwner:
         if stored is not None and stored.record.state not in EXECUTION_ENDS:
             message = f"{type(error).__name__}: {error}"
             self._wrecks[execution_id] = Wreck(
-                stored, wreck(stored.record, stored.runs, stored.last_seq, message, now)
+                stored, fail_from_records(stored.record, stored.runs, stored.last_seq, message, now)
             )
 
     def _leave_alone(self, execution_id: str, until: float) -> None:

@@ -23,8 +23,8 @@ from penstock.engine.events import (
     ExecutionStarted,
     PauseRequested,
 )
-from penstock.engine.rebuilding import begin_generation
 from penstock.engine.states import EXECUTION_ENDS
+from penstock.engine.transitions import begin_generation
 from penstock.orchestrator.transfer import PORTION_BYTES
 from penstock.stores import codec
 from penstock.stores.base import Lease, NewExecution, Stores, Wish

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.engine.commands import AttemptFailure, NodeRun, Transition
-from penstock.engine.rebuilding import REBUILT
+from penstock.engine.reasons import Reason
 from penstock.engine.states import NodeState
 from penstock.orchestrator.view import error_view, time_text
 
@@ -49,7 +49,7 @@ def _note(found: dict[int, _Attempt], line: Transition) -> None:
     if after is NodeState.RUNNING:
         attempt.state, attempt.started_at = after, line.at
     elif (
-        line.before != NodeState.RETRYING and line.reason != REBUILT
+        line.before != NodeState.RETRYING and line.reason != Reason.REBUILT
     ):  # a cancelled wait isn't part of the attempt
         attempt.state = NodeState.FAILED if after is NodeState.RETRYING else after
         attempt.finished_at = line.at

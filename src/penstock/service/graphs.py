@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import NodeRun
-from penstock.engine.execution import Execution
+from penstock.engine.state import Execution
 from penstock.engine.states import NodeState
 from penstock.orchestrator.view import last_error, time_text
 from penstock.stores.base import Stored

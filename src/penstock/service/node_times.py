@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import NodeRun
-from penstock.engine.reused_outputs import REUSED
+from penstock.engine.reasons import Reason
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.service.charts import ENDS, percentile, rate
 from penstock.stores.base import Stored
@@ -61,7 +61,7 @@ class NodeTimes:
             self._seconds.append((record.finished_at or record.started_at) - record.started_at)
         self._added.update((node.node_id, node.like) for node in record.added)
         for name, run in stored.runs.items():
-            if run.reason != REUSED:  # an earlier execution ran it
+            if run.reason != Reason.REUSED:  # an earlier execution ran it
                 self._nodes.setdefault(name, _Node()).add(run)
 
     def view(self, plans: Iterable[Plan]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import ExecutionRecord
-from penstock.engine.execution import Execution
+from penstock.engine.state import Execution
 from penstock.errors import NotFound
 from penstock.orchestrator.view import fetch_outputs, node_view, undecoded
 from penstock.service.attempts import attempts_of

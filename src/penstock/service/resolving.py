@@ -15,8 +15,8 @@ from penstock.definition.plan import Plan, PlanNode
 from penstock.definition.template import Missing, opened
 from penstock.engine.commands import NodeRun
 from penstock.engine.events import Blob
-from penstock.engine.execution import Execution
-from penstock.engine.start import Outputs, resolve
+from penstock.engine.starting import Outputs, resolve
+from penstock.engine.state import Execution
 from penstock.engine.states import NODE_ENDS, NodeState
 from penstock.orchestrator.view import fetch_outputs
 from penstock.stores.base import BlobStore, Stored

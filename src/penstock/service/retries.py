@@ -11,7 +11,7 @@ import msgspec
 from penstock.definition.plan import Plan
 from penstock.definition.read import content_hash
 from penstock.engine.commands import ExecutionRecord, NodeRun
-from penstock.engine.reused_outputs import REUSED
+from penstock.engine.reasons import Reason
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
 from penstock.errors import Conflict, KeyReused, NotFound, StoreError
 from penstock.orchestrator.plans import Plans
@@ -141,7 +141,7 @@ class Retries:
         for reused in intent.reused if intent else ():
             if reused.node_id not in stored.runs:
                 stored.runs[reused.node_id] = NodeRun(
-                    reused.node_id, NodeState.COMPLETED, reason=REUSED
+                    reused.node_id, NodeState.COMPLETED, reason=Reason.REUSED
                 )
                 stored.outputs[reused.node_id] = reused.output
 

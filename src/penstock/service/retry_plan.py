@@ -14,7 +14,7 @@ import msgspec
 
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import NodeRun
-from penstock.engine.reused_outputs import REUSED
+from penstock.engine.reasons import Reason
 from penstock.engine.states import NodeState
 from penstock.errors import NotFound
 from penstock.spelling import nearest_name
@@ -87,7 +87,7 @@ def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
         run = stored.runs.get(node.node_id)
         if number in before and (run is None or (run.state in UNBEGUN and not run.attempt)):
             found[node.node_id] = NodeRun(node.node_id, NodeState.SKIPPED, reason=NOT_TAKEN[0])
-        if number in before or (run is not None and run.reason == REUSED):
+        if number in before or (run is not None and run.reason == Reason.REUSED):
             before.update(node.dependencies)
     return found
 

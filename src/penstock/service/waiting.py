@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun
-from penstock.engine.execution import Execution
+from penstock.engine.state import Execution
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import StoreError
 from penstock.orchestrator.reaper import DEAD_SECONDS

@@ -54,8 +54,8 @@ class MemoryTaskQueue:
         stopping: list[Commands] = []
         for commands in changes:
             tasks += commands.tasks
-            if commands.held is not None:
-                (self.hold if commands.held else self.release)(commands.execution_id)
+            if commands.paused is not None:
+                (self.hold if commands.paused else self.release)(commands.execution_id)
             if commands.stops or (commands.finished and self._on_hold):
                 stopping.append(commands)
         self.enqueue(tasks)

@@ -101,9 +101,9 @@ def _add_rest(commands: Commands, entries: Entries, lists: Lists) -> None:
         lists["timers"] += (commands.wake_at, execution_id)
     elif commands.timer_changed:
         lists["cleared"].append(execution_id)
-    if commands.held is not None and not commands.finished:
-        lists["holds" if commands.held else "releases"].append(execution_id)
-    if commands.finished or commands.dead_letters or commands.held is not None:
+    if commands.paused is not None and not commands.finished:
+        lists["holds" if commands.paused else "releases"].append(execution_id)
+    if commands.finished or commands.dead_letters or commands.paused is not None:
         outgoing = outgoing_of(commands)
         if outgoing is not None:
             lists["outbox"].append(codec.encode(outgoing))

@@ -11,14 +11,19 @@ from penstock.definition.condition import INLINE_LOOP_BYTES, Condition, size_of
 from penstock.definition.config import SecretText, put_over
 from penstock.definition.plan import PlanNode
 from penstock.definition.template import Missing
-from penstock.engine.commands import RETURNED, NodeRun, Task
+from penstock.engine.commands import NodeRun, Task
 from penstock.engine.data import evaluate
+from penstock.engine.deadlines import arm_queue
 from penstock.engine.events import Blob, TaskError, Value
+from penstock.engine.failing import fail_node
 from penstock.engine.preparing import INPUT, Preparation, Prepared
+from penstock.engine.reasons import ErrorCategory, Reason
+from penstock.engine.settling import complete, open_run, skip
 from penstock.engine.states import NodeState
+from penstock.engine.transitions import move_node
 
 if TYPE_CHECKING:
-    from penstock.engine.execution import Execution
+    from penstock.engine.state import Execution
 
 
 COMPILED_BYTES, LOOP_BYTES = 10, 32
@@ -103,16 +108,21 @@ def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
         try:
             holds = _is_true(execution, node.condition)
         except Missing as error:
-            execution.fail(number, execution.open_run(number), TaskError("condition", str(error)))
+            fail_node(
+                execution,
+                number,
+                open_run(execution, number),
+                TaskError(ErrorCategory.CONDITION, str(error)),
+            )
             return
         if holds is None:
             _have_prepared(execution, number, run)
             return
         if not holds:
-            execution.skip(number, "condition_false")
+            skip(execution, number, Reason.CONDITION_FALSE)
             return
     if run is None:
-        run = execution.open_run(number)
+        run = open_run(execution, number)
     if node.is_data:
         _evaluate(execution, number, run)
     else:
@@ -183,25 +193,28 @@ def _have_prepared(execution: Execution, number: int, run: NodeRun | None) -> No
     size = sum(map(len, values.values()))
     if size > PREPARATION_BYTES_MAX:
         message = f"it refers to {size:,} bytes of outputs and input; the limit is {PREPARATION_BYTES_MAX:,}"
-        execution.fail(
-            number, run or execution.open_run(number), TaskError(preparation.category, message)
+        fail_node(
+            execution,
+            number,
+            run or open_run(execution, number),
+            TaskError(preparation.category, message),
         )
         return
     execution.unprepared[node.node_id] = preparation
-    execution.waiting.add(number)
+    execution.preparing.add(number)
 
 
 def _use(execution: Execution, number: int, run: NodeRun | None, prepared: Prepared) -> None:
     """Go on with what was worked out for this node."""
     if prepared.outcome == "skip":
-        execution.skip(number, "condition_false")
+        skip(execution, number, Reason.CONDITION_FALSE)
         return
     if run is None:
-        run = execution.open_run(number)
+        run = open_run(execution, number)
     if prepared.error is not None:
-        execution.fail(number, run, prepared.error)
+        fail_node(execution, number, run, prepared.error)
     elif prepared.output is not None:
-        execution.complete(number, run, prepared.output)
+        complete(execution, number, run, prepared.output)
     elif execution.nodes[number].is_data:
         _evaluate(execution, number, run)
     else:
@@ -209,7 +222,7 @@ def _use(execution: Execution, number: int, run: NodeRun | None, prepared: Prepa
 
 
 def _is_returned(run: NodeRun) -> bool:
-    return run.state is NodeState.QUEUED and run.reason == RETURNED
+    return run.state is NodeState.QUEUED and run.reason == Reason.RETURNED
 
 
 def _lacks_blobs(execution: Execution, node: PlanNode) -> bool:
@@ -239,9 +252,9 @@ def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
             [node_id for node_id in parents if node_id in execution.outputs],
         )
     except Missing as error:
-        execution.fail(number, run, TaskError("config", str(error)))
+        fail_node(execution, number, run, TaskError(ErrorCategory.CONFIG, str(error)))
         return
-    execution.complete(number, run, output)
+    complete(execution, number, run, output)
 
 
 def resolve(
@@ -266,7 +279,12 @@ def _dispatch(
         try:
             resolved, secrets = resolve(execution, node, Outputs(execution))
         except Missing as error:
-            execution.fail(execution.numbers[node.node_id], run, TaskError("config", str(error)))
+            fail_node(
+                execution,
+                execution.numbers[node.node_id],
+                run,
+                TaskError(ErrorCategory.CONFIG, str(error)),
+            )
             return
         config = msgspec.json.encode(resolved)
     again = run.state is NodeState.QUEUED
@@ -307,6 +325,6 @@ def _dispatch(
         run.reason = None
         commands.nodes[run.node_id] = run
         return
-    execution.move(run, NodeState.QUEUED)
+    move_node(execution, run, NodeState.QUEUED)
     if node.queue_timeout_seconds:
-        execution.arm_queue(run)
+        arm_queue(execution, run)

@@ -1,0 +1,59 @@
+"""Events of the execution itself: it began, it goes on, it broke, it gained nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine import deadlines
+from penstock.engine.ending import finish, set_execution_error, stop_everything
+from penstock.engine.event_handlers import on
+from penstock.engine.events import (
+    Continued,
+    ExecutionBroke,
+    ExecutionStarted,
+    NodesAdded,
+    TaskError,
+)
+from penstock.engine.reasons import ErrorCategory, Reason
+from penstock.engine.state import append_nodes
+from penstock.engine.states import ExecutionState
+from penstock.engine.transitions import move_execution
+
+if TYPE_CHECKING:
+    from penstock.engine.state import Execution
+
+
+@on(ExecutionStarted)
+def execution_started(execution: Execution, _event: ExecutionStarted) -> None:
+    if execution.record.state != ExecutionState.PENDING:
+        return
+    execution.record.started_at = execution.now
+    move_execution(execution, ExecutionState.RUNNING)
+    deadlines.arm_execution(execution)
+    for number in execution.plan.roots:
+        execution.readied.add(number)
+        execution.ready.append(number)
+    execution.considered.extend(range(len(execution.plan.nodes), len(execution.nodes)))
+
+
+@on(Continued)
+def continued(_execution: Execution, _event: Continued) -> None:
+    """Nothing happened; there is more to do."""
+
+
+@on(ExecutionBroke)
+def execution_broke(execution: Execution, event: ExecutionBroke) -> None:
+    set_execution_error(execution, TaskError(ErrorCategory.INTERNAL_ERROR, event.message))
+    stop_everything(execution, Reason.INTERNAL_ERROR)
+    finish(execution, ExecutionState.FAILED)
+
+
+@on(NodesAdded)
+def nodes_added(execution: Execution, event: NodesAdded) -> None:
+    unknown = {node.node_id: node for node in event.nodes if node.node_id not in execution.numbers}
+    added = list(unknown.values())
+    execution.record.added = [*execution.record.added, *added]
+    execution.commands.record = execution.record
+    numbers = append_nodes(execution, added)
+    if execution.record.state != ExecutionState.PENDING:
+        execution.considered.extend(numbers)

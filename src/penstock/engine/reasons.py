@@ -1,0 +1,123 @@
+"""Reasons of transitions and categories of errors: every value that the core writes, with its text.
+
+A reason stands in a history line and on a node; a category stands in an error and is the reason of
+the FAILED state that it led to. Both are stored as text. The command line and the UI show the texts
+of this module; `python -m scripts.reason_texts` writes them into `ui/src/reasons.ts`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why a node or an execution is in its state, where no error says so."""
+
+    CONDITION_FALSE = "condition_false"
+    BRANCH_NOT_TAKEN = "branch_not_taken"
+    UPSTREAM_FAILED = "upstream_failed"
+    EXECUTION_FAILED = "execution_failed"
+    EXECUTION_TIMEOUT = "execution_timeout"
+    CANCELLED = "cancelled"
+    REUSED = "kept"
+    """The output is an earlier execution's. The value is public, so it keeps its old name."""
+    RETURNED = "returned"
+    """The node is QUEUED, and its task has to be handed out again."""
+    REBUILT = "rebuilt"
+    """The node ran in a generation whose data is lost."""
+    NO_WORKER = "no_worker"
+    NO_HANDLER = "no_handler"
+    INTERNAL_ERROR = "internal_error"
+
+
+class ErrorCategory(StrEnum):
+    """Categories of errors that Penstock itself raises; a handler may raise others."""
+
+    ADDRESS = "address"
+    CONDITION = "condition"
+    CONFIG = "config"
+    DEPENDENCY = "dependency"
+    EXPRESSION = "expression"
+    HANDLER = "handler"
+    HTTP = "http"
+    INTERNAL_ERROR = "internal_error"
+    INTERRUPTED = "interrupted"
+    LLM = "llm"
+    LOST = "lost"
+    NO_HANDLER = "no_handler"
+    NOT_JSON = "not_json"
+    QUEUE_TIMEOUT = "queue_timeout"
+    TIMEOUT = "timeout"
+    TOO_LARGE = "too_large"
+    UNKNOWN_HANDLER = "unknown_handler"
+
+
+REASON_TEXTS: dict[str, str] = {
+    Reason.CONDITION_FALSE: "condition is false",
+    Reason.BRANCH_NOT_TAKEN: "branch not taken",
+    Reason.UPSTREAM_FAILED: "a node before it failed",
+    Reason.EXECUTION_FAILED: "the execution failed",
+    Reason.EXECUTION_TIMEOUT: "the execution ran out of time",
+    Reason.CANCELLED: "cancelled",
+    Reason.REUSED: "output reused from an earlier execution",
+    Reason.RETURNED: "handed back; queued again",
+    Reason.REBUILT: "queued again after a loss of data",
+    Reason.NO_WORKER: "no live worker serves its queue",
+    Reason.NO_HANDLER: "no live worker of its queue has its handler",
+    Reason.INTERNAL_ERROR: "Penstock itself failed",
+}
+
+HINTS: dict[str, str] = {
+    ErrorCategory.HTTP: (
+        "Check the node's url, headers and body. A service that recovers by itself needs more "
+        "retry.max_attempts."
+    ),
+    ErrorCategory.CONFIG: (
+        'Correct the node\'s config. {{ node.key ?? "text" }} gives a fallback for a value that '
+        "may be missing."
+    ),
+    ErrorCategory.CONDITION: (
+        "Correct the node's condition: a CEL expression (https://cel.dev) that gives true or false."
+    ),
+    ErrorCategory.EXPRESSION: ("Correct the node's expression. It is CEL: see https://cel.dev."),
+    ErrorCategory.HANDLER: "The handler raised this error. Its traceback says where.",
+    ErrorCategory.TIMEOUT: "Give the node more timeout_seconds, or find out what it waits for.",
+    ErrorCategory.QUEUE_TIMEOUT: (
+        "Start more workers for the queue, or give the node more queue_timeout_seconds."
+    ),
+    ErrorCategory.LOST: (
+        "The worker's process ended while the handler ran: look for a crash, or for too little "
+        "memory."
+    ),
+    ErrorCategory.INTERRUPTED: (
+        "The worker was stopped before the handler was done: give it more "
+        "PENSTOCK_SHUTDOWN_GRACE_SECONDS."
+    ),
+    ErrorCategory.LLM: (
+        "Check the provider's settings (PENSTOCK_LLM_…). --mock runs the workflow without one."
+    ),
+    ErrorCategory.UNKNOWN_HANDLER: (
+        "Start a worker that has the handler: --handlers MODULE or --handlers FILE.py."
+    ),
+    ErrorCategory.NO_HANDLER: (
+        "Start a worker that has the handler: --handlers MODULE or --handlers FILE.py."
+    ),
+    ErrorCategory.NOT_JSON: (
+        "Return dicts, lists, text, numbers, true, false or None from the handler."
+    ),
+    ErrorCategory.TOO_LARGE: (
+        "Write large results to a file or a bucket, and return where they are."
+    ),
+    ErrorCategory.DEPENDENCY: "Correct the node that it depends on first.",
+    ErrorCategory.INTERNAL_ERROR: (
+        "This is a bug in Penstock. Please report it, with what --debug shows."
+    ),
+}
+"""What to do about an error, by its category. Where none is given, the message says it."""
+
+
+def reason_text(reason: str | None) -> str:
+    """A reason in words; one that isn't known is shown as it is."""
+    if not reason:
+        return ""
+    return REASON_TEXTS.get(reason, reason)
