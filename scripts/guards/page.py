@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from scripts.guards.guard import ROOT, Guard
+from scripts.guards.guard import Guard
+from scripts.patterns import ROOT
 
 PAGE = ROOT / "tests" / "guards.md"
 HEAD = """\
