@@ -1,18 +1,24 @@
 """Takes out each guard in turn and sees a test go red: `make guards`.
 
 A guard is a refusal that a guarantee hangs on. Each is taken out in a copy of the sources; one of
-the tests named beside it must then fail, and pass with the guard in place. `scripts.refusals` finds
-them, so that none is forgotten.
+the tests named beside it must then fail, and pass with the guard in place. A guard names its code
+by a function and a pattern (`scripts.patterns`); `scripts.refusals` finds refusals without one.
 """
 
 from __future__ import annotations
 
 from scripts.guards import engine, orchestrator, postgres, redis, stores, tables, ways_in
-from scripts.guards.guard import ROOT, Guard
+from scripts.guards.guard import Guard
+from scripts.patterns import ROOT
 
 LISTED = [
-    *engine.GUARDS, *orchestrator.GUARDS, *stores.GUARDS, *postgres.GUARDS, *redis.GUARDS, *ways_in.GUARDS,
-]  # fmt: skip
+    *engine.GUARDS,
+    *orchestrator.GUARDS,
+    *stores.GUARDS,
+    *postgres.GUARDS,
+    *redis.GUARDS,
+    *ways_in.GUARDS,
+]
 GUARDS = [*tables.GUARDS, *LISTED]
 
 __all__ = ["GUARDS", "LISTED", "ROOT", "Guard"]

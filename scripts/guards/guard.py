@@ -1,46 +1,48 @@
-"""What a guard is: a refusal in the sources, what is left without it, and the tests of which one must go red then."""
+"""What a guard is: a refusal, what is left without it, and the tests of which one must go red.
+
+    Guard(
+        "a report of another attempt has no effect",
+        "engine/execution.py",
+        at="Execution._current",
+        pattern="event.attempt != _",
+        without="False",
+        test="tests/engine/test_guards.py",
+    )
+
+`scripts.patterns` says what a pattern may be.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "src" / "penstock"
+from scripts.patterns import Edit, Place, Span, apply
 
 
 class Guard(NamedTuple):
     name: str
     file: str
     """Under src/penstock."""
-    code: str
-    """Stands there once."""
+    at: str
+    """The function, or the SQL constant. Empty: module level, or all of a Lua script."""
+    pattern: str
+    """Matches there exactly once."""
     without: str
+    """What is left of it. Empty: nothing."""
     test: str
     """Arguments for pytest."""
 
-    def text(self) -> str:
-        return (SOURCES / self.file).read_text(encoding="utf-8")
+    @property
+    def place(self) -> Place:
+        return Place(self.file, self.at, self.pattern)
 
-    def taken_out(self, text: str) -> str:
-        return text.replace(self.code, self.without)
+    def taken_out(self, source: str) -> str:
+        return apply(self._edits(source), source)
 
-    def span(self, text: str) -> tuple[int, int]:
-        """What of `text` is another without this guard.
+    def spans(self, source: str) -> list[Span]:
+        """What changes without this guard; of what is only added to, all of it."""
+        spans = [edit.span for edit in self._edits(source)]
+        return [span if span.first < span.end else self.place.span(source) for span in spans]
 
-        Where something only comes in between, all of its code.
-        """
-        before = _common(self.code, self.without)
-        after = _common(self.code[before:][::-1], self.without[before:][::-1])
-        first = text.index(self.code)
-        if before + after == len(self.code):
-            return first, first + len(self.code)
-        return first + before, first + len(self.code) - after
-
-
-def _common(one: str, other: str) -> int:
-    """With how many characters both begin."""
-    pairs = zip(one, other, strict=False)
-    return next(
-        (number for number, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other))
-    )
+    def _edits(self, source: str) -> list[Edit]:
+        return self.place.edits(source, self.without)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from scripts.guards.guard import ROOT, Guard
+from scripts.guards.guard import Guard
+from scripts.patterns import ROOT
 
 PAGE = ROOT / "tests" / "guards.md"
 HEAD = """\
@@ -25,9 +26,7 @@ Beside these, every transition that isn't in a table of `engine/states.py` is le
 
 
 def page(guards: Sequence[Guard]) -> str:
-    return HEAD + "".join(
-        f"| {guard.name} | `{guard.file}` | {_tests(guard)} |\n" for guard in guards
-    )
+    return HEAD + "".join(f"| {guard.name} | `{guard.file}` | {_tests(guard)} |\n" for guard in guards)
 
 
 def _tests(guard: Guard) -> str:

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.local import PostgresServer, RedisServer
-from scripts.guards.guard import ROOT, Guard
+from scripts.guards.guard import Guard
+from scripts.patterns import ROOT, PatternError
 
 PYTEST = ("-q", "--tb=no", "--assert=plain", "-rfE", "-p", "no:cacheprovider", "-p", "pytest_timeout",
           "--timeout", "60")  # fmt: skip
-# Loading every plugin that is installed, and compiling every module, takes longer than most of the
-# tests.
+# Loading every plugin that is installed, and compiling every module, takes longer than most of the tests.
 QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 RED = 1
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.*?)(?: - .*)?$", re.MULTILINE)
@@ -44,15 +44,9 @@ class Bench:
         self._source, self._output = folder / "src", folder / "output"
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(self._source, quiet=1)
-        environment = {
-            **os.environ,
-            **environment,
-            **QUICK,
-            "PYTHONPATH": f"{self._source}{os.pathsep}{ROOT}",
-        }
+        environment = {**os.environ, **environment, **QUICK, "PYTHONPATH": f"{self._source}{os.pathsep}{ROOT}"}
         self._nursery = subprocess.Popen(
-            # -P: redis.py beside it is not the library
-            [sys.executable, "-P", Path(__file__).with_name("nursery.py")],
+            [sys.executable, "-P", Path(__file__).with_name("nursery.py")],  # -P: redis.py beside it is not the library
             cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
@@ -65,19 +59,17 @@ class Bench:
         path = self._source / "penstock" / guard.file
         text = path.read_text(encoding="utf-8")
         began = time.monotonic()
-        if text.count(guard.code) != 1:
-            return Outcome(
-                guard, "", f"its code stands {text.count(guard.code)} times in {guard.file}", 0.0
-            )
+        try:
+            changed = guard.taken_out(text)
+        except PatternError as error:
+            return Outcome(guard, "", str(error), 0.0)
         stat = path.stat()
-        path.write_text(guard.taken_out(text), encoding="utf-8")
+        path.write_text(changed, encoding="utf-8")
         try:
             code, red, said = self._run("-x", *shlex.split(guard.test))
         finally:
             path.write_text(text, encoding="utf-8")
-            os.utime(
-                path, ns=(stat.st_atime_ns, stat.st_mtime_ns)
-            )  # so that what was compiled of it is taken again
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # so that what was compiled of it is taken again
         problem = "" if code == RED and red else f"{guard.test} stays green (exit {code}): {said}"
         return Outcome(guard, next(iter(red), ""), problem, time.monotonic() - began)
 

@@ -1,4 +1,4 @@
-"""A transition that isn't in the tables of engine/states.py is a refusal: each one is let in, in turn."""
+"""A transition that the tables of engine/states.py don't have is a refusal: each is let in."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ from penstock.engine.states import (
 )
 from scripts.guards.guard import Guard
 
-FILE, TEST = "engine/states.py", "tests/engine/test_states.py"
-_Table = (
-    Mapping[NodeState, frozenset[NodeState]] | Mapping[ExecutionState, frozenset[ExecutionState]]
-)
+_NodeTable = Mapping[NodeState, frozenset[NodeState]]
+_ExecutionTable = Mapping[ExecutionState, frozenset[ExecutionState]]
 
 
-def _refused(what: str, prefix: str, table: _Table) -> Iterator[Guard]:
-    lines = {
-        line.strip().partition(":")[0]: line
-        for line in Guard("", FILE, "", "", "").text().splitlines()
-    }
+def _refused(what: str, prefix: str, table: _NodeTable | _ExecutionTable) -> Iterator[Guard]:
     for before, allowed in table.items():
-        row = lines[f"{prefix}.{before}"]
         for after in table:
             if after not in allowed:
-                wider = row.replace("frozenset({", f"frozenset({{{prefix}.{after}, ")
-                wider = wider.replace("frozenset()", f"frozenset({{{prefix}.{after}}})")
+                states = [state for state in table if state in allowed or state == after]
+                wider = ", ".join(f"{prefix}.{state}" for state in states)
                 yield Guard(
-                    f"{what} that is {before} never becomes {after}", FILE, row, wider, TEST
+                    f"{what} that is {before} never becomes {after}",
+                    "engine/states.py",
+                    at="",
+                    pattern=f"{{{prefix}.{before}: _}}",
+                    without=f"{{{prefix}.{before}: frozenset({{{wider}}})}}",
+                    test="tests/engine/test_states.py",
                 )
 
 

@@ -7,22 +7,26 @@ in one by one by `scripts.guards.tables`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from scripts.guards.guard import SOURCES, Guard
+from scripts.guards.guard import Guard
+from scripts.patterns import SOURCES, Span
 from scripts.refusals import fences, lua, sql
-from scripts.refusals.harmless import HARMLESS
+from scripts.refusals.harmless import Excuse
 from scripts.refusals.refusal import Refusal
 
 LAYERS = ("stores", "orchestrator", "engine")
 READERS = ("counting.py", "searching.py", "reader.py")
-"""Whose SQL only looks: what it leaves out, it doesn't refuse."""
+"""Whose SQL only looks: what it leaves out, it doesn't refuse. Nor do schemas and migrations."""
 
 
-def found() -> Iterator[Refusal]:
+def all_refusals() -> Iterator[Refusal]:
     for path in sorted(SOURCES.rglob("*.lua")):
         yield from lua.refusals(*_read(path))
+    for path in sorted(SOURCES.rglob("*.sql")):
+        if path.name != "schema.sql" and path.parent.name != "versions":
+            yield from sql.refusals(*_read(path))
     for layer in LAYERS:
         for path in sorted((SOURCES / layer).rglob("*.py")):
             yield from fences.refusals(*_read(path))
@@ -31,32 +35,29 @@ def found() -> Iterator[Refusal]:
 
 
 def unguarded(guards: Iterable[Guard]) -> list[Refusal]:
-    """Those that no guard takes out."""
-    spans: dict[str, list[tuple[int, int]]] = {}
+    """Refusals that no guard takes out."""
+    spans: dict[str, list[Span]] = {}
     for guard in guards:
-        spans.setdefault(guard.file, []).append(guard.span(guard.text()))
+        spans.setdefault(guard.file, []).extend(guard.spans(guard.place.text()))
     return [
-        each for each in found() if not any(_meet(each, span) for span in spans.get(each.file, ()))
+        refusal
+        for refusal in all_refusals()
+        if not any(refusal.span.overlaps(span) for span in spans.get(refusal.file, ()))
     ]
 
 
-def forgotten(guards: Iterable[Guard]) -> list[Refusal]:
-    """Those that aren't harmless either.
-
-    What is written there excuses one: the same text a second time is another.
-    """
-    excused = set[tuple[str, str]]()
-    missed: list[Refusal] = []
-    for each in unguarded(guards):
-        key = (each.file, each.text)
-        if key in excused or key not in HARMLESS:
-            missed.append(each)
-        excused.add(key)
-    return missed
+def forgotten(guards: Iterable[Guard], excuses: Iterable[Excuse]) -> list[Refusal]:
+    """Refusals that have neither a guard nor an excuse."""
+    refusals = unguarded(guards)
+    excused = [refusal for excuse in excuses for refusal in excused_by(excuse, refusals)]
+    return [refusal for refusal in refusals if refusal not in excused]
 
 
-def _meet(each: Refusal, span: tuple[int, int]) -> bool:
-    return each.first < span[1] and span[0] < each.end
+def excused_by(excuse: Excuse, refusals: Sequence[Refusal]) -> list[Refusal]:
+    """The refusals that stand where the excuse says: exactly one, or the excuse is out of date."""
+    span = excuse.place.span(excuse.place.text())
+    in_file = [refusal for refusal in refusals if refusal.file == excuse.file]
+    return [refusal for refusal in in_file if refusal.span.overlaps(span)]
 
 
 def _read(path: Path) -> tuple[str, str]:

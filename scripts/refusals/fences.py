@@ -1,10 +1,8 @@
 """Fences in Python modules, found in their syntax tree.
 
-- the condition under which one of `REFUSALS` is raised; of one that stands in an `except`, all of
-  its `try`
+- the condition under which one of `REFUSALS` is raised; of one that stands in an `except`, all of its `try`
 - each comparison with something that tells who may, or whether it is still current (`MARKS`)
-- each call of a check (`check…`, `_holds`, …): the fence where it is used, not only where it is
-  written
+- each call of a check (`check…`, `_holds`, …): the fence where it is used, not only where it is written
 """
 
 from __future__ import annotations
@@ -12,66 +10,27 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from itertools import accumulate
 from typing import TypeGuard
 
+from scripts.patterns import python
 from scripts.refusals.refusal import Refusal, refusal
 
-REFUSALS = {
-    "Fenced",
-    "InvalidTransition",
-    "Conflict",
-    "KeyReused",
-    "StoreLocked",
-    "SchemaMismatch",
-    "FeedGap",
-}
+REFUSALS = {"Fenced", "InvalidTransition", "Conflict", "KeyReused", "StoreLocked", "SchemaMismatch", "FeedGap"}
 MARKS = {
-    "token",
-    "commit_number",
-    "known_number",
-    "generation",
-    "attempt",
-    "revision",
-    "holder",
-    "store_id",
-    "layout",
-    "built",
-    "owner",
-    "worker_id",
-    "NODE_TRANSITIONS",
-    "EXECUTION_TRANSITIONS",
-    "NODE_ENDS",
-    "EXECUTION_ENDS",
-    "_held",
-    "_queued",
-    "_stopped",
-    "_on_hold",
-    "_returned",
-    "_readied",
-    "orphans",
-}
+    "token", "commit_number", "known_number", "generation", "attempt", "revision", "holder", "store_id", "layout",
+    "built", "owner", "worker_id", "NODE_TRANSITIONS", "EXECUTION_TRANSITIONS", "NODE_ENDS", "EXECUTION_ENDS",
+    "_held", "_queued", "_stopped", "_on_hold", "_returned", "_readied", "orphans",
+}  # fmt: skip
 _CHECK = re.compile(r"_?check(?!_open)(_\w+)?|_?holds|_is_held|_may_run|_replaces|knows")
 
 
 def refusals(file: str, source: str) -> Iterator[Refusal]:
-    starts = [0, *accumulate(len(line.encode()) for line in source.splitlines(keepends=True))]
-    data, found = source.encode(), set[tuple[int, int]]()
-    for node in _found(ast.parse(source)):
-        ends = (starts[line - 1] + column for line, column in _place(node))
-        first, end = (len(data[:at].decode()) for at in ends)
-        found.add((first, end))
-    for first, end in sorted(found):
-        yield refusal(file, source, first, end)
+    tree = python.parse(source)
+    for span in sorted({python.span_of(source, node) for node in _fences(tree)}):
+        yield refusal(file, source, span)
 
 
-def _place(node: ast.expr | ast.stmt) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
-
-
-def _found(
-    tree: ast.AST, above: ast.expr | ast.stmt | None = None
-) -> Iterator[ast.expr | ast.stmt]:
+def _fences(tree: ast.AST, above: ast.expr | ast.stmt | None = None) -> Iterator[ast.expr | ast.stmt]:
     """`above` is the condition, or the `try`, that the statement is under."""
     for node in ast.iter_child_nodes(tree):
         inner = above
@@ -85,7 +44,7 @@ def _found(
             yield above or node
         elif _is_fence(node):
             yield node
-        yield from _found(node, inner)
+        yield from _fences(node, inner)
 
 
 def _is_fence(node: ast.AST) -> TypeGuard[ast.expr]:

@@ -2,143 +2,394 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from scripts.patterns import Place, Sql
+
+
+class Excuse(NamedTuple):
+    file: str
+    """Under src/penstock."""
+    at: str
+    """As in a guard."""
+    pattern: str
+    reason: str
+
+    @property
+    def place(self) -> Place:
+        return Place(self.file, self.at, self.pattern)
+
+
 LUA = "stores/redis/lua/"
 CHOOSES = "chooses what is asked for: who may ask was checked before"
-READS = "reads a text or a number of MessagePack by its first byte; what is none of them fails on its own"
+READS = "reads MessagePack by its first byte; what is neither text nor number fails on its own"
 SAVES = "saves work: without it the same happens, more slowly"
 
-HARMLESS: dict[tuple[str, str], str] = {
-    ("api/window.lua", "amount > 0"): "a look needn't prolong the window; it would do no harm",
-    (
+HARMLESS = [
+    Excuse(
+        "api/window.lua",
+        at="",
+        pattern="amount > 0",
+        reason="a look needn't prolong the window; it would do no harm",
+    ),
+    Excuse(
         LUA + "attend.lua",
-        "ARGV[1] ~= ''",
-    ): "who only looks says so for 0 ms, and would be gone at once",
-    (LUA + "beat.lua", "ARGV[2]"): "chooses between a heartbeat and a farewell",
-    (LUA + "commit.lua", "not known[stream]"): SAVES,
-    (
+        at="",
+        pattern="ARGV[1] ~= ''",
+        reason="who only looks says so for 0 ms, and would be gone at once",
+    ),
+    Excuse(
+        LUA + "beat.lua",
+        at="",
+        pattern="if ARGV[2] then",
+        reason="chooses between a heartbeat and a farewell",
+    ),
+    Excuse(
         LUA + "commit.lua",
-        "redis.call('SADD', base .. 'queues', stream) == 1",
-    ): "a group is made once: Redis refuses it twice",
-    (LUA + "commit.lua", "string.sub(stream, 1, 2) ~= '0:'"): SAVES,
-    (
+        at="enqueue",
+        pattern="not known[stream]",
+        reason=SAVES,
+    ),
+    Excuse(
         LUA + "commit.lua",
-        "redis.call('RPUSH', base .. 'execution:' .. id, ARGV[at + 1]) == 1",
-    ): SAVES,
-    (LUA + "commit.lua", "tasks > 0 and redis.call('SCARD', base .. 'held') > 0"): SAVES,
-    (LUA + "commit.lua", "some_held"): SAVES,
-    (
+        at="enqueue",
+        pattern="redis.call('SADD', ...) == 1",
+        reason="a group is made once: Redis refuses it twice",
+    ),
+    Excuse(
         LUA + "commit.lua",
-        "execution",
-    ): "saves work: a task that isn't set aside here is so when it is fetched",
-    (LUA + "commit.lua", "id"): "ends when there is no further place to look in",
-    (
+        at="enqueue",
+        pattern="string.sub(stream, ...) ~= '0:'",
+        reason=SAVES,
+    ),
+    Excuse(
         LUA + "commit.lua",
-        "is_gone and not id and redis.call('GET', base .. 'diverted:' .. name)",
-    ): "saves a look: what is there, or was handed back, has no other place",
-    (
+        at="",
+        pattern="redis.call('RPUSH', ...) == 1",
+        reason=SAVES,
+    ),
+    Excuse(
         LUA + "commit.lua",
-        "old ~= ''",
-    ): "one that never had an entry has no place to be looked for from",
-    (LUA + "commit.lua", "ended > 0"): SAVES,
-    (LUA + "commit.lua", "redis.call('SCARD', base .. 'held') > 0"): SAVES,
-    (LUA + "commit.lua", "redis.call('SREM', base .. 'held', ARGV[i]) == 1"): SAVES,
-    (LUA + "commit.lua", "handed_out > 0"): "a worker that is woken for nothing waits again",
-    (
+        at="",
+        pattern="tasks > 0 and redis.call('SCARD', ...) > 0",
+        reason=SAVES,
+    ),
+    Excuse(
+        LUA + "commit.lua",
+        at="",
+        pattern="if some_held then",
+        reason=SAVES,
+    ),
+    Excuse(
+        LUA + "commit.lua",
+        at="",
+        pattern="if execution and",
+        reason="saves work: a task that isn't set aside here is so when it is fetched",
+    ),
+    Excuse(
+        LUA + "commit.lua",
+        at="",
+        pattern="while id do",
+        reason="ends when there is no further place to look in",
+    ),
+    Excuse(
+        LUA + "commit.lua",
+        at="",
+        pattern="is_gone and not id and redis.call('GET', ...)",
+        reason="saves a look: what is there, or was handed back, has no other place",
+    ),
+    Excuse(
+        LUA + "commit.lua",
+        at="",
+        pattern="old ~= ''",
+        reason="one that never had an entry has no place to be looked for from",
+    ),
+    Excuse(
+        LUA + "commit.lua",
+        at="",
+        pattern="ended > 0",
+        reason=SAVES,
+    ),
+    Excuse(
+        LUA + "commit.lua",
+        at="",
+        pattern="if redis.call('SCARD', ...) > 0",
+        reason=SAVES,
+    ),
+    Excuse(
+        LUA + "commit.lua",
+        at="",
+        pattern="redis.call('SREM', ...) == 1",
+        reason=SAVES,
+    ),
+    Excuse(
+        LUA + "commit.lua",
+        at="",
+        pattern="handed_out > 0",
+        reason="a worker that is woken for nothing waits again",
+    ),
+    Excuse(
         LUA + "fetch.lua",
-        "not fine",
-    ): "the error's text is the id of no execution on hold, so that the next part says the same",
-    (LUA + "fetch.lua", "not got"): "ends the loop when nothing is left",
-    (LUA + "fetch.lua", "got.err"): "as the part before it: nothing was ever handed out there",
-    (LUA + "fetch.lua", "not got[1]"): "as the part before it",
-    (LUA + "fetch.lua", "streams"): "chooses in which order queues are read",
-    (LUA + "fetch.lua", "exist[i - 3] == 1"): SAVES,
-    (
+        at="set_aside",
+        pattern="not fine",
+        reason="the error's text is the id of no execution on hold: the next part says the same",
+    ),
+    Excuse(
         LUA + "fetch.lua",
-        "redis.call('SADD', base .. 'queues', side) == 1",
-    ): "a group is made once: Redis refuses it twice",
-    (
+        at="take",
+        pattern="if not got or",
+        reason="ends the loop when nothing is left",
+    ),
+    Excuse(
         LUA + "fetch.lua",
-        "string.find(stream, '\\31', 1, true)",
-    ): "an empty stream that goes is made again when needed",
-    (LUA + "lease.lua", "what == 'renew'"): CHOOSES,
-    (LUA + "lease.lua", "what == 'release'"): CHOOSES,
-    (LUA + "lease.lua", "what == 'taken'"): CHOOSES,
-    (LUA + "lease.lua", "what == 'acknowledge'"): CHOOSES,
-    (LUA + "lease.lua", "what == 'wipe'"): CHOOSES,
-    (LUA + "lease.lua", "what == 'restore'"): CHOOSES,
-    (LUA + "lease.lua", "what == 'built'"): CHOOSES,
-    (LUA + "list.lua", "left > 0"): "saves a call: Redis lists none of at most none",
-    (
+        at="take",
+        pattern="got.err",
+        reason="as the part before it: nothing was ever handed out there",
+    ),
+    Excuse(
+        LUA + "fetch.lua",
+        at="take",
+        pattern="not got[1]",
+        reason="as the part before it",
+    ),
+    Excuse(
+        LUA + "fetch.lua",
+        at="",
+        pattern="if streams then",
+        reason="chooses in which order queues are read",
+    ),
+    Excuse(
+        LUA + "fetch.lua",
+        at="",
+        pattern="exist[_] == 1",
+        reason=SAVES,
+    ),
+    Excuse(
+        LUA + "fetch.lua",
+        at="divert",
+        pattern="redis.call('SADD', ...) == 1",
+        reason="a group is made once: Redis refuses it twice",
+    ),
+    Excuse(
+        LUA + "fetch.lua",
+        at="clear",
+        pattern="string.find(stream, ...)",
+        reason="an empty stream that goes is made again when needed",
+    ),
+    Excuse(
+        LUA + "lease.lua",
+        at="",
+        pattern="if what == 'renew' then",
+        reason=CHOOSES,
+    ),
+    Excuse(
+        LUA + "lease.lua",
+        at="",
+        pattern="elseif what == 'release' then",
+        reason=CHOOSES,
+    ),
+    Excuse(
+        LUA + "lease.lua",
+        at="",
+        pattern="what == 'taken'",
+        reason=CHOOSES,
+    ),
+    Excuse(
+        LUA + "lease.lua",
+        at="",
+        pattern="what == 'acknowledge'",
+        reason=CHOOSES,
+    ),
+    Excuse(
+        LUA + "lease.lua",
+        at="",
+        pattern="what == 'wipe'",
+        reason=CHOOSES,
+    ),
+    Excuse(
+        LUA + "lease.lua",
+        at="",
+        pattern="what == 'restore'",
+        reason=CHOOSES,
+    ),
+    Excuse(
+        LUA + "lease.lua",
+        at="",
+        pattern="what == 'built'",
+        reason=CHOOSES,
+    ),
+    Excuse(
         LUA + "list.lua",
-        "left[name] > 0 and pending(stream, '-', '+', left[name], name) or {}) do",
-    ): "as the part before it",
-    (
+        at="actions.pending",
+        pattern="left > 0",
+        reason="saves a call: Redis lists none of at most none",
+    ),
+    Excuse(
         LUA + "list.lua",
-        "stream, item[1], entry and entry[2][2] or ''",
-    ): "an entry without its task is listed, as nobody's",
-    (
+        at="actions.tasks",
+        pattern="left[name] > 0 and pending(...)",
+        reason="as the part before it",
+    ),
+    Excuse(
         LUA + "list.lua",
-        "found.err and {} or found",
-    ): "an error has no length and no parts: the same comes of it",
-    (LUA + "list.lua", "count > 0"): "a worker that is woken for nothing waits again",
-    (
+        at="actions.pending",
+        pattern="entry and entry[2][2] or ''",
+        reason="an entry without its task is listed, as nobody's",
+    ),
+    Excuse(
+        LUA + "list.lua",
+        at="pending",
+        pattern="found.err and {} or found",
+        reason="an error has no length and no parts: the same comes of it",
+    ),
+    Excuse(
+        LUA + "list.lua",
+        at="actions.back",
+        pattern="count > 0",
+        reason="a worker that is woken for nothing waits again",
+    ),
+    Excuse(
         LUA + "read.lua",
-        "left <= 0",
-    ): "ends an answer that is long enough; the rest is asked for again",
-    (LUA + "recall.lua", "not pending.err"): "a stream that is gone has no entry either",
-    (LUA + "task.part.lua", "kind >= 0xa0"): READS,
-    (LUA + "task.part.lua", "kind <= 0xbf"): READS,
-    (LUA + "task.part.lua", "kind == 0xd9"): READS,
-    (LUA + "task.part.lua", "kind == 0xda"): READS,
-    (LUA + "task.part.lua", "kind < 0x80"): READS,
-    (LUA + "task.part.lua", "0xdc and 4 or 2"): READS,
-    (
+        at="actions.changes",
+        pattern="left <= 0",
+        reason="ends an answer that is long enough; the rest is asked for again",
+    ),
+    Excuse(
+        LUA + "recall.lua",
+        at="",
+        pattern="not pending.err",
+        reason="a stream that is gone has no entry either",
+    ),
+    Excuse(
         LUA + "task.part.lua",
-        "error('not a text')",
-    ): "without it the number after the text fails on what is no number",
-    (
+        at="read_text",
+        pattern="kind >= 0xa0",
+        reason=READS,
+    ),
+    Excuse(
+        LUA + "task.part.lua",
+        at="read_text",
+        pattern="kind <= 0xbf",
+        reason=READS,
+    ),
+    Excuse(
+        LUA + "task.part.lua",
+        at="read_text",
+        pattern="kind == 0xd9",
+        reason=READS,
+    ),
+    Excuse(
+        LUA + "task.part.lua",
+        at="read_text",
+        pattern="kind == 0xda",
+        reason=READS,
+    ),
+    Excuse(
+        LUA + "task.part.lua",
+        at="read_number",
+        pattern="kind < 0x80",
+        reason=READS,
+    ),
+    Excuse(
+        LUA + "task.part.lua",
+        at="read_beginning",
+        pattern="0xdc and 4 or 2",
+        reason=READS,
+    ),
+    Excuse(
+        LUA + "task.part.lua",
+        at="read_text",
+        pattern="error(...)",
+        reason="without it the number after the text fails on what is no number",
+    ),
+    Excuse(
         "stores/postgres/creating.py",
-        "ON CONFLICT DO NOTHING",
-    ): "a blob is used by an execution, however often it says so",
-    (
+        at="INSERT_USES",
+        pattern=Sql("ON CONFLICT DO NOTHING"),
+        reason="a blob is used by an execution, however often it says so",
+    ),
+    Excuse(
         "stores/postgres/retention.py",
-        "NOT EXISTS",
-    ): "counts what a purge would delete; the purge itself asks again",
-    (
+        at="COUNT_BLOBS",
+        pattern=Sql("NOT EXISTS"),
+        reason="counts what a purge would delete; the purge itself asks again",
+    ),
+    Excuse(
         "stores/postgres/retention.py",
-        "state IN ('RUNNING', 'PAUSED')",
-    ): "looks for the oldest, and lets nothing in or out",
-    ("stores/redis/fleet.py", "worker_id in counts"): "shows who lives; nothing is decided by it",
-    (
+        at="OLDEST_RUNNING",
+        pattern=Sql("state IN (...)"),
+        reason="looks for the oldest, and lets nothing in or out",
+    ),
+    Excuse(
+        "stores/redis/fleet.py",
+        at="worker_details",
+        pattern="_ in counts",
+        reason="shows who lives; nothing is decided by it",
+    ),
+    Excuse(
         "stores/redis/queue.py",
-        "held[0] != worker_id",
-    ): "frees memory; what isn't on its list, the script refuses",
-    ("stores/redis/queue.py", "worker_id not in self._wakers"): "makes a waker once",
-    (
+        at="RedisTaskQueue.leave",
+        pattern="held[0] != _",
+        reason="frees memory; what isn't on its list, the script refuses",
+    ),
+    Excuse(
+        "stores/redis/queue.py",
+        at="RedisTaskQueue.fetch",
+        pattern="_ not in self._wakers",
+        reason="makes a waker once",
+    ),
+    Excuse(
         "stores/sqlite/forgetting.py",
-        "state IN ('RUNNING', 'PAUSED')",
-    ): "looks for the oldest, and lets nothing in or out",
-    (
+        at="SqliteForgetting.forget_blobs",
+        pattern=Sql("state IN (...)"),
+        reason="looks for the oldest, and lets nothing in or out",
+    ),
+    Excuse(
         "stores/sqlite/purging.py",
-        "NOT EXISTS",
-    ): "makes a table that files of earlier versions don't have",
-    (
+        at="purge",
+        pattern=Sql("NOT EXISTS"),
+        reason="makes a table that files of earlier versions don't have",
+    ),
+    Excuse(
         "stores/sqlite/hot.py",
-        "stored.record.state not in EXECUTION_ENDS",
-    ): "what has ended needs no number in memory",
-    ("stores/task_queue.py", "worker_id in self._offers"): "keeps since when a worker is there",
-    (
+        at="SqliteHotStore.load",
+        pattern="_ not in EXECUTION_ENDS",
+        reason="what has ended needs no number in memory",
+    ),
+    Excuse(
         "stores/task_queue.py",
-        "key in self._stopped",
-    ): "saves work: what was stopped is dropped when it is met again",
-    (
+        at="MemoryTaskQueue.heartbeat",
+        pattern="_ in self._offers",
+        reason="keeps since when a worker is there",
+    ),
+    Excuse(
         "stores/task_queue.py",
-        "key in self._held",
-    ): "a log of what is over is only to look at, and is dropped",
-    (
+        at="MemoryTaskQueue._pass_over",
+        pattern="_ in self._stopped",
+        reason="saves work: what was stopped is dropped when it is met again",
+    ),
+    Excuse(
+        "stores/task_queue.py",
+        at="MemoryTaskQueue.share_logs",
+        pattern="_ in self._held",
+        reason="a log of what is over is only to look at, and is dropped",
+    ),
+    Excuse(
         "orchestrator/archiver.py",
-        "summary.has_ended",
-    ): "saves a look: what was said last of what has ended is all there is",
-    ("orchestrator/meter.py", "run.attempt == line.attempt"): "measures; nothing is decided by it",
-    ("orchestrator/rebuild.py", "built == store_id"): "says in the log why it is built again",
-}
+        at="_copies",
+        pattern="summary.has_ended",
+        reason="saves a look: what was said last of what has ended is all there is",
+    ),
+    Excuse(
+        "orchestrator/meter.py",
+        at="Meter._time",
+        pattern="run.attempt == _",
+        reason="measures; nothing is decided by it",
+    ),
+    Excuse(
+        "orchestrator/rebuild.py",
+        at="build",
+        pattern="if built == store_id: ...",
+        reason="says in the log why it is built again",
+    ),
+]

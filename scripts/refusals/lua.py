@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from scripts.patterns import Span
 from scripts.refusals.refusal import Refusal, refusal
 
 _COMMENT = re.compile(r"--[^\n]*")
@@ -20,14 +21,14 @@ _PART = re.compile(r"\b(?:and|or)\b|[()]")
 def refusals(file: str, source: str) -> Iterator[Refusal]:
     code = _COMMENT.sub(lambda comment: " " * len(comment[0]), source)
     for condition in _CONDITION.finditer(code):
-        for first, end in _parts(code, *condition.span("it")):
-            yield refusal(file, source, first, end)
+        for span in _parts(code, *condition.span("it")):
+            yield refusal(file, source, span)
     rest = _CONDITION.sub(lambda condition: " " * len(condition[0]), code)
     for other in (*_VALUE.finditer(rest), *_ERROR.finditer(rest)):
-        yield refusal(file, source, *_trimmed(code, *other.span("it")))
+        yield refusal(file, source, _trimmed(code, *other.span("it")))
 
 
-def _parts(code: str, first: int, end: int) -> Iterator[tuple[int, int]]:
+def _parts(code: str, first: int, end: int) -> Iterator[Span]:
     """The condition, divided at each `and` and `or` that isn't in parentheses."""
     depth, start = 0, first
     for word in _PART.finditer(code, first, end):
@@ -38,6 +39,6 @@ def _parts(code: str, first: int, end: int) -> Iterator[tuple[int, int]]:
     yield _trimmed(code, start, end)
 
 
-def _trimmed(code: str, first: int, end: int) -> tuple[int, int]:
+def _trimmed(code: str, first: int, end: int) -> Span:
     text = code[first:end]
-    return first + len(text) - len(text.lstrip()), first + len(text.rstrip())
+    return Span(first + len(text) - len(text.lstrip()), first + len(text.rstrip()))

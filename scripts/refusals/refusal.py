@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from scripts.patterns import Span
+
 
 class Refusal(NamedTuple):
     file: str
@@ -11,15 +13,12 @@ class Refusal(NamedTuple):
     line: int
     text: str
     """Blanks and line breaks as one blank."""
-    first: int
-    end: int
-    """Where in the file it stands, in characters."""
+    span: Span
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.text}"
 
 
-def refusal(file: str, source: str, first: int, end: int) -> Refusal:
-    return Refusal(
-        file, source.count("\n", 0, first) + 1, " ".join(source[first:end].split()), first, end
-    )
+def refusal(file: str, source: str, span: Span) -> Refusal:
+    line = source.count("\n", 0, span.first) + 1
+    return Refusal(file, line, " ".join(source[span.first : span.end].split()), span)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from scripts.patterns import Span
 from scripts.refusals.refusal import Refusal, refusal
 
 _COLUMN = r"\b(?:generation|revision|commit_number|mark|state|closed|revoked_at)\b"
@@ -20,6 +21,6 @@ _COMPARES = re.compile(rf"{_COLUMN}[^=<>]*(?:<|=|>|\bIN\b|\bIS\b)")
 def refusals(file: str, source: str) -> Iterator[Refusal]:
     for clause in _CLAUSE.finditer(source):
         if _COMPARES.search(clause["it"]):
-            yield refusal(file, source, *clause.span("it"))
+            yield refusal(file, source, Span(*clause.span("it")))
     for same in _SAME.finditer(source):
-        yield refusal(file, source, *same.span("it"))
+        yield refusal(file, source, Span(*same.span("it")))
