@@ -73,14 +73,14 @@ GUARDS = [
     ),
     Guard(
         "a rebuild that was broken off is begun again", "orchestrator/rebuild.py",
-        "generation = await split.cold.begin_rebuild(partition, lease.term, number)",
-        "generation = await split.cold.begin_rebuild(partition, lease.term, 0)",
+        "generation = await split.cold.begin_rebuild(partition, lease.claim_term, number)",
+        "generation = await split.cold.begin_rebuild(partition, lease.claim_term, 0)",
         "tests/orchestrator/test_rebuild.py",
     ),
     Guard(
         "nothing is built on a second master while the first one lives", "orchestrator/rebuild.py",
         "        if claimed is not None:\n",
-        "        claimed = claimed or Claim(lease.term, 0, None)\n        if claimed is not None:\n",
+        "        claimed = claimed or Claim(lease.claim_term, 0, None)\n        if claimed is not None:\n",
         "tests/orchestrator/test_split_brain.py",
     ),
     Guard(
@@ -165,7 +165,7 @@ GUARDS = [
         "tests/orchestrator/test_transfer.py",
     ),
     Guard(
-        "a cold store that is away doesn't end an owner through its reconciler", "orchestrator/tenure.py",
+        "a cold store that is away doesn't end an owner through its reconciler", "orchestrator/lease_term.py",
         "with contextlib.suppress(StoreUnavailable):", "with contextlib.nullcontext():",
         "tests/orchestrator/test_transfer.py",
     ),
@@ -175,17 +175,17 @@ GUARDS = [
         "tests/orchestrator/test_rebuild.py",
     ),
     Guard(
-        "a partition is given up only after its commit has landed", "orchestrator/tenure.py",
+        "a partition is given up only after its commit has landed", "orchestrator/lease_term.py",
         "while not self.owner.is_at_rest:", "while False:",
         "tests/orchestrator/test_balance.py",
     ),
     Guard(
-        "a lease is given up after everything under it has ended", "orchestrator/tenure.py",
+        "a lease is given up after everything under it has ended", "orchestrator/lease_term.py",
         "            await _ended(services, self._lease_seconds)\n", "",
         "tests/orchestrator",
     ),
     Guard(
-        "an owner whose end was taken for a failure is ended again", "orchestrator/tenure.py",
+        "an owner whose end was taken for a failure is ended again", "orchestrator/lease_term.py",
         "_, left = await asyncio.wait(left, timeout=patience)", "_, left = await asyncio.wait(left)",
         "tests/orchestrator/test_balance.py",
     ),
@@ -195,7 +195,7 @@ GUARDS = [
         "tests/orchestrator/test_balance.py",
     ),
     Guard(
-        "an owner that can't renew its lease ends when it has run out", "orchestrator/tenure.py",
+        "an owner that can't renew its lease ends when it has run out", "orchestrator/lease_term.py",
         "while loop.time() - last < self._lease_seconds:", "while True:",
         "tests/orchestrator/test_balance.py",
     ),

@@ -85,7 +85,7 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
             other.stores, other.plans, inline_max_bytes=1000, name="two", metrics=metrics
         )
         two.start()
-        await until(lambda: 0 in two._tenures, "the other one has the lease there")
+        await until(lambda: 0 in two._lease_terms, "the other one has the lease there")
         await desk.succeed([tasks[name]])
         await until(lambda: desk.stores.queue.depth() or metrics.rebuilds > 1)
         await desk.succeed(await desk.fetch())

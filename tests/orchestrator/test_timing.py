@@ -108,10 +108,10 @@ def test_an_orchestrator_copies_and_archives_as_often_as_is_set() -> None:
         name = await desk.start([node("a")])
         await until(desk.stores.queue.depth)
         await until(lambda: desk.row(name).record.state == "RUNNING")
-        (tenure,) = orchestrator._tenures.values()
-        assert (tenure._lease_seconds, tenure._reconcile_seconds) == (1.0, 0.05)
-        assert tenure._ferry is not None
-        assert tenure._ferry._archiver._look_seconds == 0.01
+        (lease_term,) = orchestrator._lease_terms.values()
+        assert (lease_term._lease_seconds, lease_term._reconcile_seconds) == (1.0, 0.05)
+        assert lease_term._ferry is not None
+        assert lease_term._ferry._archiver._look_seconds == 0.01
         await desk.succeed(await desk.fetch())
         await until(lambda: desk.row(name).record.state == "COMPLETED")
         assert metrics.checkpointed

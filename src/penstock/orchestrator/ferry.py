@@ -65,7 +65,7 @@ class Ferry:
         A cold store that is away gives it to nobody meanwhile.
         """
         await self._is_claimed.wait()
-        partition, term = self._lease.partition, self._lease.term
+        partition, term = self._lease.partition, self._lease.claim_term
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             with contextlib.suppress(StoreUnavailable):
@@ -83,7 +83,9 @@ class Ferry:
         if self._is_claimed.is_set():
             with contextlib.suppress(StoreError, TimeoutError):
                 async with asyncio.timeout(RELEASE_SECONDS):
-                    await self._split.cold.release_claim(self._lease.partition, self._lease.term)
+                    await self._split.cold.release_claim(
+                        self._lease.partition, self._lease.claim_term
+                    )
 
     def committed(self, changes: Sequence[Commands]) -> None:
         dirty, tells = self._checkpointer.dirty, False

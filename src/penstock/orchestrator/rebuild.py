@@ -50,7 +50,7 @@ async def claim(split: Split, lease: Lease) -> Claim:
         server_id = await split.hot.server_id(partition)
         claimed = await split.cold.claim(partition, lease.owner, server_id)
         if claimed is not None:
-            lease.term = claimed.term
+            lease.claim_term = claimed.term
             return claimed
         if seconds == WAIT_SECONDS:
             log.warning(
@@ -99,7 +99,7 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     number = max(known_number, lease.commit_number) + REBUILD_JUMP
     # told before anything is wiped: whoever comes after a rebuild that was broken off, or undone,
     # notices it then
-    generation = await split.cold.begin_rebuild(partition, lease.term, number)
+    generation = await split.cold.begin_rebuild(partition, lease.claim_term, number)
     await split.hot.wipe(lease)
     restored = await _restore(stores, split, lease, generation)
     metrics.rebuilds += 1
@@ -132,14 +132,14 @@ async def _follow_cold_store_back(
         lease.cold_number,
     )
     metrics.cold_store_went_back += 1
-    generation = await split.cold.begin_rebuild(partition, lease.term, found)
+    generation = await split.cold.begin_rebuild(partition, lease.claim_term, found)
     restored = await _restore(stores, split, lease, generation, only_unknown=True)
     if restored:
         log.error(
             "partition %d: %d executions run again from older checkpoints", partition, restored
         )
     # last: whoever comes after one that broke off here notices it too
-    await split.cold.put_copies(partition, lease.commit_number, [], term=lease.term)
+    await split.cold.put_copies(partition, lease.commit_number, [], term=lease.claim_term)
     await split.hot.acknowledge(lease, lease.commit_number)
     lease.cold_number = lease.commit_number
 

@@ -17,12 +17,12 @@ from penstock.config import Settings, Timing
 from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError
 from penstock.orchestrator import balance
+from penstock.orchestrator.lease_term import LeaseTerm
 from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import DEAD_SECONDS, WorkerWatch
 from penstock.orchestrator.routing import Routing
-from penstock.orchestrator.tenure import Tenure
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
@@ -82,7 +82,7 @@ class Orchestrator:
         self._tasks: list[asyncio.Task[None]] = []
         self._tended: dict[int, asyncio.Task[None]] = {}
         """Partitions that it has, or is about to have again after a failure."""
-        self._tenures: dict[int, Tenure] = {}
+        self._lease_terms: dict[int, LeaseTerm] = {}
         self._leaving: set[int] = set()
         self._numbers: dict[int, int] = {}
         """By partition, the last commit that was seen to land: a store below it has gone back in
@@ -199,8 +199,8 @@ class Orchestrator:
 
     def _give_up(self, partition: int) -> None:
         self._leaving.add(partition)
-        if partition in self._tenures:
-            self._tenures[partition].leave()
+        if partition in self._lease_terms:
+            self._lease_terms[partition].leave()
 
     async def _tend(self, first: Lease) -> None:
         """Own the partition, again and again, until somebody else has it or it is given up."""
@@ -230,10 +230,10 @@ class Orchestrator:
             with contextlib.suppress(StoreError):
                 await self._stores.hot.release(lease)
             return
-        tenure = self._tenures[partition] = self._tenure(lease)
-        self.owned[partition] = tenure.owner
+        lease_term = self._lease_terms[partition] = self._new_lease_term(lease)
+        self.owned[partition] = lease_term.owner
         try:
-            await tenure.run()
+            await lease_term.run()
         except Fenced as error:
             self._metrics.fenced += 1
             log.info("%s: %s", self.name, error)
@@ -246,7 +246,7 @@ class Orchestrator:
             )
             await asyncio.sleep(RETRY_SECONDS)
         finally:
-            del self.owned[partition], self._tenures[partition]
+            del self.owned[partition], self._lease_terms[partition]
             self._numbers[partition] = max(lease.commit_number, self._numbers.get(partition, 0))
 
     def _warn(self, partition: int | None, error: StoreError) -> None:
@@ -259,8 +259,8 @@ class Orchestrator:
                 "%s, partition %s: %s", self.name, "-" if partition is None else partition, text
             )
 
-    def _tenure(self, lease: Lease) -> Tenure:
-        return Tenure(
+    def _new_lease_term(self, lease: Lease) -> LeaseTerm:
+        return LeaseTerm(
             self._stores,
             lease,
             self._plans,

@@ -165,7 +165,7 @@ class Carrier:
     async def _store(self, number: int, copies: Sequence[Copy]) -> Written:
         lease = self._lease
         return await self._cold.put_copies(
-            lease.partition, number, copies, cold_number=lease.cold_number, term=lease.term
+            lease.partition, number, copies, cold_number=lease.cold_number, term=lease.claim_term
         )
 
     async def _tell_of_rewritten(self, execution_ids: Sequence[str]) -> None:

@@ -39,10 +39,10 @@ class Lease(msgspec.Struct):
     """The last that the cold store has acknowledged: one that knows less was put back to an older
     copy.
     """
-    term: int = 0
-    """Where hot and cold are two: of the claim on this partition in the cold store.
+    claim_term: int = 0
+    """The term of this owner's claim on the partition in the cold store (`Claim.term`).
 
-    0: there is none.
+    0: there is no claim, because hot and cold are one store or the partition isn't claimed yet.
     """
 
 

@@ -1,4 +1,8 @@
-"""The time for which a partition is owned: everything that runs under one lease, and ends with it."""
+"""A lease term: the time for which an orchestrator owns a partition, and everything that runs in it.
+
+All of it ends together, with the lease. Not to be confused with the `claim_term` of a lease, which
+is the number of a claim on the partition in the cold store.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ log = logging.getLogger("penstock.orchestrator")
 REST_STEP_SECONDS = 0.002
 
 
-class Tenure:
+class LeaseTerm:
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
         stores: Stores,
@@ -79,7 +83,7 @@ class Tenure:
             self._ferry = Ferry(stores, stores.split, self.owner, plans, metrics, timing=timing)
 
     async def run(self) -> None:
-        """Until one of its parts ends or fails; raises what that raised.
+        """Run the term until one of its parts ends or fails; raises what that raised.
 
         The lease is released in any case.
         """
