@@ -191,17 +191,17 @@ GUARDS = [
         "tests/api/test_shared_windows.py",
     ),
     Guard(
-        "an orchestrator that ran out is not there", "stores/redis/lua/attend.lua",
+        "an orchestrator that ran out is not there", "stores/redis/lua/announce.lua",
         "if left > 0 and left", "if left",
         "tests/redis/test_server.py",
     ),
     Guard(
-        "an orchestrator from before the clock went back is not there", "stores/redis/lua/attend.lua",
+        "an orchestrator from before the clock went back is not there", "stores/redis/lua/announce.lua",
         " and left <= tonumber(term) then", " then",
         "tests/redis/test_server.py",
     ),
     Guard(
-        "what an orchestrator never said is dropped", "stores/redis/lua/attend.lua",
+        "what an orchestrator never said is dropped", "stores/redis/lua/announce.lua",
         "expires and expires - now or 0", "expires - now",
         "tests/redis/test_server.py",
     ),

@@ -10,7 +10,7 @@ SAVES = "saves work: without it the same happens, more slowly"
 HARMLESS: dict[tuple[str, str], str] = {
     ("api/window.lua", "amount > 0"): "a look needn't prolong the window; it would do no harm",
     (
-        LUA + "attend.lua",
+        LUA + "announce.lua",
         "ARGV[1] ~= ''",
     ): "who only looks says so for 0 ms, and would be gone at once",
     (LUA + "beat.lua", "ARGV[2]"): "chooses between a heartbeat and a farewell",

@@ -99,7 +99,7 @@ class Place:
 
 
 @asynccontextmanager
-async def place(*, split: bool = False, attended: bool = True) -> AsyncIterator[Place]:
+async def place(*, split: bool = False, has_fleet: bool = True) -> AsyncIterator[Place]:
     """The engine keeps its stores; only the API's are taken away."""
     settings = Settings()
     async with Engine("memory://", settings=settings) as engine:
@@ -110,7 +110,7 @@ async def place(*, split: bool = False, attended: bool = True) -> AsyncIterator[
         service = engine.service = Service(
             stores, Plans(stores.cold, engine.registry.defaults), settings, engine.registry.defaults
         )
-        fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator) if attended else Nobody()
+        fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator) if has_fleet else Nobody()
         await service.keys.exist()  # a server reads them before it answers anybody
         yield Place(create_app(service, fleet, settings, version="1"), engine, stores)
         stores.hot.error = stores.cold.error = None
@@ -322,7 +322,7 @@ def test_an_api_alone_is_ready_without_orchestrators() -> None:
         assert (await it.call("GET", "/health/ready")).status == 200
         assert (await it.call("GET", "/health")).json["checks"]["orchestrator"]["ok"] is False
 
-    with_place(scenario, split=True, attended=False)
+    with_place(scenario, split=True, has_fleet=False)
 
 
 def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:

@@ -59,7 +59,7 @@ UNDER_WORK = {
         "HotStore.acquire",
         "HotStore.renew",
         "HotStore.commit",
-        "HotStore.attend",
+        "HotStore.announce",
         "HotSide.taken",
         "HotSide.acknowledge",
         "ColdSide.put_copies",
@@ -95,7 +95,7 @@ UNDER_WORK = {
 }
 """By role, what it passes when there is work of all kinds."""
 AT_THE_END = {
-    "orchestrator": ("HotStore.release", "HotStore.depart", "ColdSide.release_claim"),
+    "orchestrator": ("HotStore.release", "HotStore.deregister", "ColdSide.release_claim"),
     "worker": ("TaskQueue.leave",),
 }
 """What it passes when it is told to stop."""

@@ -194,7 +194,7 @@ def test_an_orchestrator_that_cannot_reach_the_store_owns_nothing_when_its_lease
             lost = fleet.join("a")
             await fleet.is_shared(8)
             with pytest.MonkeyPatch.context() as outage:
-                for name in ("renew", "attend", "acquire"):
+                for name in ("renew", "announce", "acquire"):
                     outage.setattr(fleet.stores.hot, name, _unreachable)
                 await until(lambda: not lost.owned)
             await fleet.is_shared(8)

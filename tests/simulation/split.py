@@ -44,7 +44,7 @@ from penstock.stores.split import (
 from penstock.stores.task_queue import key_of
 
 Image = dict[str, Any]
-OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_attending")
+OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_members")
 OF_THE_ROWS = ("records", "changes", "letters", "numbers", "_generations", "_places")
 OF_THE_INTENTS = ("_intents", "_keys", "_wishes", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")

@@ -36,9 +36,9 @@ NO_HANDLER_SECONDS = 300.0
 WARN_SECONDS = 30.0
 DRAIN_SECONDS = 3.0
 DRAIN_STEP_SECONDS = 0.002
-ATTEND_LEASES, ATTENDING_LEASES, POLL_LEASES = 0.2, 0.8, 0.05
-"""In leases: how often it says that it lives, for how long that counts, how often one below its
-share looks.
+ANNOUNCE_LEASES, MEMBERSHIP_LEASES, POLL_LEASES = 0.2, 0.8, 0.05
+"""In leases: how often it announces itself, for how long it is a member then, how often one below
+its share looks.
 
 A dead one is noticed before its leases end, so that its partitions are asked for at the moment when
 they are free.
@@ -88,8 +88,9 @@ class Orchestrator:
         """By partition, the last commit that was seen to land: a store below it has gone back in
         time.
         """
-        self._names: list[str] = [self.name]
-        self._attend_at = 0.0
+        self._members: list[str] = [self.name]
+        """Names of the orchestrators that live, sorted."""
+        self._announce_at = 0.0
         self._warned: dict[int | None, tuple[str, float]] = {}
         self._stopping = False
         self._watch = WorkerWatch(
@@ -118,7 +119,7 @@ class Orchestrator:
         What has been reported is recorded first, so that it costs nobody an attempt.
         """
         self._stopping = True
-        await self._depart()
+        await self._deregister()
         if self._stores.split is None:  # else the inbox is still there for the next owner
             await self._drain()
         for partition in self._tended:
@@ -128,12 +129,12 @@ class Orchestrator:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._depart()  # again: it may just have been attending
+        await self._deregister()  # again: it may just have announced itself
         await self._sandbox.close()  # whoever shares it gets new processes
 
-    async def _depart(self) -> None:
+    async def _deregister(self) -> None:
         with contextlib.suppress(StoreError):
-            await self._stores.hot.depart(self.name)
+            await self._stores.hot.deregister(self.name)
 
     async def _drain(self) -> None:
         end = asyncio.get_running_loop().time() + DRAIN_SECONDS
@@ -152,10 +153,10 @@ class Orchestrator:
             await asyncio.gather(*self._tended.values(), return_exceptions=True)
 
     async def _look(self) -> float:
-        """Attend, and take or give up partitions. Answers after how many seconds to look again."""
+        """Announce itself, and take or give up partitions. Answers after how many seconds to look again."""
         try:
             if not self._stopping:
-                await self._attend()
+                await self._announce()
                 return await self._settle()
         except StoreError as error:
             self._warn(None, error)
@@ -163,23 +164,23 @@ class Orchestrator:
             log.exception("%s could not look after its share", self.name)
         return RETRY_SECONDS
 
-    async def _attend(self) -> None:
+    async def _announce(self) -> None:
         now = asyncio.get_running_loop().time()
-        if now >= self._attend_at:
+        if now >= self._announce_at:
             about = {"partitions": sorted(self.owned), "pid": os.getpid()}
-            self._names = await self._stores.hot.attend(
-                self.name, ATTENDING_LEASES * self._lease_seconds, about
+            self._members = await self._stores.hot.announce(
+                self.name, MEMBERSHIP_LEASES * self._lease_seconds, about
             )
-            self._attend_at = now + ATTEND_LEASES * self._lease_seconds
+            self._announce_at = now + ANNOUNCE_LEASES * self._lease_seconds
 
     async def _settle(self) -> float:
-        share = balance.share(self._stores.hot.partitions, self._names, self.name)
+        share = balance.share(self._stores.hot.partitions, self._members, self.name)
         kept = self._in_order(self._tended.keys() - self._leaving)
         for partition in kept[share:]:
             self._give_up(partition)
         if len(kept) < share:
             await self._take(share - len(kept))
-        seconds = max(0.0, self._attend_at - asyncio.get_running_loop().time())
+        seconds = max(0.0, self._announce_at - asyncio.get_running_loop().time())
         is_short = len(self._tended.keys() - self._leaving) < share
         return min(seconds, POLL_LEASES * self._lease_seconds) if is_short else seconds
 
@@ -195,7 +196,7 @@ class Orchestrator:
                 return
 
     def _in_order(self, partitions: Iterable[int]) -> list[int]:
-        return balance.by_preference(partitions, self._names, self.name)
+        return balance.by_preference(partitions, self._members, self.name)
 
     def _give_up(self, partition: int) -> None:
         self._leaving.add(partition)

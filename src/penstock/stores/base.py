@@ -206,11 +206,14 @@ class HotStore(Protocol):
     def check_open(self) -> None:
         """Raises `StoreUnavailable` if it is known that no events can be appended now."""
 
-    async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
-        """The orchestrator `name` lives, at least for so long; answers the names of all that do, sorted."""
+    async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
+        """Announce that the orchestrator `name` is a member of the fleet for at least so many seconds.
 
-    async def depart(self, name: str) -> None:
-        """It doesn't any more."""
+        `about` is shown of it. Answers the names of all members, sorted.
+        """
+
+    async def deregister(self, name: str) -> None:
+        """End the membership of the orchestrator `name` at once."""
 
 
 class Offer(msgspec.Struct):
