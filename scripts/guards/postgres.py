@@ -38,7 +38,7 @@ GUARDS = [
         "tests/postgres/test_copies.py",
     ),
     Guard(
-        "copies from before a rebuild are refused", "stores/split.py",
+        "copies from before a rebuild are refused", "stores/tiering.py",
         "if found >= commit_number + REBUILD_JUMP // 2:", "if False:",
         "tests/postgres/test_copies.py",
     ),
@@ -93,7 +93,7 @@ GUARDS = [
         "tests/postgres/test_copies.py",
     ),
     Guard(
-        "a database that was put back to an older copy takes no copies before that is dealt with", "stores/split.py",
+        "a database that was put back to an older copy takes no copies before that is dealt with", "stores/tiering.py",
         "if found < cold_number:", "if False:",
         "tests/postgres/test_copies.py",
     ),

@@ -28,7 +28,7 @@ GUARDS = [
     Guard(
         "only the holder of a lease in Redis renews, releases, archives or rebuilds", "stores/redis/lua/lease.lua",
         "if redis.call('HGET', lease, 'token') ~= ARGV[1] then", "if false then",
-        "tests/contract/test_leases.py tests/redis/test_sides.py",
+        "tests/contract/test_leases.py tests/redis/test_hot_tier.py",
     ),
     Guard(
         "a reaper in Redis whose lease has moved on takes nothing", "stores/redis/lua/report.lua",

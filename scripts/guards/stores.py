@@ -421,8 +421,8 @@ GUARDS = [
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(
-        "what ended is known by its state", "stores/split.py",
+        "what ended is known by its state", "stores/tiering.py",
         "return self.state in EXECUTION_ENDS", "return False",
-        "tests/orchestrator/test_transfer.py",
+        "tests/orchestrator/test_tiering.py",
     ),
 ]  # fmt: skip

@@ -62,8 +62,8 @@ HARMLESS: dict[tuple[str, str], str] = {
     ): "an empty stream that goes is made again when needed",
     (LUA + "lease.lua", "what == 'renew'"): CHOOSES,
     (LUA + "lease.lua", "what == 'release'"): CHOOSES,
-    (LUA + "lease.lua", "what == 'taken'"): CHOOSES,
-    (LUA + "lease.lua", "what == 'acknowledge'"): CHOOSES,
+    (LUA + "lease.lua", "what == 'acknowledge_outbox'"): CHOOSES,
+    (LUA + "lease.lua", "what == 'acknowledge_commit'"): CHOOSES,
     (LUA + "lease.lua", "what == 'wipe'"): CHOOSES,
     (LUA + "lease.lua", "what == 'restore'"): CHOOSES,
     (LUA + "lease.lua", "what == 'built'"): CHOOSES,
@@ -136,9 +136,12 @@ HARMLESS: dict[tuple[str, str], str] = {
         "key in self._held",
     ): "a log of what is over is only to look at, and is dropped",
     (
-        "orchestrator/archiver.py",
+        "orchestrator/tiering/archiver.py",
         "summary.has_ended",
     ): "saves a look: what was said last of what has ended is all there is",
     ("orchestrator/meter.py", "run.attempt == line.attempt"): "measures; nothing is decided by it",
-    ("orchestrator/rebuild.py", "built == store_id"): "says in the log why it is built again",
+    (
+        "orchestrator/tiering/rebuild.py",
+        "built == store_id",
+    ): "says in the log why it is built again",
 }

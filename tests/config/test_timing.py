@@ -7,7 +7,8 @@ import pytest
 
 from penstock.config import Settings, Timing
 from penstock.errors import SettingsError
-from penstock.orchestrator import archiver, checkpointer, reaper, service
+from penstock.orchestrator import reaper, service
+from penstock.orchestrator.tiering import archiver, checkpointer
 from penstock.scaled import retention
 from penstock.worker import runtime
 

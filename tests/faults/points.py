@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 from penstock.stores import cold
 from penstock.stores.base import BlobStore, HotStore, TaskQueue
-from penstock.stores.split import ColdSide, HotSide
+from penstock.stores.tiering import ColdTier, HotTier
 
 PROTOCOLS: tuple[type, ...] = (
     HotStore,
     TaskQueue,
     BlobStore,
-    HotSide,
-    ColdSide,
+    HotTier,
+    ColdTier,
     cold.Definitions,
     cold.Executions,
     cold.DeadLetters,
@@ -32,8 +32,8 @@ READS: dict[type, Collection[str]] = {
     HotStore: ("receive", "load", "due", "next_due", "active", "known"),
     TaskQueue: ("held", "live_log", "workers", "depths", "offers", "backlog"),
     BlobStore: ("get",),
-    HotSide: ("server_id", "built", "outbox", "changes"),
-    ColdSide: ("unfinished",),
+    HotTier: ("server_id", "built", "outbox", "changes"),
+    ColdTier: ("unfinished",),
     cold.Definitions: ("get_workflow", "workflows", "versions", "aliases", "known_handlers"),
     cold.Executions: (
         "made_by",
@@ -60,11 +60,11 @@ UNDER_WORK = {
         "HotStore.renew",
         "HotStore.commit",
         "HotStore.announce",
-        "HotSide.taken",
-        "HotSide.acknowledge",
-        "ColdSide.put_copies",
-        "ColdSide.claim",
-        "ColdSide.renew_claim",
+        "HotTier.acknowledge_outbox",
+        "HotTier.acknowledge_commit",
+        "ColdTier.put_copies",
+        "ColdTier.claim",
+        "ColdTier.renew_claim",
         "BlobStore.put",
     ),
     "worker": (
@@ -95,7 +95,7 @@ UNDER_WORK = {
 }
 """By role, what it passes when there is work of all kinds."""
 AT_THE_END = {
-    "orchestrator": ("HotStore.release", "HotStore.deregister", "ColdSide.release_claim"),
+    "orchestrator": ("HotStore.release", "HotStore.deregister", "ColdTier.release_claim"),
     "worker": ("TaskQueue.leave",),
 }
 """What it passes when it is told to stop."""
@@ -103,17 +103,17 @@ AFTER_A_LOSS = {"orchestrator": ("HotStore.append", "TaskQueue.reap")}
 """What an owner passes when a start or a worker was lost."""
 IN_A_REBUILD = {
     "orchestrator": (
-        "ColdSide.begin_rebuild",
-        "HotSide.wipe",
-        "HotSide.restore",
+        "ColdTier.begin_rebuild",
+        "HotTier.wipe",
+        "HotTier.restore",
         "HotStore.append",
-        "HotSide.mark_built",
+        "HotTier.mark_built",
     )
 }
 """What an owner passes when Redis has lost everything."""
 BY_NO_ROLE = (
     "BlobStore.delete",
-    "ColdSide.put_version_back",
+    "ColdTier.put_version_back",
     "TaskQueue.give_back",
     "TaskQueue.recall",
     "Audit.forget_audit",

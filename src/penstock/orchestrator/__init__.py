@@ -6,7 +6,6 @@ memory is a cache: whatever goes wrong with a commit, the cache is dropped and t
 again from the committed position. Timers, the reaper and recovery live beside that loop and only
 ever feed it events. All of this is the same for every store.
 
-Where the hot and the cold store are two (`ferry`), the `archiver` and the `checkpointer` bring
-executions from one to the other, beside the loop as well, and `rebuild` brings them back before it
-begins.
+Where the hot and the cold store are two, `tiering` copies executions from one to the other, beside
+the loop as well, and back before it begins if the hot one has lost its data.
 """

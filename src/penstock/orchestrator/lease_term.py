@@ -26,7 +26,7 @@ from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
-    from penstock.orchestrator.ferry import Ferry
+    from penstock.orchestrator.tiering.partition import PartitionTiering
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -76,11 +76,13 @@ class LeaseTerm:
         )
         self._backlog = BacklogWatch(stores.queue, lease, routing, no_handler_seconds)
         self._leaving = asyncio.Event()
-        self._ferry: Ferry | None = None
-        if stores.split is not None:
-            from penstock.orchestrator.ferry import Ferry  # noqa: PLC0415 -- an embedded engine has no use for it
+        self._tiering: PartitionTiering | None = None
+        if stores.tiering is not None:
+            from penstock.orchestrator.tiering.partition import PartitionTiering  # noqa: PLC0415 -- an embedded engine has no use for it
 
-            self._ferry = Ferry(stores, stores.split, self.owner, plans, metrics, timing=timing)
+            self._tiering = PartitionTiering(
+                stores, stores.tiering, self.owner, plans, metrics, timing=timing
+            )
 
     async def run(self) -> None:
         """Run the term until one of its parts ends or fails; raises what that raised.
@@ -90,8 +92,12 @@ class LeaseTerm:
         works = [self._work(), self._renew(), self._reap(), self._backlog.run(), self._retire()]
         if self._stores.hot.keeps_tasks:
             works.append(self._reconcile())
-        if self._ferry is not None:
-            works += [self._ferry.archive(), self._ferry.checkpoint(), self._ferry.keep_claim()]
+        if self._tiering is not None:
+            works += [
+                self._tiering.archive(),
+                self._tiering.checkpoint(),
+                self._tiering.keep_claim(),
+            ]
         services = [asyncio.create_task(work) for work in works]
         try:
             await asyncio.wait(services, return_when=asyncio.FIRST_COMPLETED)
@@ -100,8 +106,8 @@ class LeaseTerm:
             await _ended(services, self._lease_seconds)
             with contextlib.suppress(StoreError):
                 await self._stores.hot.release(self.lease)
-            if self._ferry is not None:
-                await self._ferry.release_claim()
+            if self._tiering is not None:
+                await self._tiering.release_claim()
         for service in services:
             if not service.cancelled() and (error := service.exception()) is not None:
                 raise error
@@ -112,12 +118,12 @@ class LeaseTerm:
 
     def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
         self._observer(changes, ended)
-        if self._ferry is not None:
-            self._ferry.committed(changes)
+        if self._tiering is not None:
+            self._tiering.committed(changes)
 
     async def _work(self) -> None:
-        if self._ferry is not None:
-            await self._ferry.build(self._known_number)
+        if self._tiering is not None:
+            await self._tiering.build(self._known_number)
         looked_at = await self._recover()
         self._metrics.recovered += looked_at  # not in one line: others count while this one waits
         self._on_begun()

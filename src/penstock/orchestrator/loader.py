@@ -40,7 +40,7 @@ Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 class Loader:
     def __init__(self, stores: Stores, plans: Plans) -> None:
         self._hot, self._cold, self._plans = stores.hot, stores.cold, plans
-        self._is_split = stores.split is not None
+        self._is_tiered = stores.tiering is not None
         self._silent_until = 0.0
 
     async def load(self, names: Collection[str], starts: Collection[str]) -> Loaded:
@@ -104,14 +104,14 @@ class Loader:
         try:
             found = await self._ask_for_intents(needed)
         except StoreUnavailable as error:
-            if not self._is_split or not known.keys().isdisjoint(needed):
+            if not self._is_tiered or not known.keys().isdisjoint(needed):
                 raise
             # what runs goes on without the cold store; what was to begin is found there again by
             # the reconciler
             log.warning("%d executions can't begin now: %s", len(needed), error)
             return {}
         lost = [name for name in needed if name not in found and name not in known]
-        if lost and self._is_split:
+        if lost and self._is_tiered:
             log.error(
                 "%d executions were to begin, such as %s, and no store knows them: was PostgreSQL put back to an older "
                 "copy?",
@@ -146,7 +146,7 @@ class Loader:
             return execution
         if intent is None or intent.record.state in EXECUTION_ENDS:
             return None
-        if self._is_split:
+        if self._is_tiered:
             intent.remember_key()
         plan = await self._plans.need_soon(intent.record.workflow, intent.record.version)
         execution = Execution(plan, intent.record)
@@ -157,7 +157,7 @@ class Loader:
         try:
             return await self._plan(record)
         except NotFound as error:
-            if not self._is_split:
+            if not self._is_tiered:
                 raise
             raise PlanMissing(
                 f"{error}; submit the document again, so that {record.execution_id} can go on"

@@ -138,7 +138,7 @@ class PartitionOwner:
         self._weight = 0
         self._deciding = False
         self._retiring = False
-        self._is_split = stores.split is not None
+        self._is_tiered = stores.tiering is not None
         self._landed_at = stores.hot.now()
 
     async def run(self) -> None:
@@ -299,7 +299,7 @@ class PartitionOwner:
             return None
 
     def _blobs_are_away(self, asked: float, error: StoreUnavailable) -> None:
-        if not self._is_split:  # then all of the store is away
+        if not self._is_tiered:  # then all of the store is away
             raise error
         now = self._hot.now()
         self._blobs_away_until = now + min(max(AWAY_SECONDS, 2 * (now - asked)), AWAY_MOST_SECONDS)
@@ -413,10 +413,10 @@ class PartitionOwner:
             await self._committer.write(changes, self._position)
 
     def _is_unproved(self) -> bool:
-        return self._is_split and self._hot.now() - self._landed_at >= PROOF_SECONDS
+        return self._is_tiered and self._hot.now() - self._landed_at >= PROOF_SECONDS
 
     def _landed(self, changes: list[Commands]) -> None:
-        self._landed_at = self._hot.now() if self._is_split else 0.0
+        self._landed_at = self._hot.now() if self._is_tiered else 0.0
         ended: list[Ended] = []
         for commands in changes:
             name = commands.execution_id

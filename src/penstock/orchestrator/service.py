@@ -120,7 +120,7 @@ class Orchestrator:
         """
         self._stopping = True
         await self._deregister()
-        if self._stores.split is None:  # else the inbox is still there for the next owner
+        if self._stores.tiering is None:  # else the inbox is still there for the next owner
             await self._drain()
         for partition in self._tended:
             self._give_up(partition)

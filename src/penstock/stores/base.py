@@ -17,7 +17,7 @@ from penstock.errors import Conflict, NotFound
 if TYPE_CHECKING:
     from penstock.stores.cold import ColdStore
     from penstock.stores.records import FeedPart
-    from penstock.stores.split import Split
+    from penstock.stores.tiering import Tiering
 
 Wish = Literal["cancel", "pause", "resume"]
 
@@ -383,7 +383,7 @@ class Stores(Protocol):
     def blobs(self) -> BlobStore: ...
 
     @property
-    def split(self) -> Split | None:
+    def tiering(self) -> Tiering | None:
         """What there is to move between hot and cold; None where they are one."""
 
     @property

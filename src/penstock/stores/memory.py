@@ -190,7 +190,7 @@ class _LeasedQueue(MemoryTaskQueue):
 
 
 class MemoryStores:
-    split = events = None
+    tiering = events = None
 
     def __init__(
         self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None

@@ -24,7 +24,7 @@ class PostgresColdStore(
     PostgresCopies,
     PostgresClaims,
 ):
-    """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `split.ColdSide`."""
+    """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `tiering.ColdTier`."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
-"""What moves between a hot and a cold store that are two (`stores.split`), beside the loop of a partition's owner.
+"""Writes copies of executions into the cold store, for the archiver and the checkpointer.
 
-The `Archiver` brings what has finished into the cold store, the `Checkpointer` copies of what runs. Both put their
-copies there through a `Carrier`: a cold store that is away makes them wait, and nobody else.
+A cold store that is away makes these two wait, and nobody else.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.stores.split import (
+from penstock.orchestrator.tiering.hot_reader import PORTION_BYTES
+from penstock.stores.tiering import (
     ColdStoreWentBack,
     Copy,
-    HotSide,
-    Split,
+    Tiering,
     Written,
     last_record,
     summary_from,
@@ -28,45 +27,22 @@ log = logging.getLogger("penstock.orchestrator")
 
 AWAY_SECONDS = 1.0
 STEP_SECONDS = 0.002
-PORTION_BYTES = 16 * 1024 * 1024
-"""Of executions that are read and put together: neither memory nor a transaction has to hold all of
-them.
-"""
-READ_MOST = 64
 TRIES = 5
 """For one that the cold store doesn't take while it takes others: more than it can be in its way by
 chance.
 """
 
 
-class Reader:
-    """Reads executions from the hot store, a portion at a time.
-
-    How many that may be, it learns on the way.
-    """
-
-    def __init__(self, hot: HotSide) -> None:
-        self._hot, self._step = hot, READ_MOST
-
-    async def read(self, names: Sequence[str]) -> dict[str, list[bytes]]:
-        """The changes of the first of these (at least one), as many as make a portion; unknown ones have none."""
-        portion: dict[str, list[bytes]] = {}
-        size = 0
-        while len(portion) < len(names) and size < PORTION_BYTES:
-            some = names[len(portion) : len(portion) + self._step]
-            found = await self._hot.changes(some)
-            read = sum(len(change) for changes in found.values() for change in changes)
-            self._step = (
-                max(1, self._step // 2) if read > PORTION_BYTES else min(READ_MOST, 2 * self._step)
-            )
-            portion.update((name, found.get(name, [])) for name in some)
-            size += read
-        return portion
-
-
-class Carrier:
-    def __init__(self, split: Split, owner: PartitionOwner, plans: Plans, metrics: Metrics) -> None:
-        self._hot, self._cold, self._owner, self._lease = split.hot, split.cold, owner, owner.lease
+class ColdWriter:
+    def __init__(
+        self, tiering: Tiering, owner: PartitionOwner, plans: Plans, metrics: Metrics
+    ) -> None:
+        self._hot, self._cold, self._owner, self._lease = (
+            tiering.hot,
+            tiering.cold,
+            owner,
+            owner.lease,
+        )
         self._plans, self._metrics = plans, metrics
         self._is_away = False
 
@@ -104,7 +80,7 @@ class Carrier:
             else:
                 self._is_away = False
                 if number > self._lease.cold_number:
-                    await self._hot.acknowledge(self._lease, number)
+                    await self._hot.acknowledge_commit(self._lease, number)
                     self._lease.cold_number = number
                 return refused
 

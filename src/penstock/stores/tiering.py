@@ -1,8 +1,8 @@
 """Where hot and cold are two stores (Redis and PostgreSQL): what moves between them, and what each offers for that.
 
-The owner of a partition does the moving, beside its loop (`orchestrator/transfer.py`). What has finished goes to the
+The owner of a partition does the moving, beside its loop (`orchestrator/tiering`). What has finished goes to the
 cold store and then leaves the hot one; what runs is copied there now and then; and a hot store that has lost its data
-is built again from these copies and the intents. Where both are one (SQLite, memory), `Stores.split` is None and none
+is built again from these copies and the intents. Where both are one (SQLite, memory), `Stores.tiering` is None and none
 of this happens.
 """
 
@@ -179,7 +179,7 @@ def check_term(partition: int, term: int | None, found: int) -> None:
 def check_numbers(partition: int, commit_number: int, cold_number: int, found: int) -> None:
     """Whether copies with this commit number may be stored by a cold store that has seen `found`.
 
-    Raises `Fenced` or `ColdStoreWentBack`, as `ColdSide.put_copies` says.
+    Raises `Fenced` or `ColdStoreWentBack`, as `ColdTier.put_copies` says.
     """
     if found >= commit_number + REBUILD_JUMP // 2:
         raise Fenced(f"partition {partition} has been built again since commit {commit_number}")
@@ -201,7 +201,7 @@ def outgoing_of(commands: Commands) -> Outgoing | None:
     return Outgoing(commands.execution_id, summary, commands.dead_letters, report_of(commands))
 
 
-class HotSide(Protocol):
+class HotTier(Protocol):
     """Of the hot store.
 
     Everything that writes is fenced: raises `Fenced` unless the lease's token is current.
@@ -219,10 +219,13 @@ class HotSide(Protocol):
     async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
         """All changes of each, encoded; unknown ones are missing."""
 
-    async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
-        """The first `count` entries of the outbox are in the cold store; executions that are `gone` may leave."""
+    async def acknowledge_outbox(self, lease: Lease, count: int, archived: Collection[str]) -> None:
+        """The first `count` entries of the outbox are in the cold store: take them off.
 
-    async def acknowledge(self, lease: Lease, commit_number: int) -> None:
+        The `archived` executions leave the hot store in the same step.
+        """
+
+    async def acknowledge_commit(self, lease: Lease, commit_number: int) -> None:
         """The cold store has this commit number.
 
         `Lease.cold_number` of later leases is the last of these.
@@ -238,7 +241,7 @@ class HotSide(Protocol):
         """Rebuilt, and complete. The lease goes on from this commit number."""
 
 
-class ColdSide(Protocol):
+class ColdTier(Protocol):
     @property
     def store_id(self) -> str: ...
 
@@ -295,8 +298,8 @@ class ColdSide(Protocol):
         """Executions that should run and haven't ended, by id."""
 
 
-class Split(Protocol):
+class Tiering(Protocol):
     @property
-    def hot(self) -> HotSide: ...
+    def hot(self) -> HotTier: ...
     @property
-    def cold(self) -> ColdSide: ...
+    def cold(self) -> ColdTier: ...

@@ -4,7 +4,7 @@
 that says which store it was built for; and the cold store knows the commit number that its copies came with.
 
 A replica of the hot store that was promoted, while some still use the one before it, looks like time travel from both
-sides. So an owner claims its partition in the cold store before anything else (`claim`), and builds under that claim.
+of them. So an owner claims its partition in the cold store before anything else (`claim`), and builds under that claim.
 
 Everything that is unfinished comes back in a new generation, so that what workers still do for the old one has no
 effect: from its last checkpoint, or from its intent if there is none. A brand-new store takes the same way.
@@ -25,10 +25,10 @@ from penstock.engine.events import (
 )
 from penstock.engine.rebuilding import begin_generation
 from penstock.engine.states import EXECUTION_ENDS
-from penstock.orchestrator.transfer import PORTION_BYTES
+from penstock.orchestrator.tiering.hot_reader import PORTION_BYTES
 from penstock.stores import codec
 from penstock.stores.base import Lease, NewExecution, Stores, Wish
-from penstock.stores.split import REBUILD_JUMP, Claim, Split, Unfinished
+from penstock.stores.tiering import REBUILD_JUMP, Claim, Tiering, Unfinished
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
@@ -43,12 +43,12 @@ FIRST_PORTION, PORTION = 50, 500
 LARGE_BYTES = 64 * 1024
 
 
-async def claim(split: Split, lease: Lease) -> Claim:
+async def claim(tiering: Tiering, lease: Lease) -> Claim:
     """The partition's next term in the cold store, when no owner on another server of the hot store lives any more."""
     partition, seconds = lease.partition, WAIT_SECONDS
     while True:
-        server_id = await split.hot.server_id(partition)
-        claimed = await split.cold.claim(partition, lease.owner, server_id)
+        server_id = await tiering.hot.server_id(partition)
+        claimed = await tiering.cold.claim(partition, lease.owner, server_id)
         if claimed is not None:
             lease.claim_term = claimed.term
             return claimed
@@ -65,7 +65,7 @@ async def claim(split: Split, lease: Lease) -> Claim:
 
 async def build(  # noqa: PLR0913 -- what it is decided by
     stores: Stores,
-    split: Split,
+    tiering: Tiering,
     lease: Lease,
     claimed: Claim,
     *,
@@ -78,14 +78,14 @@ async def build(  # noqa: PLR0913 -- what it is decided by
 
     `known_number` is a commit number that the store has reached for certain.
     """
-    partition, store_id = lease.partition, split.cold.store_id
+    partition, store_id = lease.partition, tiering.cold.store_id
     metrics = metrics or Metrics()
     found = claimed.commit_number
     known_number = max(known_number, found)
-    built = await split.hot.built(lease)
+    built = await tiering.hot.built(lease)
     if built == store_id and lease.commit_number >= known_number:
         if found < lease.cold_number:
-            await _follow_cold_store_back(stores, split, lease, found, metrics)
+            await _follow_cold_store_back(stores, tiering, lease, found, metrics)
         return None
     if built == store_id:
         log.warning(
@@ -99,13 +99,13 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     number = max(known_number, lease.commit_number) + REBUILD_JUMP
     # told before anything is wiped: whoever comes after a rebuild that was broken off, or undone,
     # notices it then
-    generation = await split.cold.begin_rebuild(partition, lease.claim_term, number)
-    await split.hot.wipe(lease)
-    restored = await _restore(stores, split, lease, generation)
+    generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, number)
+    await tiering.hot.wipe(lease)
+    restored = await _restore(stores, tiering, lease, generation)
     metrics.rebuilds += 1
-    await split.hot.mark_built(lease, store_id, number)
+    await tiering.hot.mark_built(lease, store_id, number)
     lease.commit_number = number
-    await split.hot.acknowledge(lease, number)
+    await tiering.hot.acknowledge_commit(lease, number)
     lease.cold_number = number
     if restored and known_number:  # else it is new, and has been waited for
         log.warning(
@@ -115,7 +115,7 @@ async def build(  # noqa: PLR0913 -- what it is decided by
 
 
 async def _follow_cold_store_back(
-    stores: Stores, split: Split, lease: Lease, found: int, metrics: Metrics
+    stores: Stores, tiering: Tiering, lease: Lease, found: int, metrics: Metrics
 ) -> None:
     """The cold store was put back to an older copy.
 
@@ -132,25 +132,25 @@ async def _follow_cold_store_back(
         lease.cold_number,
     )
     metrics.cold_store_went_back += 1
-    generation = await split.cold.begin_rebuild(partition, lease.claim_term, found)
-    restored = await _restore(stores, split, lease, generation, only_unknown=True)
+    generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, found)
+    restored = await _restore(stores, tiering, lease, generation, only_unknown=True)
     if restored:
         log.error(
             "partition %d: %d executions run again from older checkpoints", partition, restored
         )
     # last: whoever comes after one that broke off here notices it too
-    await split.cold.put_copies(partition, lease.commit_number, [], term=lease.claim_term)
-    await split.hot.acknowledge(lease, lease.commit_number)
+    await tiering.cold.put_copies(partition, lease.commit_number, [], term=lease.claim_term)
+    await tiering.hot.acknowledge_commit(lease, lease.commit_number)
     lease.cold_number = lease.commit_number
 
 
 async def _restore(
-    stores: Stores, split: Split, lease: Lease, generation: int, *, only_unknown: bool = False
+    stores: Stores, tiering: Tiering, lease: Lease, generation: int, *, only_unknown: bool = False
 ) -> int:
     """Put unfinished executions into the hot store; with `only_unknown`, those that were copied and aren't there."""
     wishes = await stores.cold.wishes(lease.partition)
     restored, after, count = 0, "", FIRST_PORTION
-    while kept := await split.cold.unfinished(lease.partition, after, count):
+    while kept := await tiering.cold.unfinished(lease.partition, after, count):
         after = kept[-1].execution_id
         large = sum(_size(each) for each in kept) > PORTION_BYTES
         count = max(1, count // 2) if large else min(PORTION, 2 * count)
@@ -162,7 +162,7 @@ async def _restore(
         begin = _from_intents(await stores.cold.intents(others) if others else {}, generation)
         events = [event for name in executions for event in _going_on(name, wishes.get(name))]
         events += [event for name in begin for event in _beginning(name, wishes.get(name))]
-        await split.hot.restore(lease, {**executions, **begin})
+        await tiering.hot.restore(lease, {**executions, **begin})
         await stores.hot.append(
             events, own=True
         )  # they wait in the inbox until everything is there
