@@ -106,7 +106,7 @@ GUARDS = [
         "tests/engine/test_guards.py",
     ),
     Guard(
-        "a wreck asks the table", "engine/ending.py",
+        "failing from the records asks the table", "engine/ending.py",
         "    check_execution(record.execution_id, record.state, ExecutionState.FAILED)\n", "",
         "tests/engine/test_failure.py",
     ),
@@ -163,7 +163,7 @@ GUARDS = [
         "tests/engine/test_cancel.py",
     ),
     Guard(
-        "a wreck leaves nodes that have ended", "engine/ending.py",
+        "failing from the records leaves nodes that have ended", "engine/ending.py",
         "        if run.state in NODE_ENDS:\n            continue\n", "",
         "tests/engine/test_failure.py",
     ),

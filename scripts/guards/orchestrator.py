@@ -21,8 +21,8 @@ GUARDS = [
         "tests/orchestrator/test_reaper.py",
     ),
     Guard(
-        "a bad execution is wrecked, not retried for ever", "orchestrator/owner.py",
-        "                    await self._wreck(event.execution_id, error, now)", "                    raise",
+        "a bad execution fails, and is not retried for ever", "orchestrator/owner.py",
+        "                    await self._fail_execution(event.execution_id, error, now)", "                    raise",
         "tests/orchestrator/test_owner.py",
     ),
     Guard(
@@ -37,7 +37,7 @@ GUARDS = [
     ),
     Guard(
         "an execution that breaks fails from what landed", "orchestrator/owner.py",
-        "        await self._committer.settle()\n        await self._fail(", "        await self._fail(",
+        "        await self._committer.settle()\n        await self._fail_from_records(", "        await self._fail_from_records(",
         "tests/orchestrator/test_committer.py",
     ),
     Guard(
@@ -111,7 +111,7 @@ GUARDS = [
     ),
     Guard(
         "what a cold store refuses is dropped only if it takes anything else", "orchestrator/tiering/cold_writer.py",
-        "                await self._blame_content(number, error)\n", "",
+        "                await self._check_cold_store_writes(number, error)\n", "",
         "tests/orchestrator/test_tiering.py",
     ),
     Guard(
@@ -241,7 +241,7 @@ GUARDS = [
         "tests/orchestrator/test_tiering.py",
     ),
     Guard(
-        "what has ended can't be wrecked", "orchestrator/owner.py",
+        "what has ended can't be failed from its records", "orchestrator/owner.py",
         "if stored is not None and stored.record.state not in EXECUTION_ENDS:", "if stored is not None:",
         "tests/orchestrator/test_owner.py",
     ),

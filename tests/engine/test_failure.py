@@ -242,7 +242,9 @@ def test_an_execution_that_cannot_be_handled_any_more_is_failed_from_its_records
     trial.started("running", at=1.0)
     trial.fail("retrying", at=1.0, retryable=True)
     execution = trial.execution
-    commands = ending.wreck(execution.record, execution.runs, execution.last_seq, "no plan", 2.0)
+    commands = ending.fail_from_records(
+        execution.record, execution.runs, execution.last_seq, "no plan", 2.0
+    )
     trial.committed.commit(commands)
     assert commands.finished
     assert [(stop.node, stop.attempt) for stop in commands.stops] == [("running", 1)]
@@ -258,12 +260,12 @@ def test_an_execution_that_cannot_be_handled_any_more_is_failed_from_its_records
     assert trial.execution.record.finished_at == 2.0
 
 
-def test_an_execution_that_has_ended_is_not_wrecked():
+def test_an_execution_that_has_ended_is_not_failed_from_its_records():
     trial = Trial(node("a"))
     trial.succeed("a")
     execution = trial.execution
     with pytest.raises(InvalidTransition):
-        ending.wreck(execution.record, execution.runs, execution.last_seq, "late", 2.0)
+        ending.fail_from_records(execution.record, execution.runs, execution.last_seq, "late", 2.0)
     assert trial.states == {"a": "COMPLETED"}
 
 

@@ -67,9 +67,9 @@ def test_an_execution_that_cannot_be_read_is_left_alone_for_a_while(
             for _ in range(5):
                 await desk.stores.hot.append([TimerFired(bad)])
                 await desk.drain(owner)
-            assert await desk.stores.hot.next_due(0) == desk.now + owners.UNREADABLE_SECONDS
+            assert await desk.stores.hot.next_due(0) == desk.now + owners.QUARANTINE_SECONDS
             assert len(caplog.records) == 2, f"turn {turn}: once, and with what is wrong"
-            desk.now += owners.UNREADABLE_SECONDS
+            desk.now += owners.QUARANTINE_SECONDS
         await desk.succeed(await desk.fetch())
         await desk.work(owner)
         assert await desk.state(good) == "COMPLETED"

@@ -94,14 +94,16 @@ def stop_task(execution: Execution, run: NodeRun) -> None:
         )
 
 
-def blame(execution: Execution, error: TaskError) -> None:
-    """The execution as a whole failed, not one of its nodes."""
+def set_execution_error(execution: Execution, error: TaskError) -> None:
+    """Set the error of an execution that failed as a whole, not by one of its nodes."""
     execution.record.error, execution.record.error_node = failures.cut(error), None
 
 
 def time_out(execution: Execution) -> None:
     seconds = execution.plan.timeout_seconds or 0.0
-    blame(execution, TaskError("timeout", f"the execution didn't end within {seconds:g} s"))
+    set_execution_error(
+        execution, TaskError("timeout", f"the execution didn't end within {seconds:g} s")
+    )
     stop_everything(execution, "execution_timeout")
     finish(execution, ExecutionState.FAILED)
 
@@ -118,7 +120,7 @@ def finish(execution: Execution, state: ExecutionState, reason: str | None = Non
     execution.commands.final_runs = execution.runs
 
 
-def wreck(
+def fail_from_records(
     record: ExecutionRecord, runs: Mapping[str, NodeRun], last_seq: int, message: str, now: float
 ) -> Commands:
     """Fail an execution that can't be handled any more, from its records alone: no plan, no rules."""

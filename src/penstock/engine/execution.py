@@ -270,7 +270,7 @@ class Execution:
         """Nothing happened; there is more to do."""
 
     def _on_broke(self, event: ev.ExecutionBroke) -> None:
-        ending.blame(self, TaskError("internal_error", event.message))
+        ending.set_execution_error(self, TaskError("internal_error", event.message))
         ending.stop_everything(self, "internal_error")
         ending.finish(self, ExecutionState.FAILED)
 

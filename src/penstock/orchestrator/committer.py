@@ -28,16 +28,20 @@ class UnderWay(NamedTuple):
 
 
 class Committer:
-    """`landed` is told what was written; `culprit` fails an execution whose changes the store refuses."""
+    """Writes the commits of one partition.
+
+    `landed` is told what was written. `on_rejected` fails an execution whose changes the store
+    rejects, and answers what to write instead.
+    """
 
     def __init__(
         self,
         hot: HotStore,
         lease: Lease,
         landed: Callable[[list[Commands]], None],
-        culprit: Callable[[str, Exception], Awaitable[Commands | None]],
+        on_rejected: Callable[[str, Exception], Awaitable[Commands | None]],
     ) -> None:
-        self._hot, self._lease, self._landed, self._culprit = hot, lease, landed, culprit
+        self._hot, self._lease, self._landed, self._on_rejected = hot, lease, landed, on_rejected
         self._under_way: UnderWay | None = None
 
     @property
@@ -57,10 +61,10 @@ class Committer:
         await asyncio.sleep(0)  # or it would begin only when the next batch has been decided
 
     async def write(self, changes: list[Commands], after: int) -> None:
-        """All the way.
+        """Write a commit, and return when it has landed.
 
-        A commit that is refused for its content is split until the culprit is found; that one
-        fails.
+        One that is rejected for its content is divided until the rejected execution is found; that
+        one fails.
         """
         try:
             await self._hot.commit(codec.new_commit(self._lease, after, changes))
@@ -105,7 +109,7 @@ class Committer:
             await self.write(changes[:half], self._lease.position)
             await self.write(changes[half:], after)
             return
-        failed = await self._culprit(changes[0].execution_id, error) if changes else None
+        failed = await self._on_rejected(changes[0].execution_id, error) if changes else None
         if changes and failed is changes[0]:
             raise error
         await self.write([failed] if failed is not None else [], after)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import Commands
-from penstock.engine.ending import wreck
+from penstock.engine.ending import fail_from_records
 from penstock.engine.events import (
     AnyEvent,
     Blob,
@@ -57,10 +57,8 @@ MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
 """Events that an execution may get before anything of it was committed; one that is cancelled then
 ends unbegun.
 """
-UNREADABLE_SECONDS = 60.0
-"""How long an execution that can't be read is left alone, before it is tried and complained about
-again.
-"""
+QUARANTINE_SECONDS = 60.0
+"""How long an execution that can't be read is in quarantine, before it is tried again."""
 AWAY_SECONDS, AWAY_MOST_SECONDS = 1.0, 30.0
 """How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody
 waited.
@@ -79,8 +77,8 @@ Observer = Callable[[Sequence[Commands], Sequence[Ended]], None]
 """Told after each commit: what was decided, and which executions ended with it."""
 
 
-class Wreck(NamedTuple):
-    """An execution that could not be handled, and the commands that fail it."""
+class BrokenExecution(NamedTuple):
+    """An execution that could not be handled, and the commands that fail it from its records."""
 
     stored: Stored
     commands: Commands
@@ -113,11 +111,11 @@ class PartitionOwner:
         self._rest_at = stores.hot.now() + REST_SECONDS
         self._continue: set[str] = set()
         self._batch: dict[str, Execution] = {}
-        self._wrecks: dict[str, Wreck] = {}
+        self._broken: dict[str, BrokenExecution] = {}
         self._failing: set[str] = set()
-        """Wrecks whose commit is under way."""
-        self._unreadable: dict[str, float] = {}
-        """Executions that can't even be failed, and until when they are left alone."""
+        """Broken executions whose failing commit is under way."""
+        self._quarantined: dict[str, float] = {}
+        """Executions that can't even be failed, and until when they are in quarantine."""
         self._without_plan: set[str] = set()
         """Of these, executions that wait until their version is in the cold store again.
 
@@ -133,7 +131,7 @@ class PartitionOwner:
         """
         self._waits: set[asyncio.Task[None]] = set()
         self._blobs_away_until = 0.0
-        self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
+        self._committer = Committer(stores.hot, lease, self._landed, self._on_rejected)
         self._preparer = Preparer(sandbox, self._wake_up, self._keep_config)
         self._weight = 0
         self._deciding = False
@@ -237,7 +235,7 @@ class PartitionOwner:
                 self._beginning[event.execution_id].append(event)
             elif (
                 execution is not None
-            ):  # or it has ended and gone, or is wrecked: too late for this event
+            ):  # or it has ended and gone, or is broken: too late for this event
                 self._batch[event.execution_id] = execution
                 try:
                     if len(execution.nodes) > LARGE_NODES and isinstance(event, MAY_END_ALL):
@@ -249,7 +247,7 @@ class PartitionOwner:
                 except TRANSIENT:
                     raise
                 except Exception as error:  # noqa: BLE001 -- one bad execution must not stop the partition
-                    await self._wreck(event.execution_id, error, now)
+                    await self._fail_execution(event.execution_id, error, now)
             self._position = position
             if self._weight >= COMMIT_WEIGHT:
                 await self._commit_batch()
@@ -313,13 +311,13 @@ class PartitionOwner:
             woken = [name for name in missing if name in self._resting]
             cache.update((name, self._resting.pop(name)) for name in woken)
             missing.difference_update(woken)
-        missing.difference_update(self._wrecks)
+        missing.difference_update(self._broken)
         missing.difference_update(self._beginning)
-        if self._unreadable:
-            self._unreadable = {
-                name: until for name, until in self._unreadable.items() if until > now
+        if self._quarantined:
+            self._quarantined = {
+                name: until for name, until in self._quarantined.items() if until > now
             }
-            missing.difference_update(self._unreadable)
+            missing.difference_update(self._quarantined)
         if not missing:
             return
         starts = {event.execution_id for _, event in events if isinstance(event, MAY_BE_FIRST)}
@@ -332,10 +330,10 @@ class PartitionOwner:
                 error, PlanMissing
             ):  # the hot store has the only copy of what it did: it waits
                 log.error("execution %s can't go on: %s", name, error)
-                self._leave_alone(name, now + UNREADABLE_SECONDS)
+                self._quarantine(name, now + QUARANTINE_SECONDS)
                 self._without_plan.add(name)
             else:
-                await self._wreck(name, error, now)
+                await self._fail_execution(name, error, now)
         for name in self._without_plan & loaded.keys():
             self._without_plan.discard(name)
             await self._hot.append(_hand_out_again(loaded[name]), own=True)
@@ -355,12 +353,12 @@ class PartitionOwner:
         self._waits.add(task)
         task.add_done_callback(self._waits.discard)
 
-    async def _wreck(self, execution_id: str, error: Exception, now: float) -> None:
-        """That execution fails, from its last committed state, and everything else goes on."""
+    async def _fail_execution(self, execution_id: str, error: Exception, now: float) -> None:
+        """Fail one execution from its last committed records; everything else goes on."""
         await self._committer.settle()
-        await self._fail(execution_id, error, now)
+        await self._fail_from_records(execution_id, error, now)
 
-    async def _fail(self, execution_id: str, error: Exception, now: float) -> None:
+    async def _fail_from_records(self, execution_id: str, error: Exception, now: float) -> None:
         log.error("execution %s broke", execution_id, exc_info=error)
         self._cache.pop(execution_id, None)
         self._batch.pop(execution_id, None)
@@ -370,34 +368,40 @@ class PartitionOwner:
             raise
         except Exception:
             log.exception("execution %s can't even be read; its events are dropped", execution_id)
-            self._leave_alone(execution_id, now + UNREADABLE_SECONDS)
+            self._quarantine(execution_id, now + QUARANTINE_SECONDS)
             return
         if stored is not None and stored.record.state not in EXECUTION_ENDS:
             message = f"{type(error).__name__}: {error}"
-            self._wrecks[execution_id] = Wreck(
-                stored, wreck(stored.record, stored.runs, stored.last_seq, message, now)
+            self._broken[execution_id] = BrokenExecution(
+                stored, fail_from_records(stored.record, stored.runs, stored.last_seq, message, now)
             )
 
-    def _leave_alone(self, execution_id: str, until: float) -> None:
-        """A timer that is due would come again at once, and for ever."""
-        self._unreadable[execution_id] = until
+    def _quarantine(self, execution_id: str, until: float) -> None:
+        """Handle no events of an execution before `until`.
+
+        Its timer is set to then: one that is due would come again at once, and for ever.
+        """
+        self._quarantined[execution_id] = until
         self._postponed.append(Commands(execution_id, timer_changed=True, wake_at=until))
 
-    async def _culprit(self, execution_id: str, error: Exception) -> Commands | None:
-        """The store refuses what was decided for it: what to write instead; the same again if that was the wreck."""
-        if execution_id not in self._wrecks:
-            await self._fail(execution_id, error, self._hot.now())
-        wrecked = self._wrecks.get(execution_id)
-        if wrecked is None:
+    async def _on_rejected(self, execution_id: str, error: Exception) -> Commands | None:
+        """The commands to write for an execution whose own ones the store has rejected.
+
+        The same again if these were already the ones that fail it; None if there is nothing to write.
+        """
+        if execution_id not in self._broken:
+            await self._fail_from_records(execution_id, error, self._hot.now())
+        broken = self._broken.get(execution_id)
+        if broken is None:
             return None
         self._failing.add(execution_id)
-        return wrecked.commands
+        return broken.commands
 
     async def _commit_batch(self) -> None:
         changes = [execution.take_commands() for execution in self._batch.values()]
-        fresh = [wrecked for name, wrecked in self._wrecks.items() if name not in self._failing]
-        changes += [wrecked.commands for wrecked in fresh]
-        self._failing.update(wrecked.commands.execution_id for wrecked in fresh)
+        fresh = [broken for name, broken in self._broken.items() if name not in self._failing]
+        changes += [broken.commands for broken in fresh]
+        self._failing.update(broken.commands.execution_id for broken in fresh)
         changes += self._postponed
         self._postponed = []
         self._batch.clear()
@@ -423,7 +427,7 @@ class PartitionOwner:
             if commands.finished:
                 self._preparer.forget(name)
                 ended.append(
-                    self._wrecks.pop(name).stored if name in self._wrecks else self._cache.pop(name)
+                    self._broken.pop(name).stored if name in self._broken else self._cache.pop(name)
                 )
                 self._failing.discard(name)
             elif commands.more:

@@ -136,8 +136,8 @@ class Preparer:
     async def _round(self, execution_id: str, workflow: str, left: list[Preparation]) -> int:
         """As far as one job goes, which ends with the first overrun. Answers how many are done.
 
-        In a job of many, one pays for values that others look at too; only one that is alone is to
-        blame.
+        In a job of many, one pays for values that others look at too; only one that is alone
+        has overrun by itself.
         """
         done = 0
         try:

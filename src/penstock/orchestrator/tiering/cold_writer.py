@@ -100,7 +100,7 @@ class ColdWriter:
             try:
                 return await self._put_all(number, copies)
             except Exception as error:  # one of them can't be written, or all of them are too much
-                await self._blame_content(number, error)
+                await self._check_cold_store_writes(number, error)
                 if len(copies) > 1:
                     break
                 if tried == TRIES or not isinstance(error, StoreUnavailable):
@@ -174,10 +174,10 @@ class ColdWriter:
                     version,
                 )
 
-    async def _blame_content(self, number: int, error: Exception) -> None:
-        """If not even nothing can be written, it isn't the content.
+    async def _check_cold_store_writes(self, number: int, error: Exception) -> None:
+        """Whether the cold store takes an empty write: only then is the content what it rejects.
 
-        Raises `StoreUnavailable` then.
+        Raises `StoreUnavailable` if it doesn't.
         """
         try:
             await self._store(number, [])
