@@ -196,9 +196,9 @@ GUARDS = [
         "tests/postgres/test_copies.py",
     ),
     Guard(
-        "a key is revoked once (PostgreSQL)", "stores/postgres/books.py",
+        "a key is revoked once (PostgreSQL)", "stores/postgres/api_keys.py",
         " AND revoked_at IS NULL", "",
-        'tests/contract/test_books.py -k "redis and not cluster"',
+        'tests/contract/test_keys_and_audit.py -k "redis and not cluster"',
     ),
     Guard(
         "a letter is closed once (PostgreSQL)", "stores/postgres/letters.py",

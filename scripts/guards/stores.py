@@ -256,9 +256,9 @@ GUARDS = [
         "tests/contract/test_sqlite_purging.py",
     ),
     Guard(
-        "a key is revoked once (SQLite)", "stores/sqlite/books.py",
+        "a key is revoked once (SQLite)", "stores/sqlite/api_keys.py",
         " AND revoked_at IS NULL", "",
-        "tests/contract/test_books.py -k sqlite",
+        "tests/contract/test_keys_and_audit.py -k sqlite",
     ),
     Guard(
         "a letter is closed once (SQLite)", "stores/sqlite/letters.py",

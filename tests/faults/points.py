@@ -25,8 +25,8 @@ PROTOCOLS: tuple[type, ...] = (
     cold.Executions,
     cold.DeadLetters,
     cold.Counting,
-    cold.Keys,
-    cold.Audit,
+    cold.ApiKeys,
+    cold.AuditLog,
 )
 READS: dict[type, Collection[str]] = {
     HotStore: ("receive", "load", "due", "next_due", "active", "known"),
@@ -49,8 +49,8 @@ READS: dict[type, Collection[str]] = {
     ),
     cold.DeadLetters: ("letters", "letter"),
     cold.Counting: ("count_created", "count_active", "count_unfinished", "count_letters"),
-    cold.Keys: ("keys",),
-    cold.Audit: ("audit",),
+    cold.ApiKeys: ("keys",),
+    cold.AuditLog: ("audit",),
 }
 REPLY = "Api.reply"
 """What the API tells its caller; the replies of the other roles are their commits and reports."""
@@ -87,9 +87,9 @@ UNDER_WORK = {
         "Executions.steer",
         "HotStore.append",
         "DeadLetters.close_letters",
-        "Keys.put_key",
-        "Keys.revoke_key",
-        "Audit.write_audit",
+        "ApiKeys.put_key",
+        "ApiKeys.revoke_key",
+        "AuditLog.write_audit",
         REPLY,
     ),
 }
@@ -116,7 +116,7 @@ BY_NO_ROLE = (
     "ColdTier.put_version_back",
     "TaskQueue.give_back",
     "TaskQueue.recall",
-    "Audit.forget_audit",
+    "AuditLog.forget_audit",
 )
 """PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes
 files.

@@ -183,7 +183,7 @@ class Counting(Protocol):
         """Those that are open, counted up to `most`."""
 
 
-class Keys(Protocol):
+class ApiKeys(Protocol):
     async def put_key(self, key: ApiKey) -> None:
         """Also in place of the one with the same id."""
 
@@ -194,7 +194,7 @@ class Keys(Protocol):
         """False if there is none, or it was revoked before."""
 
 
-class Audit(Protocol):
+class AuditLog(Protocol):
     async def write_audit(self, lines: Sequence[AuditLine]) -> None: ...
 
     async def audit(self, search: AuditSearch) -> list[AuditLine]:
@@ -204,5 +204,5 @@ class Audit(Protocol):
         """Delete lines from before this time, the oldest first, at most so many; answers how many there were."""
 
 
-class ColdStore(Definitions, Executions, DeadLetters, Counting, Keys, Audit, Protocol):
+class ColdStore(Definitions, Executions, DeadLetters, Counting, ApiKeys, AuditLog, Protocol):
     """All of it."""
