@@ -67,7 +67,7 @@ GUARDS = [
         "tests/orchestrator/test_rebuild.py",
     ),
     Guard(
-        "an orchestrator remembers how far its partitions were", "orchestrator/service.py",
+        "an orchestrator remembers how far its partitions were", "orchestrator/orchestrator.py",
         "            known_number=self._numbers.get(lease.partition, 0),\n", "",
         "tests/orchestrator/test_rebuild.py",
     ),
@@ -190,7 +190,7 @@ GUARDS = [
         "tests/orchestrator/test_balance.py",
     ),
     Guard(
-        "an orchestrator takes no more than its share", "orchestrator/service.py",
+        "an orchestrator takes no more than its share", "orchestrator/orchestrator.py",
         "for partition in kept[share:]:", "for partition in ():",
         "tests/orchestrator/test_balance.py",
     ),
@@ -268,7 +268,7 @@ GUARDS = [
     Guard(
         "a task that a dead process held has lost its attempt", "orchestrator/recovery.py",
         "if run.state == NodeState.RUNNING or key in orphans:", "if run.state == NodeState.RUNNING:",
-        "tests/orchestrator/test_recovery.py tests/orchestrator/test_service.py tests/acceptance/test_crashes.py",
+        "tests/orchestrator/test_recovery.py tests/orchestrator/test_orchestrator.py tests/acceptance/test_crashes.py",
     ),
     Guard(
         "a task that is still in the queue is not handed out again", "orchestrator/recovery.py",

@@ -8,9 +8,9 @@ import pytest
 from penstock.engine.events import ExecutionStarted, PauseRequested, TaskFailed
 from penstock.engine.events import TaskError as Error
 from penstock.errors import NotFound
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.tiering import archiver, checkpointer, cold_writer
 from penstock.stores.records import LetterSearch
 from penstock.stores.task_queue import key_of
@@ -162,7 +162,7 @@ def test_an_orchestrator_with_nothing_to_copy_notices_it_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(checkpointer, "CHECKPOINT_SECONDS", 0.05)
-    monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
 
     async def scenario() -> None:
         desk, metrics = TieredDesk(), Metrics()

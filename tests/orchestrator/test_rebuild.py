@@ -18,9 +18,9 @@ from penstock.engine.events import (
 from penstock.engine.events import TaskError as Error
 from penstock.engine.states import ExecutionState
 from penstock.errors import Fenced, StoreUnavailable
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.recovery import recover
-from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.tiering import rebuild
 from penstock.stores.base import Kept as KeptNode
 from penstock.stores.base import NewExecution
@@ -383,8 +383,8 @@ def test_an_execution_whose_checkpoint_cannot_be_read_begins_again(
 def test_an_orchestrator_builds_its_partition_again_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.service.LEASE_SECONDS", 0.1)
-    monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.LEASE_SECONDS", 0.1)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
 
     async def scenario() -> None:
         desk, metrics = TieredDesk(), Metrics()
@@ -427,7 +427,7 @@ def test_an_owner_with_nothing_to_do_notices_that_its_store_has_gone_back_in_tim
 def test_an_orchestrator_notices_that_its_store_has_gone_back_behind_what_it_has_seen_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.service.LEASE_SECONDS", 0.2)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.LEASE_SECONDS", 0.2)
 
     async def scenario() -> None:
         desk, metrics = TieredDesk(), Metrics()

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from penstock.errors import Fenced
-from penstock.orchestrator.service import Orchestrator
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.tiering import checkpointer, partition, rebuild
 from penstock.stores.tiering import CLAIM_SECONDS
 from penstock.telemetry.metrics import Metrics
@@ -21,7 +21,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuild, "BACK_OFF_SECONDS", 0.0)
     monkeypatch.setattr(partition, "RENEW_SECONDS", 0.02)
     monkeypatch.setattr(checkpointer, "CHECKPOINT_SECONDS", 1000.0)
-    monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
 
 
 def promoted(desk: TieredDesk) -> TieredDesk:

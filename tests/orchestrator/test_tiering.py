@@ -17,8 +17,8 @@ from penstock.engine.events import (
 from penstock.engine.events import TaskError as Error
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator import loader
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.tiering import archiver, cold_writer
 from penstock.stores.records import LetterSearch
 from penstock.stores.task_queue import key_of
@@ -410,7 +410,7 @@ def test_an_orchestrator_archives_and_checkpoints_by_itself(
 def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_begins_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.service.RECONCILE_SECONDS", 0.05)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RECONCILE_SECONDS", 0.05)
 
     calls = 0
 

@@ -9,7 +9,7 @@ import pytest
 from penstock.engine.events import Blob, TaskSucceeded, TimerFired
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import owner as owners
-from penstock.orchestrator.service import Orchestrator
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.stores.task_queue import key_of
 from tests.orchestrator.desk import Desk, TieredDesk, node
 from tests.waiting import until
@@ -22,7 +22,7 @@ async def _away(*_: object, **__: object) -> Any:
 def test_a_partition_whose_recovery_finds_no_room_is_owned_all_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.service.RECONCILE_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RECONCILE_SECONDS", 0.01)
 
     async def scenario() -> None:
         desk = TieredDesk()

@@ -18,9 +18,9 @@ from penstock.engine.events import ExecutionStarted, ResumeRequested
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, Retryable, Terminal
 from penstock.orchestrator import owner
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
-from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.tiering import checkpointer
 from penstock.sandbox import InlineSandbox, Job
 from penstock.stores.base import NewExecution, Wish

@@ -1,6 +1,6 @@
 """The loop around the core: receive a batch of events, load, decide, commit, and again.
 
-An orchestrator owns its share (`balance`) of the partitions by leases (`service`). Under each lease
+An orchestrator owns its share (`balance`) of the partitions by leases (`orchestrator`). Under each lease
 (`lease_term`) it runs one `PartitionOwner`, the single writer of that partition's executions. Its
 memory is a cache: whatever goes wrong with a commit, the cache is dropped and the events are read
 again from the committed position. Timers, the reaper and recovery live beside that loop and only

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any, Protocol, cast
 
 from penstock.orchestrator.meter import inboxes
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
-from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.view import time_text
 from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
