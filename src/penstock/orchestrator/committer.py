@@ -18,7 +18,7 @@ from penstock.stores import codec
 from penstock.stores.base import HotStore, Lease
 
 TRANSIENT = (Fenced, StoreUnavailable)
-"""Not an execution's fault: the owner ends, and another one tries again."""
+"""Errors that are no execution's fault: the owner ends, and another one tries again."""
 
 
 class UnderWay(NamedTuple):
@@ -49,7 +49,10 @@ class Committer:
         return self._under_way is not None
 
     async def begin(self, changes: list[Commands], after: int) -> None:
-        """On its way when this returns; `settle` waits for it, and must have waited for the one before."""
+        """Begin a commit: it is on its way when this returns.
+
+        `settle` waits for it, and must have waited for the one before.
+        """
         try:
             commit = codec.new_commit(self._lease, after, changes)
         except Exception as error:  # noqa: BLE001 -- something in it can't be written down
@@ -78,7 +81,7 @@ class Committer:
             self._note(changes, after)
 
     async def settle(self) -> None:
-        """Wait until what is under way has landed. Raises what became of it."""
+        """Wait until the commit under way has landed. Raises what became of it."""
         if self._under_way is None:
             return
         changes, after, written = self._under_way
@@ -94,7 +97,7 @@ class Committer:
         self._under_way = None
 
     async def end(self) -> None:
-        """Whoever owns the partition next reads the store: nothing may be on its way then."""
+        """Wait until no commit is on its way: whoever owns the partition next reads the store."""
         if self._under_way is not None:
             await asyncio.wait((self._under_way.written,))
 
@@ -116,6 +119,6 @@ class Committer:
 
 
 def _look_at(written: asyncio.Future[None]) -> None:
-    """Or asyncio complains, if whoever waited for it was cancelled: what became of it, the store knows."""
+    """Look at a commit's outcome, or asyncio complains if whoever waited for it was cancelled."""
     if not written.cancelled():
         written.exception()

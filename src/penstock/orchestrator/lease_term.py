@@ -1,4 +1,4 @@
-"""A lease term: the time for which an orchestrator owns a partition, and everything that runs in it.
+"""A lease term: the time for which an orchestrator owns a partition, and all that runs in it.
 
 All of it ends together, with the lease. Not to be confused with the `claim_term` of a lease, which
 is the number of a claim on the partition in the cold store.
@@ -151,7 +151,10 @@ class LeaseTerm:
             await asyncio.sleep(REST_STEP_SECONDS)
 
     async def _renew(self) -> None:
-        """Ends when the lease is lost, or may be: a store that can't be reached may have given it to another."""
+        """Renew the lease; ends when it is lost, or may be.
+
+        A store that can't be reached may have given it to another.
+        """
         loop = asyncio.get_running_loop()
         last = loop.time()
         while loop.time() - last < self._lease_seconds:
@@ -175,7 +178,10 @@ class LeaseTerm:
         await reaper.run()
 
     async def _reconcile(self) -> None:
-        """Accepted, but its start never reached the inbox: only possible where others write to the store too."""
+        """Start executions that were accepted and whose start never reached the inbox.
+
+        Only possible where others write to the store too.
+        """
         while True:
             await asyncio.sleep(self._reconcile_seconds)
             # a cold store that is away must not end the owner; a hot one does so by itself
@@ -188,9 +194,10 @@ class LeaseTerm:
 
 
 async def _ended(services: Sequence[asyncio.Task[None]], patience: float) -> None:
-    """Cancels them, and again those that go on: a library may take one for a failure of its own, and be tried again.
+    """Cancel the services, and again those that go on.
 
-    A partition whose owner never ends is nobody's.
+    A library may take a cancellation for a failure of its own, and try again; a partition whose
+    owner never ends is nobody's.
     """
     left = set(services)
     while left:

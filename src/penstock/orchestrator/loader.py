@@ -1,4 +1,4 @@
-"""Executions from the stores into memory, one at a time where one of them is bad."""
+"""Loads executions from the stores into memory, one at a time where one of them is bad."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ log = logging.getLogger("penstock.orchestrator")
 
 LARGE_NODES = 500
 INTENT_SECONDS = 2.0
-"""Executions that run wait behind those that begin: for a cold store that says nothing, no longer
-than this.
+"""Seconds to wait for intents from a cold store that says nothing.
+
+Executions that run wait behind those that begin.
 """
 SILENT_SECONDS = 8.0
-"""Then, for so long, not at all. By that time the store itself knows whether it is there."""
+"""Seconds after that for which the cold store isn't asked for intents at all.
+
+By that time the store itself knows whether it is there.
+"""
 SILENT = "the cold store hasn't answered in time"
 
 
@@ -85,7 +89,7 @@ class Loader:
         return loaded, failed
 
     async def last_committed(self, name: str) -> Stored | None:
-        """What the stores have of it; for one that never began, its intent."""
+        """An execution as the stores have it; for one that never began, its intent."""
         stored = (await self._hot.load([name])).get(name)
         if stored is not None:
             return stored
@@ -95,7 +99,10 @@ class Loader:
     async def _intents(
         self, names: Collection[str], known: Mapping[str, Stored], starts: Collection[str]
     ) -> Mapping[str, NewExecution]:
-        """Of those that need one: a start or a cancel that the hot store doesn't know, the cold store must."""
+        """Intents of executions that need one.
+
+        A start or a cancel that the hot store doesn't know, the cold store must.
+        """
         needed = [
             name for name in names if (_keeps(known[name]) if name in known else name in starts)
         ]
@@ -121,7 +128,11 @@ class Loader:
         return found
 
     async def _ask_for_intents(self, names: Collection[str]) -> Mapping[str, NewExecution]:
-        """Raises `StoreUnavailable` also if the answer takes long, and for a while after that without asking."""
+        """Intents from the cold store.
+
+        Raises `StoreUnavailable` also if the answer takes long, and for a while after that without
+        asking.
+        """
         now = asyncio.get_running_loop().time()
         if now < self._silent_until:
             raise StoreUnavailable(SILENT)

@@ -37,11 +37,10 @@ WARN_SECONDS = 30.0
 DRAIN_SECONDS = 3.0
 DRAIN_STEP_SECONDS = 0.002
 ANNOUNCE_LEASES, MEMBERSHIP_LEASES, POLL_LEASES = 0.2, 0.8, 0.05
-"""In leases: how often it announces itself, for how long it is a member then, how often one below
-its share looks.
+"""How often it announces itself, how long it is a member then, how often it looks.
 
-A dead one is noticed before its leases end, so that its partitions are asked for at the moment when
-they are free.
+All in leases; the last is for one below its share. A dead one is noticed before its leases end, so
+that its partitions are asked for at the moment when they are free.
 """
 
 
@@ -62,7 +61,7 @@ class Orchestrator:
     ) -> None:
         timing = None if timing == Timing() else timing
         self._timing = timing
-        """None: the defaults, which are the modules' constants; tests shorten those."""
+        """The settings' times; None: the modules' constants, which tests shorten."""
         self._stores, self._plans, self._observer, self._on_new_owner = (
             stores,
             plans,
@@ -81,12 +80,13 @@ class Orchestrator:
         self.owned: dict[int, PartitionOwner] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._tended: dict[int, asyncio.Task[None]] = {}
-        """Partitions that it has, or is about to have again after a failure."""
+        """Tasks that own partitions, also one that is about to be owned again after a failure."""
         self._lease_terms: dict[int, LeaseTerm] = {}
         self._leaving: set[int] = set()
         self._numbers: dict[int, int] = {}
-        """By partition, the last commit that was seen to land: a store below it has gone back in
-        time.
+        """The last commit number that was seen to land, by partition.
+
+        A store below it has gone back in time.
         """
         self._members: list[str] = [self.name]
         """Names of the orchestrators that live, sorted."""
@@ -114,7 +114,7 @@ class Orchestrator:
         return RECONCILE_SECONDS if self._timing is None else self._timing.reconcile_seconds
 
     async def stop(self) -> None:
-        """Hand everything over.
+        """Hand all partitions over.
 
         What has been reported is recorded first, so that it costs nobody an attempt.
         """
@@ -153,7 +153,10 @@ class Orchestrator:
             await asyncio.gather(*self._tended.values(), return_exceptions=True)
 
     async def _look(self) -> float:
-        """Announce itself, and take or give up partitions. Answers after how many seconds to look again."""
+        """Announce itself, and take or give up partitions.
+
+        Answers after how many seconds to look again.
+        """
         try:
             if not self._stopping:
                 await self._announce()
@@ -225,7 +228,7 @@ class Orchestrator:
         return None
 
     async def _own(self, lease: Lease) -> None:
-        """For as long as the lease holds and nothing goes wrong."""
+        """Own a partition for as long as the lease holds and nothing goes wrong."""
         partition = lease.partition
         if partition in self._leaving:
             with contextlib.suppress(StoreError):
@@ -251,7 +254,7 @@ class Orchestrator:
             self._numbers[partition] = max(lease.commit_number, self._numbers.get(partition, 0))
 
     def _warn(self, partition: int | None, error: StoreError) -> None:
-        """Once for a store that stays away, and now and then."""
+        """Log a store's error: once for a store that stays away, and again now and then."""
         now, text = asyncio.get_running_loop().time(), str(error)
         before, at = self._warned.get(partition, ("", 0.0))
         if text != before or now - at >= WARN_SECONDS:

@@ -1,4 +1,7 @@
-"""The owner of a partition: the only one who decides for its executions, one batch and one commit after another."""
+"""The owner of a partition: the only one who decides for its executions.
+
+One batch and one commit after another.
+"""
 
 from __future__ import annotations
 
@@ -41,40 +44,42 @@ log = logging.getLogger("penstock.orchestrator")
 BATCH_EVENTS = 512
 IDLE_SECONDS = 1.0
 PROOF_SECONDS = 10.0
-"""How long an owner with nothing to write goes on before it writes just that, to hear whether it
-still may.
+"""Seconds for which an owner with nothing to write goes on before it writes just that.
 
-A store of its own (Redis) may have gone back in time without a broken connection; then the position
-is wrong as well.
+To hear whether it still may: a store of its own (Redis) may have gone back in time without a broken
+connection; then the position is wrong as well.
 """
 REST_SECONDS, REST_NODES = 15.0, 100
-"""What nothing has happened to for this long, or up to twice as long, leaves memory: its next event
-loads it again.
+"""Executions leave memory when nothing has happened to them for this long, or up to twice.
 
-Not what has more nodes than this: loading them would cost more than it saves.
+Their next event loads them again. Not those that have more nodes than this: loading them would cost
+more than it saves.
 """
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
-"""Events that an execution may get before anything of it was committed; one that is cancelled then
-ends unbegun.
+"""Events that an execution may get before anything of it was committed.
+
+One that is cancelled then ends unbegun.
 """
 QUARANTINE_SECONDS = 60.0
 """How long an execution that can't be read is in quarantine, before it is tried again."""
 AWAY_SECONDS, AWAY_MOST_SECONDS = 1.0, 30.0
-"""How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody
-waited.
+"""Seconds for which a blob store that is away isn't asked.
+
+Longer if it took its time to fail, for everybody waited.
 """
 BREATH_SECONDS = 0.02
-"""After deciding for so long, an owner lets the loop look at other things: leases, heartbeats,
-other partitions.
+"""Seconds of deciding after which an owner lets the loop look at other things.
+
+Leases, heartbeats, other partitions.
 """
 LARGE_NODES = 5000
 MAY_END_ALL = (CancelRequested, TaskFailed, TaskLost, TimerFired)
 """Events that may end every node of an execution at once."""
 INLINE_AWAY_BYTES = 16 * 1024 * 1024
-"""What a task may carry itself while the blob store is away."""
+"""Bytes that a task may carry itself while the blob store is away."""
 Ended = Execution | Stored
 Observer = Callable[[Sequence[Commands], Sequence[Ended]], None]
-"""Told after each commit: what was decided, and which executions ended with it."""
+"""Called after each commit: what was decided, and which executions ended with it."""
 
 
 class BrokenExecution(NamedTuple):
@@ -97,7 +102,10 @@ class PartitionOwner:
         routing: Routing | None = None,
         large_turn: asyncio.Lock | None = None,
     ) -> None:
-        """`large_turn`: shared by the owners of a process, of which one at a time decides for a large execution."""
+        """`large_turn` is shared by the owners of a process.
+
+        One at a time decides for a large execution.
+        """
         self._hot, self._blobs = stores.hot, stores.blobs
         self.lease, self._observer = lease, observer
         self._inline_max_bytes = inline_max_bytes
@@ -107,7 +115,7 @@ class PartitionOwner:
         self._position = lease.position
         self._cache: dict[str, Execution] = {}
         self._resting: dict[str, Execution] = {}
-        """What nothing has happened to lately."""
+        """Executions that nothing has happened to lately."""
         self._rest_at = stores.hot.now() + REST_SECONDS
         self._continue: set[str] = set()
         self._batch: dict[str, Execution] = {}
@@ -117,17 +125,16 @@ class PartitionOwner:
         self._quarantined: dict[str, float] = {}
         """Executions that can't even be failed, and until when they are in quarantine."""
         self._without_plan: set[str] = set()
-        """Of these, executions that wait until their version is in the cold store again.
+        """Quarantined executions that wait until their version is in the cold store again.
 
         Their events were dropped.
         """
         self._postponed: list[Commands] = []
         self._beginning: dict[str, list[AnyEvent]] = {}
-        """Executions that can't begin before their plan is compiled, and their events, which come
-        again then.
+        """Executions that can't begin before their plan is compiled, and their events.
 
-        Only in memory: if this owner dies, the next one finds in the cold store that they haven't
-        begun.
+        The events come again then. Only in memory: if this owner dies, the next one finds in the
+        cold store that they haven't begun.
         """
         self._waits: set[asyncio.Task[None]] = set()
         self._blobs_away_until = 0.0
@@ -140,9 +147,11 @@ class PartitionOwner:
         self._landed_at = stores.hot.now()
 
     async def run(self) -> None:
-        """Until the lease is lost (`Fenced`), a store fails (`StoreError`), it is to `retire` or the task is cancelled.
+        """Decide and commit, batch after batch, until this owner is finished.
 
-        Whatever it is, this owner is finished: a commit may or may not have happened, so a new one reads it all again.
+        That is when the lease is lost (`Fenced`), a store fails (`StoreError`), it is to `retire`
+        or the task is cancelled. Whatever it is, a commit may or may not have happened, so a new
+        owner reads it all again.
         """
         try:
             while not self._retiring:
@@ -155,12 +164,15 @@ class PartitionOwner:
             await self._committer.end()
 
     async def step(self) -> None:
-        """One batch, written."""
+        """Decide one batch, and write it."""
         await self._advance()
         await self._committer.settle()
 
     async def _advance(self) -> None:
-        """Decide what has come. It is written at once, or when the commit under way has landed."""
+        """Decide the events that have come.
+
+        It is written at once, or when the commit under way has landed.
+        """
         await self._let_go_in_time()
         events = await self._next_events()
         self._deciding = True
@@ -173,7 +185,10 @@ class PartitionOwner:
             self._deciding = False
 
     async def _let_go_in_time(self) -> None:
-        """Many executions only wait, for hours perhaps, and those that go on are slower among them."""
+        """Let executions leave memory that nothing happens to.
+
+        Many only wait, for hours perhaps, and those that go on are slower among them.
+        """
         if self._hot.now() < self._rest_at:
             return
         await self._commit_batch()
@@ -195,11 +210,11 @@ class PartitionOwner:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whatever was decided has landed."""
+        """Whether everything that was decided has landed."""
         return not (self._deciding or self._batch or self._committer.is_busy)
 
     async def is_idle(self) -> bool:
-        """Nothing is under way, and nothing waits in the inbox."""
+        """Whether nothing is under way, and nothing waits in the inbox."""
         return self.is_at_rest and not await self._hot.receive(
             self.lease.partition, self._position, 1, 0.0
         )
@@ -253,7 +268,10 @@ class PartitionOwner:
                 await self._commit_batch()
 
     async def _handle_large(self, execution: Execution, event: AnyEvent, now: float) -> None:
-        """Ending 30,000 nodes takes 50 ms: between two of those, the loop has its turn."""
+        """Handle an event that may end every node of a large execution.
+
+        Ending 30,000 nodes takes 50 ms: between two of those, the loop has its turn.
+        """
         async with self._large_turn:
             self._handle(execution, event, now)
             await asyncio.sleep(0)
@@ -270,11 +288,11 @@ class PartitionOwner:
             self._preparer.ask(record.execution_id, record.workflow, execution.take_unprepared())
 
     async def _wake_up(self, execution_id: str) -> None:
-        """Through the inbox: that wakes an owner who waits, on every store."""
+        """Wake an execution up through the inbox: that wakes an owner who waits, on every store."""
         await self._hot.append([Continued(execution_id)], own=True)
 
     async def _provide(self, execution: Execution, now: float) -> None:
-        """Large outputs that it needs before it can go on."""
+        """Provide large outputs that an execution needs before it can go on."""
         while execution.wanted:
             values = await self._fetch(execution.wanted)
             if (
@@ -286,7 +304,7 @@ class PartitionOwner:
             self._handle(execution, Continued(execution.record.execution_id), now)
 
     async def _fetch(self, blobs: Mapping[str, Blob]) -> dict[str, bytes] | None:
-        """None if the blob store is away."""
+        """Values from the blob store; None if it is away."""
         if self._hot.now() < self._blobs_away_until:
             return None
         asked = self._hot.now()
@@ -304,7 +322,7 @@ class PartitionOwner:
         log.warning("partition %d: large values have to wait: %s", self.lease.partition, error)
 
     async def _load(self, events: Sequence[tuple[int, AnyEvent]], now: float) -> None:
-        """Everything that these events concern and that isn't in memory."""
+        """Load the executions that these events concern and that aren't in memory."""
         cache = self._cache
         missing = {event.execution_id for _, event in events if event.execution_id not in cache}
         if self._resting:
@@ -339,7 +357,10 @@ class PartitionOwner:
             await self._hot.append(_hand_out_again(loaded[name]), own=True)
 
     def _begin_later(self, execution_id: str, compiling: asyncio.Task[Plan]) -> None:
-        """Others go on meanwhile. However the compiling ends, the events are handled then."""
+        """Begin an execution when its plan is compiled; others go on meanwhile.
+
+        However the compiling ends, the events are handled then.
+        """
 
         async def wait() -> None:
             await asyncio.wait([compiling])
@@ -436,7 +457,7 @@ class PartitionOwner:
             self._observer(changes, ended)
 
     def _route(self, changes: Iterable[Commands]) -> None:
-        """To the queues that live workers serve now: a plan may be older than they are."""
+        """Route tasks to the queues that live workers serve now: a plan may be older than they are."""
         queues = self._routing.queues
         for commands in changes:
             for task in commands.tasks:
@@ -445,7 +466,7 @@ class PartitionOwner:
                     task.queue = queue
 
     async def _spill(self, changes: Iterable[Commands]) -> None:
-        """Large configs travel as blobs, and so do inputs that are large together."""
+        """Put large configs into the blob store, and inputs that are large together."""
         most = self._inline_max_bytes
         for commands in changes:
             for task in commands.tasks:
@@ -460,7 +481,7 @@ class PartitionOwner:
                     task.inputs = inputs if blob is None else [("", blob)]
 
     async def _keep_config(self, config: bytes) -> Value:
-        """Where it is kept, if it is large.
+        """A config as a blob, if it is large.
 
         Without a blob store it stays as it is until the commit.
         """
@@ -472,7 +493,10 @@ class PartitionOwner:
             return config
 
     async def _put(self, data: bytes) -> Blob | None:
-        """None: the blob store is away, and the task carries this itself, so that nobody has to wait."""
+        """Put data into the blob store.
+
+        None: it is away, and the task carries this itself, so that nobody has to wait.
+        """
         asked, is_small = self._hot.now(), len(data) <= INLINE_AWAY_BYTES
         if is_small and asked < self._blobs_away_until:
             return None
@@ -486,9 +510,10 @@ class PartitionOwner:
 
 
 def _hand_out_again(execution: Execution) -> list[AnyEvent]:
-    """What a worker may have reported while nobody could hear of it.
+    """Events that hand out the tasks of an execution again.
 
-    A task that still waits isn't handed out twice.
+    A worker may have reported while nobody could hear of it. A task that still waits isn't handed
+    out twice.
     """
     name, generation = execution.record.execution_id, execution.record.generation
     out = [

@@ -21,13 +21,14 @@ from penstock.telemetry.metrics import Metrics
 MOST_ENTRIES = 500
 LOOK_SECONDS = Timing().archive_seconds
 COLLECT_SECONDS = 0.1
-"""What finishes together is archived together: a transaction costs more than a wait that nobody
-sees.
-"""
+"""Seconds to wait for more that ends: a transaction costs more than a wait that nobody sees."""
 
 
 class Archiver:
-    """`now` is the store's clock; `look_seconds` pass at most between two looks into the outbox."""
+    """Archives the executions of one partition.
+
+    `now` is the store's clock; `look_seconds` pass at most between two looks into the outbox.
+    """
 
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
@@ -51,7 +52,7 @@ class Archiver:
         self._told = asyncio.Event()
 
     def tell(self) -> None:
-        """Something was put in the outbox."""
+        """Wake the archiver: something was put in the outbox."""
         self._told.set()
 
     async def run(self) -> None:
@@ -64,7 +65,7 @@ class Archiver:
                     await asyncio.sleep(COLLECT_SECONDS)
 
     async def drain(self) -> None:
-        """Until the outbox is empty."""
+        """Archive until the outbox is empty."""
         while entries := await self._hot.outbox(self._lease.partition, MOST_ENTRIES):
             await self._move(entries)
             if len(entries) < MOST_ENTRIES:
@@ -115,7 +116,7 @@ class Archiver:
 
 
 def _told(entries: Sequence[Outgoing]) -> tuple[dict[str, list[DeadLetter]], dict[str, Summary]]:
-    """By execution, whatever was said of it: its letters, and the last that was said of its state."""
+    """Dead letters and last summaries in these entries, by execution."""
     letters: dict[str, list[DeadLetter]] = {}
     summaries: dict[str, Summary] = {}
     for entry in entries:

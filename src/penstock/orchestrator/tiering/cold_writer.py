@@ -28,8 +28,9 @@ log = logging.getLogger("penstock.orchestrator")
 AWAY_SECONDS = 1.0
 STEP_SECONDS = 0.002
 TRIES = 5
-"""For one that the cold store doesn't take while it takes others: more than it can be in its way by
-chance.
+"""Tries for a copy that the cold store doesn't take while it takes others.
+
+More than it can be in its way by chance.
 """
 
 
@@ -47,14 +48,14 @@ class ColdWriter:
         self._is_away = False
 
     async def check(self) -> None:
-        """Raises `ColdStoreWentBack` if it was put back to an older copy.
+        """Raises `ColdStoreWentBack` if the cold store was put back to an older copy.
 
         One that is away is waited for.
         """
         await self._put_portion(await self._covering(), [])
 
     async def put(self, copies: Sequence[Copy]) -> set[str]:
-        """Until they are there.
+        """Put copies into the cold store; returns when they are there.
 
         Answers the executions that the cold store refuses for what is in them.
         """
@@ -85,7 +86,7 @@ class ColdWriter:
                 return refused
 
     async def _covering(self) -> int:
-        """A commit number that the hot store has reached, and with it everything that was read from it until now.
+        """A commit number that covers everything that was read from the hot store until now.
 
         One that is too low would let a hot store go back behind these copies unnoticed.
         """
@@ -95,7 +96,7 @@ class ColdWriter:
         return self._lease.commit_number
 
     async def _put(self, number: int, copies: Sequence[Copy]) -> set[str]:
-        """Those that are refused for their content or their size are found by halves, as for a commit."""
+        """Put copies; those that are refused for their content or their size are found by halves."""
         for tried in range(1, TRIES + 1):
             try:
                 return await self._put_all(number, copies)
@@ -114,7 +115,10 @@ class ColdWriter:
         return await self._put(number, copies[:half]) | await self._put(number, copies[half:])
 
     async def _put_all(self, number: int, copies: Sequence[Copy]) -> set[str]:
-        """Answers the executions that have no row, and of which the hot store has nothing to write one from."""
+        """Put copies, with all changes where an execution has no row.
+
+        Answers the executions of which the hot store has nothing to write a row from.
+        """
         written = await self._store(number, copies)
         rewritten, missing = [*written.rewritten], set(written.missing)
         # only letters came, or a pause: with everything that the hot store has of them, there can

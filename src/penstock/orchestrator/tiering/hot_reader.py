@@ -15,16 +15,16 @@ READ_MOST = 64
 
 
 class HotReader:
-    """Reads executions from the hot store, a portion at a time.
-
-    How many that may be, it learns on the way.
-    """
+    """Reads executions from the hot store, and learns on the way how many make a portion."""
 
     def __init__(self, hot: HotTier) -> None:
         self._hot, self._step = hot, READ_MOST
 
     async def read(self, names: Sequence[str]) -> dict[str, list[bytes]]:
-        """The changes of the first of these (at least one), as many as make a portion; unknown ones have none."""
+        """The changes of the first executions (at least one), as many as make a portion.
+
+        Unknown ones have none.
+        """
         portion: dict[str, list[bytes]] = {}
         size = 0
         while len(portion) < len(names) and size < PORTION_BYTES:

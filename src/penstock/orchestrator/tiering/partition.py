@@ -1,4 +1,4 @@
-"""The tiering of one partition, for as long as it is owned: claim, rebuild, archiver, checkpointer."""
+"""The tiering of one partition, while it is owned: claim, rebuild, archiver, checkpointer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ class PartitionTiering:
         self._is_claimed, self._is_built = asyncio.Event(), asyncio.Event()
 
     async def build(self, known_number: int) -> None:
-        """Nothing moves before this: what an unbuilt store holds isn't true."""
+        """Claim the partition, and build it again if it has lost its data.
+
+        Nothing moves before this: what an unbuilt store holds isn't true.
+        """
         claimed = await rebuild.claim(self._tiering, self._lease)
         self._is_claimed.set()
         restored = await rebuild.build(
@@ -70,9 +73,10 @@ class PartitionTiering:
         self._is_built.set()
 
     async def keep_claim(self) -> None:
-        """Raises `Fenced` when the partition was claimed by somebody else, on another server of the hot store.
+        """Renew the claim on the partition in the cold store, for ever.
 
-        A cold store that is away gives it to nobody meanwhile.
+        Raises `Fenced` when it was claimed by somebody else, on another server of the hot store. A
+        cold store that is away gives it to nobody meanwhile.
         """
         await self._is_claimed.wait()
         partition, term = self._lease.partition, self._lease.claim_term
@@ -86,7 +90,7 @@ class PartitionTiering:
                     raise Fenced(f"partition {partition} was claimed on another Redis server")
 
     async def release_claim(self) -> None:
-        """So that nobody waits for one that is gone.
+        """Release the claim, so that nobody waits for an owner that is gone.
 
         If it isn't heard, they wait for a few seconds.
         """

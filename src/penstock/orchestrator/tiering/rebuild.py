@@ -1,13 +1,16 @@
-"""A hot store that has lost its data, or gone back in time, is built again from the cold one, before its inbox is read.
+"""Builds a hot store again from the cold one, if it has lost its data or gone back in time.
 
-"Empty" can't be seen: whoever produces events fills the keys again at once. So a partition has a mark, written last,
-that says which store it was built for; and the cold store knows the commit number that its copies came with.
+That is done before the partition's inbox is read. "Empty" can't be seen: whoever produces events
+fills the keys again at once. So a partition has a mark, written last, that says which store it was
+built for; and the cold store knows the commit number that its copies came with.
 
-A replica of the hot store that was promoted, while some still use the one before it, looks like time travel from both
-of them. So an owner claims its partition in the cold store before anything else (`claim`), and builds under that claim.
+A replica of the hot store that was promoted, while some still use the one before it, looks like
+time travel from both of them. So an owner claims its partition in the cold store before anything
+else (`claim`), and builds under that claim.
 
-Everything that is unfinished comes back in a new generation, so that what workers still do for the old one has no
-effect: from its last checkpoint, or from its intent if there is none. A brand-new store takes the same way.
+Everything that is unfinished comes back in a new generation, so that what workers still do for the
+old one has no effect: from its last checkpoint, or from its intent if there is none. A brand-new
+store takes the same way.
 """
 
 from __future__ import annotations
@@ -34,17 +37,21 @@ from penstock.telemetry.metrics import Metrics
 log = logging.getLogger("penstock.orchestrator")
 
 WAIT_SECONDS, WAIT_SECONDS_MAX = 0.5, 4.0
-"""Between two tries to claim a partition that somebody runs on another server of the hot store."""
+"""Seconds between two tries to claim a partition that is run on another server."""
 BACK_OFF_SECONDS = 5.0
-"""Between rebuilds of a partition on two servers: if they took turns, everything would run again
-each time.
+"""Seconds between rebuilds of a partition on two servers.
+
+If they took turns, everything would run again each time.
 """
 FIRST_PORTION, PORTION = 50, 500
 LARGE_BYTES = 64 * 1024
 
 
 async def claim(tiering: Tiering, lease: Lease) -> Claim:
-    """The partition's next term in the cold store, when no owner on another server of the hot store lives any more."""
+    """Claim the partition in the cold store: its next term.
+
+    Waits until no owner on another server of the hot store lives any more.
+    """
     partition, seconds = lease.partition, WAIT_SECONDS
     while True:
         server_id = await tiering.hot.server_id(partition)
@@ -72,11 +79,10 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     known_number: int = 0,
     metrics: Metrics | None = None,
 ) -> int | None:
-    """Build the partition if it has to be.
+    """Build the partition again if it has to be.
 
-    Answers how many executions came back; None if it was all there.
-
-    `known_number` is a commit number that the store has reached for certain.
+    Answers how many executions came back; None if it was all there. `known_number` is a commit
+    number that the store has reached for certain.
     """
     partition, store_id = lease.partition, tiering.cold.store_id
     metrics = metrics or Metrics()
@@ -117,7 +123,7 @@ async def build(  # noqa: PLR0913 -- what it is decided by
 async def _follow_cold_store_back(
     stores: Stores, tiering: Tiering, lease: Lease, found: int, metrics: Metrics
 ) -> None:
-    """The cold store was put back to an older copy.
+    """Follow a cold store that was put back to an older copy.
 
     What runs in the hot store goes on, and its rows are written again with the next copies. What
     the older copy has as running, and the hot store has seen to its end and let go since, would
@@ -147,7 +153,10 @@ async def _follow_cold_store_back(
 async def _restore(
     stores: Stores, tiering: Tiering, lease: Lease, generation: int, *, only_unknown: bool = False
 ) -> int:
-    """Put unfinished executions into the hot store; with `only_unknown`, those that were copied and aren't there."""
+    """Put unfinished executions into the hot store.
+
+    With `only_unknown`, those that were copied and aren't there.
+    """
     wishes = await stores.cold.wishes(lease.partition)
     restored, after, count = 0, "", FIRST_PORTION
     while kept := await tiering.cold.unfinished(lease.partition, after, count):
@@ -171,14 +180,20 @@ async def _restore(
 
 
 def _going_on(name: str, wish: Wish | None) -> list[AnyEvent]:
-    """What was asked for comes first: nothing is handed out that somebody has stopped."""
+    """Events for an execution that goes on from a checkpoint.
+
+    What was asked for comes first: nothing is handed out that somebody has stopped.
+    """
     if wish == "cancel":
         return [CancelRequested(name)]
     return [PauseRequested(name), Continued(name)] if wish == "pause" else [Continued(name)]
 
 
 def _beginning(name: str, wish: Wish | None) -> list[AnyEvent]:
-    """One that hasn't begun can't be paused: that is handled with its beginning, in one commit."""
+    """Events for an execution that begins from its intent.
+
+    One that hasn't begun can't be paused: that is handled with its beginning, in one commit.
+    """
     if wish == "cancel":
         return [CancelRequested(name)]
     return (
@@ -195,7 +210,10 @@ def _size(kept: Unfinished) -> int:
 async def _from_checkpoints(
     kept: Sequence[Unfinished], generation: int, now: float
 ) -> dict[str, bytes]:
-    """Each execution as one change in the new generation; those without a checkpoint that can be read are missing."""
+    """Executions from their checkpoints, each as one change in the new generation.
+
+    Those without a checkpoint that can be read are missing.
+    """
     executions: dict[str, bytes] = {}
     for each in kept:
         if each.changes:
@@ -221,7 +239,10 @@ def _snapshot(kept: Unfinished, generation: int, now: float) -> bytes:
 
 
 def _from_intents(intents: Mapping[str, NewExecution], generation: int) -> dict[str, bytes]:
-    """Kept too, though nothing has happened: they may have been begun in the generation that is lost."""
+    """Executions from their intents, in the new generation.
+
+    Kept too, though nothing has happened: they may have been begun in the generation that is lost.
+    """
     executions: dict[str, bytes] = {}
     for name, intent in intents.items():
         if intent.record.state not in EXECUTION_ENDS:
