@@ -15,11 +15,11 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from benchmarks.costs.clock import Clock
-from penstock.orchestrator.archiver import Archiver
-from penstock.orchestrator.checkpointer import Checkpointer
 from penstock.orchestrator.committer import Committer
 from penstock.orchestrator.loader import Loader
 from penstock.orchestrator.owner import PartitionOwner
+from penstock.orchestrator.tiering.archiver import Archiver
+from penstock.orchestrator.tiering.checkpointer import Checkpointer
 from penstock.service.submissions import Submissions
 from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.queue import RedisTaskQueue

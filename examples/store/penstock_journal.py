@@ -69,7 +69,7 @@ def open_stores(address: str, settings: Settings) -> JournalStores:
 
 
 class JournalStores:
-    split = None  # hot and cold are one
+    tiering = None  # hot and cold are one
     events = None  # nobody else commits
 
     def __init__(self, path: Path, blobs: Path | None = None) -> None:

@@ -23,25 +23,38 @@ def main() -> int:
     if options.list:
         PAGE.write_text(page(LISTED), encoding="utf-8")
         return 0
-    chosen = [guard for guard in GUARDS if options.words in f"{guard.name} {guard.file} {guard.test}"]
+    chosen = [
+        guard for guard in GUARDS if options.words in f"{guard.name} {guard.file} {guard.test}"
+    ]
     outcomes = _take_out(chosen[options.first - 1 : options.last], options.workers)
     missed = [str(refusal) for refusal in forgotten(GUARDS, HARMLESS)]
     for refusal in missed:
         print(f"WRONG no guard has {refusal}")
     bad = [outcome for outcome in outcomes if outcome.problem]
-    print(f"{len(outcomes)} guards taken out, {len(bad)} without a red test; {len(missed)} refusals without a guard")
+    print(
+        f"{len(outcomes)} guards taken out, {len(bad)} without a red test; {len(missed)} refusals without a guard"
+    )
     if options.json:
-        rows = [{**each.guard._asdict(), **each._asdict(), "guard": each.guard.name} for each in outcomes]
-        options.json.write_text(json.dumps({"guards": rows, "forgotten": missed}, indent=1), encoding="utf-8")
+        rows = [
+            {**each.guard._asdict(), **each._asdict(), "guard": each.guard.name}
+            for each in outcomes
+        ]
+        options.json.write_text(
+            json.dumps({"guards": rows, "forgotten": missed}, indent=1), encoding="utf-8"
+        )
     return 1 if bad or missed else 0
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m scripts.guards", description=__doc__)
-    parser.add_argument("words", nargs="?", default="", help="only guards that have this in name, file or test")
+    parser.add_argument(
+        "words", nargs="?", default="", help="only guards that have this in name, file or test"
+    )
     parser.add_argument("--first", type=int, default=1, help="of those, begin with this one")
     parser.add_argument("--last", type=int, help="and end with this one")
-    parser.add_argument("--workers", type=int, default=1, help="how many are taken out at a time (1)")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="how many are taken out at a time (1)"
+    )
     parser.add_argument("--json", type=Path, help="write what came of each to this file")
     parser.add_argument("--list", action="store_true", help="only write tests/guards.md again")
     return parser.parse_args()
@@ -72,13 +85,17 @@ def _confirmed(idle: Bench, outcomes: list[Outcome]) -> list[Outcome]:
     red = sorted({outcome.red for outcome in outcomes if outcome.red})
     broken = set(idle.failing(red)) if red else set()
     return [
-        _tell(each._replace(problem=f"{each.red} fails anyway")) if each.red in broken else each for each in outcomes
+        _tell(each._replace(problem=f"{each.red} fails anyway")) if each.red in broken else each
+        for each in outcomes
     ]
 
 
 def _tell(outcome: Outcome) -> Outcome:
     what = "WRONG" if outcome.problem else "RED  "
-    print(f"{what} {outcome.guard.name}: {outcome.problem or outcome.red} ({outcome.seconds:.0f} s)", flush=True)
+    print(
+        f"{what} {outcome.guard.name}: {outcome.problem or outcome.red} ({outcome.seconds:.0f} s)",
+        flush=True,
+    )
     return outcome
 
 

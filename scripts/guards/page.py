@@ -26,7 +26,9 @@ Beside these, every transition that isn't in a table of `engine/states.py` is le
 
 
 def page(guards: Sequence[Guard]) -> str:
-    return HEAD + "".join(f"| {guard.name} | `{guard.file}` | {_tests(guard)} |\n" for guard in guards)
+    return HEAD + "".join(
+        f"| {guard.name} | `{guard.file}` | {_tests(guard)} |\n" for guard in guards
+    )
 
 
 def _tests(guard: Guard) -> str:

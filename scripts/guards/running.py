@@ -44,7 +44,12 @@ class Bench:
         self._source, self._output = folder / "src", folder / "output"
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__"))
         compileall.compile_dir(self._source, quiet=1)
-        environment = {**os.environ, **environment, **QUICK, "PYTHONPATH": f"{self._source}{os.pathsep}{ROOT}"}
+        environment = {
+            **os.environ,
+            **environment,
+            **QUICK,
+            "PYTHONPATH": f"{self._source}{os.pathsep}{ROOT}",
+        }
         self._nursery = subprocess.Popen(
             [sys.executable, "-P", Path(__file__).with_name("nursery.py")],  # -P: redis.py beside it is not the library
             cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -69,7 +74,9 @@ class Bench:
             code, red, said = self._run("-x", *shlex.split(guard.test))
         finally:
             path.write_text(text, encoding="utf-8")
-            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # so that what was compiled of it is taken again
+            os.utime(
+                path, ns=(stat.st_atime_ns, stat.st_mtime_ns)
+            )  # so that what was compiled of it is taken again
         problem = "" if code == RED and red else f"{guard.test} stays green (exit {code}): {said}"
         return Outcome(guard, next(iter(red), ""), problem, time.monotonic() - began)
 

@@ -122,7 +122,9 @@ def _definitions(parent: ast.AST, path: str) -> Iterator[tuple[str, ast.AST]]:
 def _span(source: str, nodes: Sequence[ast.AST]) -> Span:
     first, last = nodes[0], nodes[-1]
     if not isinstance(first, _HAVE_PLACES) or not isinstance(last, _HAVE_PLACES):
-        raise PatternError(f"`{ast.unparse(first)}` has no place of its own: name what it is part of")
+        raise PatternError(
+            f"`{ast.unparse(first)}` has no place of its own: name what it is part of"
+        )
     return Span(
         _offset(source, first.lineno, first.col_offset),
         _offset(source, last.end_lineno or 0, last.end_col_offset or 0),

@@ -15,7 +15,15 @@ from typing import TypeGuard
 from scripts.patterns import python
 from scripts.refusals.refusal import Refusal, refusal
 
-REFUSALS = {"Fenced", "InvalidTransition", "Conflict", "KeyReused", "StoreLocked", "SchemaMismatch", "FeedGap"}
+REFUSALS = {
+    "Fenced",
+    "InvalidTransition",
+    "Conflict",
+    "KeyReused",
+    "StoreLocked",
+    "SchemaMismatch",
+    "FeedGap",
+}
 MARKS = {
     "token", "commit_number", "known_number", "generation", "attempt", "revision", "holder", "store_id", "layout",
     "built", "owner", "worker_id", "NODE_TRANSITIONS", "EXECUTION_TRANSITIONS", "NODE_ENDS", "EXECUTION_ENDS",
@@ -30,7 +38,9 @@ def refusals(file: str, source: str) -> Iterator[Refusal]:
         yield refusal(file, source, span)
 
 
-def _fences(tree: ast.AST, above: ast.expr | ast.stmt | None = None) -> Iterator[ast.expr | ast.stmt]:
+def _fences(
+    tree: ast.AST, above: ast.expr | ast.stmt | None = None
+) -> Iterator[ast.expr | ast.stmt]:
     """`above` is the condition, or the `try`, that the statement is under."""
     for node in ast.iter_child_nodes(tree):
         inner = above

@@ -99,18 +99,18 @@ class Place:
 
 
 @asynccontextmanager
-async def place(*, split: bool = False, attended: bool = True) -> AsyncIterator[Place]:
+async def place(*, tiered: bool = False, has_fleet: bool = True) -> AsyncIterator[Place]:
     """The engine keeps its stores; only the API's are taken away."""
     settings = Settings()
     async with Engine("memory://", settings=settings) as engine:
         stores: Any = MemoryStores(engine.stores.hot.now)
         stores.queue, stores.blobs = engine.stores.queue, engine.stores.blobs
         stores.hot, stores.cold = Away(engine.stores.hot), Away(engine.stores.cold)
-        stores.split = object() if split else None
+        stores.tiering = object() if tiered else None
         service = engine.service = Service(
             stores, Plans(stores.cold, engine.registry.defaults), settings, engine.registry.defaults
         )
-        fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator) if attended else Nobody()
+        fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator) if has_fleet else Nobody()
         await service.keys.exist()  # a server reads them before it answers anybody
         yield Place(create_app(service, fleet, settings, version="1"), engine, stores)
         stores.hot.error = stores.cold.error = None
@@ -283,9 +283,9 @@ def _is_live(target: str) -> bool:
     return target in {"/api/v1/workers", "/api/v1/orchestrators", "/api/v1/queues"}
 
 
-@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("tiered", [False, True])
 def test_ready_says_whether_each_store_answers(
-    split: bool,  # noqa: FBT001
+    tiered: bool,  # noqa: FBT001
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(health, "READY_SECONDS", 0.05)
@@ -298,7 +298,7 @@ def test_ready_says_whether_each_store_answers(
             return await status() == 200
 
         await until(is_ready, "it is ready")
-        names = {"redis", "database"} if split else {"store"}
+        names = {"redis", "database"} if tiered else {"store"}
         shown = (await it.call("GET", "/health")).json
         assert shown["checks"].keys() == {*names, "orchestrator", "workers", "queues"}
         for part in (it.hot, it.cold):
@@ -314,7 +314,7 @@ def test_ready_says_whether_each_store_answers(
         it.cold.hangs.clear()
         assert await status() == 200
 
-    with_place(scenario, split=split)
+    with_place(scenario, tiered=tiered)
 
 
 def test_an_api_alone_is_ready_without_orchestrators() -> None:
@@ -322,7 +322,7 @@ def test_an_api_alone_is_ready_without_orchestrators() -> None:
         assert (await it.call("GET", "/health/ready")).status == 200
         assert (await it.call("GET", "/health")).json["checks"]["orchestrator"]["ok"] is False
 
-    with_place(scenario, split=True, attended=False)
+    with_place(scenario, tiered=True, has_fleet=False)
 
 
 def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:

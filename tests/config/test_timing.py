@@ -7,7 +7,9 @@ import pytest
 
 from penstock.config import Settings, Timing
 from penstock.errors import SettingsError
-from penstock.orchestrator import archiver, checkpointer, reaper, service
+from penstock.orchestrator import orchestrator as orchestrator_module
+from penstock.orchestrator import reaper
+from penstock.orchestrator.tiering import archiver, checkpointer
 from penstock.scaled import retention
 from penstock.worker import runtime
 
@@ -39,8 +41,8 @@ def test_parts_that_are_given_no_times_have_the_defaults() -> None:
     assert DEFAULTS["heartbeat_seconds"] == runtime.HEARTBEAT_SECONDS
     assert DEFAULTS["worker_dead_seconds"] == reaper.DEAD_SECONDS
     assert DEFAULTS["reaper_seconds"] == reaper.LOOK_SECONDS
-    assert DEFAULTS["lease_seconds"] == service.LEASE_SECONDS
-    assert DEFAULTS["reconcile_seconds"] == service.RECONCILE_SECONDS
+    assert DEFAULTS["lease_seconds"] == orchestrator_module.LEASE_SECONDS
+    assert DEFAULTS["reconcile_seconds"] == orchestrator_module.RECONCILE_SECONDS
     assert DEFAULTS["checkpoint_seconds"] == checkpointer.CHECKPOINT_SECONDS
     assert DEFAULTS["archive_seconds"] == archiver.LOOK_SECONDS
     assert DEFAULTS["retention_check_seconds"] == retention.EVERY_SECONDS

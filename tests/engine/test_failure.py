@@ -260,7 +260,7 @@ def test_an_execution_that_cannot_be_handled_any_more_is_failed_from_its_records
     assert trial.execution.record.finished_at == 2.0
 
 
-def test_an_execution_that_has_ended_is_not_wrecked():
+def test_an_execution_that_has_ended_is_not_failed_from_its_records():
     trial = Trial(node("a"))
     trial.succeed("a")
     execution = trial.execution

@@ -61,7 +61,7 @@ def _building(world: World, owner: Owner, name: str, removed: Removed) -> Iterat
 
 
 def _beside(world: World, owner: Owner, name: str) -> Iterator[Step]:
-    """The reaper and the ferry. A copy is of no use once there is nothing more to lose."""
+    """The reaper and the tiering. A copy is of no use once there is nothing more to lose."""
     living = {worker.id for worker in world.workers}
     for dead in sorted({entry.holder for entry in world.store.entries} - living - {0}):
         yield f"{name} reaps worker {dead}", partial(store.reap, world, dead)

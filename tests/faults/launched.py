@@ -73,15 +73,15 @@ def _place(write: str) -> tuple[type, str]:
     """The class that has the method in a process of the scaled engine."""
     from penstock.stores.postgres.blobs import PostgresBlobs  # noqa: PLC0415 -- as above, and so below
     from penstock.stores.redis.hot import RedisHotStore  # noqa: PLC0415
+    from penstock.stores.redis.hot_tier import RedisHotTier  # noqa: PLC0415
     from penstock.stores.redis.queue import RedisTaskQueue  # noqa: PLC0415
-    from penstock.stores.redis.sides import RedisSide  # noqa: PLC0415
     from penstock.stores.scaled import ScaledColdStore  # noqa: PLC0415
 
     protocol, _, name = write.partition(".")
     owners: dict[str, type] = {
         "HotStore": RedisHotStore,
         "TaskQueue": RedisTaskQueue,
-        "HotSide": RedisSide,
+        "HotTier": RedisHotTier,
         "BlobStore": PostgresBlobs,
     }
     return owners.get(protocol, ScaledColdStore), name

@@ -13,27 +13,27 @@ from typing import Any, NamedTuple
 
 from penstock.stores import cold
 from penstock.stores.base import BlobStore, HotStore, TaskQueue
-from penstock.stores.split import ColdSide, HotSide
+from penstock.stores.tiering import ColdTier, HotTier
 
 PROTOCOLS: tuple[type, ...] = (
     HotStore,
     TaskQueue,
     BlobStore,
-    HotSide,
-    ColdSide,
+    HotTier,
+    ColdTier,
     cold.Definitions,
     cold.Executions,
     cold.DeadLetters,
     cold.Counting,
-    cold.Keys,
-    cold.Audit,
+    cold.ApiKeys,
+    cold.AuditLog,
 )
 READS: dict[type, Collection[str]] = {
     HotStore: ("receive", "load", "due", "next_due", "active", "known"),
     TaskQueue: ("held", "live_log", "workers", "depths", "offers", "backlog"),
     BlobStore: ("get",),
-    HotSide: ("server_id", "built", "outbox", "changes"),
-    ColdSide: ("unfinished",),
+    HotTier: ("server_id", "built", "outbox", "changes"),
+    ColdTier: ("unfinished",),
     cold.Definitions: ("get_workflow", "workflows", "versions", "aliases", "known_handlers"),
     cold.Executions: (
         "made_by",
@@ -49,8 +49,8 @@ READS: dict[type, Collection[str]] = {
     ),
     cold.DeadLetters: ("letters", "letter"),
     cold.Counting: ("count_created", "count_active", "count_unfinished", "count_letters"),
-    cold.Keys: ("keys",),
-    cold.Audit: ("audit",),
+    cold.ApiKeys: ("keys",),
+    cold.AuditLog: ("audit",),
 }
 REPLY = "Api.reply"
 """What the API tells its caller; the replies of the other roles are their commits and reports."""
@@ -59,12 +59,12 @@ UNDER_WORK = {
         "HotStore.acquire",
         "HotStore.renew",
         "HotStore.commit",
-        "HotStore.attend",
-        "HotSide.taken",
-        "HotSide.acknowledge",
-        "ColdSide.put_copies",
-        "ColdSide.claim",
-        "ColdSide.renew_claim",
+        "HotStore.announce",
+        "HotTier.acknowledge_outbox",
+        "HotTier.acknowledge_commit",
+        "ColdTier.put_copies",
+        "ColdTier.claim",
+        "ColdTier.renew_claim",
         "BlobStore.put",
     ),
     "worker": (
@@ -87,15 +87,15 @@ UNDER_WORK = {
         "Executions.steer",
         "HotStore.append",
         "DeadLetters.close_letters",
-        "Keys.put_key",
-        "Keys.revoke_key",
-        "Audit.write_audit",
+        "ApiKeys.put_key",
+        "ApiKeys.revoke_key",
+        "AuditLog.write_audit",
         REPLY,
     ),
 }
 """By role, what it passes when there is work of all kinds."""
 AT_THE_END = {
-    "orchestrator": ("HotStore.release", "HotStore.depart", "ColdSide.release_claim"),
+    "orchestrator": ("HotStore.release", "HotStore.deregister", "ColdTier.release_claim"),
     "worker": ("TaskQueue.leave",),
 }
 """What it passes when it is told to stop."""
@@ -103,20 +103,20 @@ AFTER_A_LOSS = {"orchestrator": ("HotStore.append", "TaskQueue.reap")}
 """What an owner passes when a start or a worker was lost."""
 IN_A_REBUILD = {
     "orchestrator": (
-        "ColdSide.begin_rebuild",
-        "HotSide.wipe",
-        "HotSide.restore",
+        "ColdTier.begin_rebuild",
+        "HotTier.wipe",
+        "HotTier.restore",
         "HotStore.append",
-        "HotSide.mark_built",
+        "HotTier.mark_built",
     )
 }
 """What an owner passes when Redis has lost everything."""
 BY_NO_ROLE = (
     "BlobStore.delete",
-    "ColdSide.put_version_back",
+    "ColdTier.put_version_back",
     "TaskQueue.give_back",
     "TaskQueue.recall",
-    "Audit.forget_audit",
+    "AuditLog.forget_audit",
 )
 """PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes
 files.

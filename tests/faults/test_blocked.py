@@ -50,13 +50,13 @@ async def _until_begun(it: Plant, *ids: str) -> None:
     await until(have_begun, "they begin", seconds=60)
 
 
-async def _crowd(it: Plant, client: Client, queue: str, culprit: dict[str, Any]) -> str:
+async def _crowd(it: Plant, client: Client, queue: str, blocker: dict[str, Any]) -> str:
     """Neighbours that may be tried once, in the hands of a worker, and then the one that they have to fear."""
     waiting = works.single(
         f"{queue}-neighbour", "work_pause", queue=queue, retry=ONCE, config={"until": "go"}
     )
     await _until_begun(it, *await client.submit(waiting, NEIGHBOURS))
-    (execution_id,) = await client.submit(culprit)
+    (execution_id,) = await client.submit(blocker)
     await _until_begun(it, execution_id)
     return execution_id
 
@@ -88,7 +88,7 @@ async def _get_stuck(it: Plant, client: Client, worker: Role) -> None:
 async def _outlast(
     it: Plant, client: Client, documents: list[dict[str, Any]], workers: list[Role]
 ) -> list[str]:
-    culprits = await asyncio.gather(
+    blockers = await asyncio.gather(
         _crowd(it, client, "blocked", documents[0]), _crowd(it, client, "held", documents[1])
     )
     it.start("worker", "--queues", "blocked,held")  # whatever is lost, this one gets
@@ -96,9 +96,9 @@ async def _outlast(
     await until(
         lambda: "work_hold" in workers[1].said(), "the log names it while it holds the lock"
     )
-    await client.until_ended(*culprits)
+    await client.until_ended(*blockers)
     it.release("go")
-    return list(culprits)
+    return list(blockers)
 
 
 @pytest.mark.timeout(240)
@@ -122,7 +122,7 @@ def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names
 
     async def main(it: Plant, workers: list[Role]) -> tuple[dict[str, Any], list[str]]:
         async with it.client() as client:
-            culprits, _ = await asyncio.gather(
+            blockers, _ = await asyncio.gather(
                 _outlast(it, client, [blocking, holding], workers),
                 _get_stuck(it, client, workers[2]),
             )
@@ -130,7 +130,7 @@ def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names
             counts = await it.one("orchestrator").metrics()
             assert counts["tasks_lost_total"] == 1, "of the worker that is stuck"
             assert (await workers[0].metrics())["loop_blocked_total"] == 1
-            return client.accepted, culprits
+            return client.accepted, blockers
 
     with plant() as it:
         times = {} if fault.is_full else TIMES
@@ -141,14 +141,14 @@ def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names
             )
         for role in roles:
             role.ready()
-        accepted, culprits = asyncio.run(main(it, roles[1:]))
+        accepted, blockers = asyncio.run(main(it, roles[1:]))
         verdict = judge(it, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 2 * (NEIGHBOURS + 1) + 1}
         lost = [name for name, stored in verdict.executions.items() if stored.runs["a"].attempt > 1]
         assert [accepted[name]["name"] for name in lost] == ["stuck"]
         runs = Counter(call.execution_id for call in it.calls() if call.event == "begun")
         assert {count for name, count in runs.items() if name not in lost} == {1}
-        seconds = [_seconds(it, execution_id) for execution_id in culprits]
+        seconds = [_seconds(it, execution_id) for execution_id in blockers]
         assert min(seconds) > limit, "the worker wasn't silent for long enough"
         for role, function in zip(roles[1:3], ("block", "hold"), strict=True):
             assert f"in {function}" in role.said(), "its stack isn't there"

@@ -12,19 +12,19 @@ from penstock.definition.plan import Plan, compile_document
 from penstock.engine.commands import Commands, ExecutionRecord, Task
 from penstock.engine.events import ExecutionStarted, TaskFailed, TaskSucceeded
 from penstock.engine.states import ExecutionState
-from penstock.orchestrator import rebuild
-from penstock.orchestrator.archiver import Archiver
-from penstock.orchestrator.checkpointer import Checkpointer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import Reaper
-from penstock.orchestrator.transfer import Carrier
+from penstock.orchestrator.tiering import rebuild
+from penstock.orchestrator.tiering.archiver import Archiver
+from penstock.orchestrator.tiering.checkpointer import Checkpointer
+from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.sandbox import InlineSandbox, Sandbox
 from penstock.stores.base import NewExecution, Stored
 from penstock.stores.memory import MemoryStores
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
-from tests.simulation.split import SplitStores
+from tests.simulation.tiered import TieredStores
 
 HOUR = 3600.0
 WORK = {"work": HandlerDefaults()}
@@ -55,7 +55,7 @@ class Desk:
         self._inline_max_bytes = inline_max_bytes
         self._numbers = count(1)
 
-    def _open(self) -> MemoryStores | SplitStores:
+    def _open(self) -> MemoryStores | TieredStores:
         return MemoryStores(lambda: self.now)
 
     async def own(self, name: str = "owner-1", seconds: float = HOUR) -> PartitionOwner:
@@ -141,26 +141,30 @@ class Desk:
         return {address: str(run.state) for address, run in (await self.stored(name)).runs.items()}
 
 
-class SplitDesk(Desk):
+class TieredDesk(Desk):
     """With a hot and a cold store that are two."""
 
-    stores: SplitStores
+    stores: TieredStores
 
-    def _open(self) -> SplitStores:
-        return SplitStores(lambda: self.now, 1)
+    def _open(self) -> TieredStores:
+        return TieredStores(lambda: self.now, 1)
 
-    def carrier(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Carrier:
-        return Carrier(self.stores.split, owner, self.plans, metrics or Metrics())
+    def cold_writer(self, owner: PartitionOwner, metrics: Metrics | None = None) -> ColdWriter:
+        return ColdWriter(self.stores.tiering, owner, self.plans, metrics or Metrics())
 
     def archiver(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Archiver:
-        side = self.stores.split.hot
+        hot_tier = self.stores.tiering.hot
         return Archiver(
-            side, self.carrier(owner, metrics), owner.lease, metrics or Metrics(), lambda: self.now
+            hot_tier,
+            self.cold_writer(owner, metrics),
+            owner.lease,
+            metrics or Metrics(),
+            lambda: self.now,
         )
 
     def checkpointer(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Checkpointer:
         return Checkpointer(
-            self.stores.split.hot, self.carrier(owner, metrics), metrics or Metrics()
+            self.stores.tiering.hot, self.cold_writer(owner, metrics), metrics or Metrics()
         )
 
     async def checkpoint(self, owner: PartitionOwner) -> None:
@@ -172,10 +176,10 @@ class SplitDesk(Desk):
     async def build(
         self, owner: PartitionOwner, known_number: int = 0, metrics: Metrics | None = None
     ) -> int | None:
-        split = self.stores.split
-        claimed = await rebuild.claim(split, owner.lease)
+        tiering = self.stores.tiering
+        claimed = await rebuild.claim(tiering, owner.lease)
         return await rebuild.build(
-            self.stores, split, owner.lease, claimed, known_number=known_number, metrics=metrics
+            self.stores, tiering, owner.lease, claimed, known_number=known_number, metrics=metrics
         )
 
     def row(self, name: str) -> Stored:

@@ -10,10 +10,11 @@ import pytest
 
 from penstock.engine.events import Continued
 from penstock.errors import StoreUnavailable
-from penstock.orchestrator import balance, service
+from penstock.orchestrator import balance
+from penstock.orchestrator import orchestrator as orchestrator_module
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import Reaper
-from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import Commit, Lease
 from penstock.stores.memory import MemoryStores
 from tests.orchestrator.desk import WORK
@@ -43,8 +44,8 @@ class Fleet:
     """Orchestrators on one store, and how often a partition was given to somebody."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, lease_seconds: float = 0.25) -> None:
-        monkeypatch.setattr(service, "LEASE_SECONDS", lease_seconds)
-        monkeypatch.setattr(service, "RETRY_SECONDS", 0.01)
+        monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", lease_seconds)
+        monkeypatch.setattr(orchestrator_module, "RETRY_SECONDS", 0.01)
         self.stores = MemoryStores(time.time, 8)
         self.members: list[Orchestrator] = []
         self.given = 0
@@ -194,7 +195,7 @@ def test_an_orchestrator_that_cannot_reach_the_store_owns_nothing_when_its_lease
             lost = fleet.join("a")
             await fleet.is_shared(8)
             with pytest.MonkeyPatch.context() as outage:
-                for name in ("renew", "attend", "acquire"):
+                for name in ("renew", "announce", "acquire"):
                     outage.setattr(fleet.stores.hot, name, _unreachable)
                 await until(lambda: not lost.owned)
             await fleet.is_shared(8)

@@ -8,26 +8,26 @@ import pytest
 from penstock.engine.events import ExecutionStarted, PauseRequested, TaskFailed
 from penstock.engine.events import TaskError as Error
 from penstock.errors import NotFound
-from penstock.orchestrator import archiver, checkpointer, transfer
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.service import Orchestrator
+from penstock.orchestrator.tiering import archiver, checkpointer, cold_writer
 from penstock.stores.records import LetterSearch
-from penstock.stores.split import ColdStoreWentBack, Outgoing
 from penstock.stores.task_queue import key_of
+from penstock.stores.tiering import ColdStoreWentBack, Outgoing
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import WORK, SplitDesk, diamond, node
+from tests.orchestrator.desk import WORK, TieredDesk, diamond, node
 from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archiver, "COLLECT_SECONDS", 0.0)
-    monkeypatch.setattr(transfer, "AWAY_SECONDS", 0.001)
+    monkeypatch.setattr(cold_writer, "AWAY_SECONDS", 0.001)
 
 
 async def _owner(
-    desk: SplitDesk, name: str = "owner-1", metrics: Metrics | None = None
+    desk: TieredDesk, name: str = "owner-1", metrics: Metrics | None = None
 ) -> PartitionOwner:
     """Of a partition that is built."""
     owner = await desk.own(name)
@@ -39,7 +39,7 @@ def test_what_ends_without_a_row_is_archived_into_a_new_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
         names = [await desk.start(diamond()) for _ in range(5)]
@@ -58,7 +58,7 @@ def test_what_ends_without_a_row_is_archived_into_a_new_one(
 
 def test_what_runs_without_a_row_has_one_after_the_next_checkpoint_and_can_be_cancelled() -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
         name = await desk.start(diamond())
@@ -77,7 +77,7 @@ def test_what_runs_without_a_row_has_one_after_the_next_checkpoint_and_can_be_ca
 
 def test_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
         name = await desk.start(
@@ -105,7 +105,7 @@ def test_an_end_of_which_the_hot_store_has_nothing_is_not_archived(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
         name = await desk.start([node("a")])
@@ -124,7 +124,7 @@ def test_an_end_of_which_the_hot_store_has_nothing_is_not_archived(
 
 def test_what_the_older_copy_has_as_running_and_the_hot_store_has_let_go_runs_again() -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         owner = await _owner(desk)
         over, runs = [await desk.start(diamond()) for _ in range(2)]
         await desk.drain(owner)
@@ -140,7 +140,7 @@ def test_what_the_older_copy_has_as_running_and_the_hot_store_has_let_go_runs_ag
         assert desk.row(over).record.state == "COMPLETED"
         desk.stores.put_cold_back(older)
         with pytest.raises(ColdStoreWentBack):
-            await desk.carrier(owner).check()
+            await desk.cold_writer(owner).check()
         again = await _owner(desk, "owner-1", metrics)
         assert metrics.cold_store_went_back == 1
         await desk.drain(again)
@@ -162,10 +162,10 @@ def test_an_orchestrator_with_nothing_to_copy_notices_it_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(checkpointer, "CHECKPOINT_SECONDS", 0.05)
-    monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
 
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a")])
@@ -189,7 +189,7 @@ def test_an_execution_whose_version_is_lost_waits_and_does_not_fail(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a"), node("b", "a")])
         await desk.drain(owner)
@@ -214,7 +214,7 @@ def test_what_was_to_begin_and_no_store_knows_is_said_loudly(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
         await desk.start([node("a")])
@@ -228,7 +228,7 @@ def test_what_was_to_begin_and_no_store_knows_is_said_loudly(
 
 def test_an_idempotency_key_is_part_of_what_the_hot_store_has() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         plan = await desk.workflow([node("a")])
         name = await desk.accept(plan)

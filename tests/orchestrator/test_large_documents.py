@@ -14,7 +14,7 @@ from penstock.engine.events import CancelRequested, ExecutionStarted
 from penstock.orchestrator import plans
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.recovery import recover
-from tests.orchestrator.desk import Desk, SplitDesk, node
+from tests.orchestrator.desk import Desk, TieredDesk, node
 from tests.waiting import until
 
 LARGE = [node("a", description="x" * plans.SLOW_BYTES)]
@@ -59,7 +59,7 @@ def run(
     scenario: Callable[[Desk, threading.Event], Awaitable[None]], error: Exception | None = None
 ) -> None:
     async def both() -> None:
-        for desk in (Desk(), SplitDesk()):
+        for desk in (Desk(), TieredDesk()):
             with compiling_stopped(error) as goes_on:
                 await scenario(desk, goes_on)
 

@@ -88,7 +88,7 @@ def test_what_ended_while_it_was_refused_is_left_as_it_ended() -> None:
         await desk.work(owner)
         before = await desk.stored(name)
         assert (
-            await owner._culprit(name, ValueError("of a commit that has happened all the same"))
+            await owner._on_rejected(name, ValueError("of a commit that has happened all the same"))
             is None
         )
         await desk.drain(owner)
@@ -478,7 +478,9 @@ def test_an_execution_whose_large_output_is_gone_fails_and_no_other() -> None:
     asyncio.run(scenario())
 
 
-def test_a_commit_that_is_refused_for_its_content_is_split_until_the_culprit_is_found() -> None:
+def test_a_commit_that_is_refused_for_its_content_is_divided_until_the_rejected_execution_is_found() -> (
+    None
+):
     async def scenario() -> None:
         desk = Desk()
         names = [await desk.start(diamond()) for _ in range(5)]

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from penstock.errors import Fenced, StoreUnavailable
-from penstock.orchestrator import archiver, rebuild, transfer
-from penstock.stores.split import Copy, Written, summary_from
-from tests.orchestrator.desk import SplitDesk, node
+from penstock.orchestrator.tiering import archiver, cold_writer, hot_reader, rebuild
+from penstock.stores.tiering import Copy, Written, summary_from
+from tests.orchestrator.desk import TieredDesk, node
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archiver, "COLLECT_SECONDS", 0.0)
-    monkeypatch.setattr(transfer, "AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(cold_writer, "AWAY_SECONDS", 0.0)
 
 
 def _size(copies: Sequence[Copy]) -> int:
@@ -24,7 +24,7 @@ def _size(copies: Sequence[Copy]) -> int:
 
 
 def _watch(
-    desk: SplitDesk,
+    desk: TieredDesk,
     monkeypatch: pytest.MonkeyPatch,
     why: Callable[[Sequence[Copy]], Exception | None] | None = None,
 ) -> list[Sequence[Copy]]:
@@ -38,11 +38,11 @@ def _watch(
         seen.append(copies)
         return await put(partition, number, copies, **named)
 
-    monkeypatch.setattr(desk.stores.split.cold, "put_copies", watch)
+    monkeypatch.setattr(desk.stores.tiering.cold, "put_copies", watch)
     return seen
 
 
-async def _run(desk: SplitDesk, count: int, size: int = 1000) -> tuple[Any, list[str]]:
+async def _run(desk: TieredDesk, count: int, size: int = 1000) -> tuple[Any, list[str]]:
     """An owner, and executions that have ended with so many bytes each."""
     owner = await desk.own()
     names = [await desk.start([node("a")]) for _ in range(count)]
@@ -53,20 +53,21 @@ async def _run(desk: SplitDesk, count: int, size: int = 1000) -> tuple[Any, list
 def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transfer, "PORTION_BYTES", 5000)
-    monkeypatch.setattr(transfer, "READ_EXECUTIONS_MAX", 8)
+    monkeypatch.setattr(hot_reader, "PORTION_BYTES", 5000)
+    monkeypatch.setattr(cold_writer, "PORTION_BYTES", 5000)
+    monkeypatch.setattr(hot_reader, "READ_EXECUTIONS_MAX", 8)
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner, names = await _run(desk, 40)
         seen = _watch(desk, monkeypatch)
-        changes, asked = desk.stores.split.hot.changes, list[int]()
+        changes, asked = desk.stores.tiering.hot.changes, list[int]()
 
         async def count(those: Collection[str]) -> Any:
             asked.append(len(those))
             return await changes(those)
 
-        monkeypatch.setattr(desk.stores.split.hot, "changes", count)
+        monkeypatch.setattr(desk.stores.tiering.hot, "changes", count)
         await desk.archiver(owner).drain()
         assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
         assert max(map(_size, seen)) <= 5000
@@ -80,10 +81,11 @@ def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
 
 
 def test_checkpoints_are_put_in_portions_of_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "PORTION_BYTES", 5000)
+    monkeypatch.setattr(hot_reader, "PORTION_BYTES", 5000)
+    monkeypatch.setattr(cold_writer, "PORTION_BYTES", 5000)
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         names = [await desk.start([node("a"), node("b", "a")]) for _ in range(20)]
         await desk.drain(owner)
@@ -103,7 +105,7 @@ def test_copies_that_are_too_much_together_are_put_in_halves(
     """A time-out says that the store is away; but it isn't, if it takes less."""
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner, names = await _run(desk, 9)
         _watch(
             desk,
@@ -120,7 +122,7 @@ def test_one_that_is_never_taken_is_given_up_and_named_and_stops_nobody_else(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner, names = await _run(desk, 5)
         large = names[2]
         _watch(
@@ -146,12 +148,12 @@ def test_an_owner_whose_copies_are_of_a_store_that_was_built_again_since_stops()
     """Its archive would end an execution that runs in the new generation."""
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         zombie = await desk.own("owner-1", seconds=1.0)
         await desk.build(zombie)
         name = await desk.start([node("a")])
         await desk.work(zombie)
-        late = desk.carrier(zombie)
+        late = desk.cold_writer(zombie)
         copy = desk.stores.hot.changes[name]
         desk.stores.lose_everything()
         await desk.build(await desk.own("owner-2"))
@@ -172,7 +174,7 @@ def test_a_rebuild_reads_less_at_once_where_executions_are_large(
     monkeypatch.setattr(rebuild, "FIRST_PORTION", 8)
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         await desk.build(owner)
         names = [await desk.start([node("a"), node("b", "a")]) for _ in range(30)]
@@ -181,13 +183,13 @@ def test_a_rebuild_reads_less_at_once_where_executions_are_large(
         await desk.drain(owner)
         await desk.checkpoint(owner)
         desk.stores.lose_everything()
-        unfinished, asked = desk.stores.split.cold.unfinished, list[int]()
+        unfinished, asked = desk.stores.tiering.cold.unfinished, list[int]()
 
         async def count(partition: int, after: str, limit: int) -> Any:
             asked.append(limit)
             return await unfinished(partition, after, limit)
 
-        monkeypatch.setattr(desk.stores.split.cold, "unfinished", count)
+        monkeypatch.setattr(desk.stores.tiering.cold, "unfinished", count)
         owner = await desk.own("owner-2")
         assert await desk.build(owner) == len(names)
         assert max(asked) == 8
@@ -204,7 +206,7 @@ def test_others_get_their_turn_between_large_executions_of_a_rebuild(
     monkeypatch.setattr(rebuild, "LARGE_BYTES", 500)
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         await desk.build(owner)
         for _ in range(10):
@@ -213,7 +215,7 @@ def test_others_get_their_turn_between_large_executions_of_a_rebuild(
         await desk.succeed(await desk.fetch(), b'"' + b"x" * 1000 + b'"')
         await desk.drain(owner)
         await desk.checkpoint(owner)
-        unfinished = await desk.stores.split.cold.unfinished(0)
+        unfinished = await desk.stores.tiering.cold.unfinished(0)
         turns = 0
 
         async def others() -> None:

@@ -18,26 +18,26 @@ from penstock.engine.events import (
 from penstock.engine.events import TaskError as Error
 from penstock.engine.states import ExecutionState
 from penstock.errors import Fenced, StoreUnavailable
-from penstock.orchestrator import rebuild
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.recovery import recover
-from penstock.orchestrator.service import Orchestrator
+from penstock.orchestrator.tiering import rebuild
 from penstock.stores.base import NewExecution, ReusedOutput
-from penstock.stores.split import REBUILD_JUMP
 from penstock.stores.task_queue import key_of
+from penstock.stores.tiering import REBUILD_JUMP
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import SplitDesk, diamond, node
+from tests.orchestrator.desk import TieredDesk, diamond, node
 from tests.waiting import until
 
 
-async def _owner(desk: SplitDesk, name: str = "owner-1") -> PartitionOwner:
+async def _owner(desk: TieredDesk, name: str = "owner-1") -> PartitionOwner:
     """Of a partition that is built."""
     owner = await desk.own(name)
     await desk.build(owner)
     return owner
 
 
-async def _lose(desk: SplitDesk) -> PartitionOwner:
+async def _lose(desk: TieredDesk) -> PartitionOwner:
     """Everything, and a new owner builds it again and recovers."""
     desk.stores.lose_everything()
     owner = await _owner(desk, "owner-2")
@@ -50,13 +50,13 @@ def _keys(tasks: list[Task]) -> list[tuple[str, int, int]]:
     return sorted((task.node_id, task.generation, task.attempt) for task in tasks)
 
 
-async def _say_it_runs(desk: SplitDesk, task: Task) -> None:
+async def _say_it_runs(desk: TieredDesk, task: Task) -> None:
     await desk.stores.queue.started("worker-1", [TaskStarted(*key_of(task), "worker-1", desk.now)])
 
 
 def test_a_new_store_is_marked_and_the_next_owner_finds_it_built() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         assert await desk.build(owner) == 0
         assert desk.stores.hot.marks == ["the store"]
@@ -68,7 +68,7 @@ def test_a_new_store_is_marked_and_the_next_owner_finds_it_built() -> None:
 
 def test_what_runs_goes_on_from_its_checkpoint_in_a_new_generation_and_costs_no_attempt() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start(diamond(), defaults={"retry": {"max_attempts": 1}})
         await desk.drain(owner)
@@ -96,7 +96,7 @@ def test_what_runs_goes_on_from_its_checkpoint_in_a_new_generation_and_costs_no_
 
 def test_what_a_worker_of_the_lost_generation_reports_changes_nothing() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a")])
         await desk.drain(owner)
@@ -113,7 +113,7 @@ def test_what_a_worker_of_the_lost_generation_reports_changes_nothing() -> None:
 
 def test_what_was_never_checkpointed_begins_again_in_the_new_generation() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a")])
         await desk.drain(owner)
@@ -130,7 +130,7 @@ def test_what_was_never_checkpointed_begins_again_in_the_new_generation() -> Non
 
 def test_what_has_ended_and_was_archived_does_not_come_back() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a")])
         await desk.work(owner)
@@ -147,7 +147,7 @@ def test_what_ends_while_it_is_looked_for_does_not_come_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a")])
         intents = desk.stores.cold.intents
@@ -168,7 +168,7 @@ def test_what_ends_while_it_is_looked_for_does_not_come_back(
 
 def test_a_retry_is_due_when_it_was() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         await desk.start([node("a", retry={"initial_delay_seconds": 20, "jitter_seconds": 0})])
         await desk.drain(owner)
@@ -188,7 +188,7 @@ def test_a_retry_is_due_when_it_was() -> None:
 
 def test_a_paused_execution_is_paused_still_and_goes_on_with_the_resume() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a")])
         await desk.stores.hot.append([PauseRequested(name)])
@@ -206,7 +206,7 @@ def test_a_paused_execution_is_paused_still_and_goes_on_with_the_resume() -> Non
 
 def test_a_wish_that_is_newer_than_the_checkpoint_is_asked_for_again() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a")])
         await desk.drain(owner)
@@ -224,7 +224,7 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
     """Also of what was never checkpointed, before anybody looks for wishes that nobody has handled."""
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         copied = [await desk.start([node("a")]) for _ in range(2)]
         await desk.drain(owner)
@@ -247,7 +247,7 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
 
 def test_nodes_that_a_retry_reuses_are_reused_again() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         await _owner(desk)
         plan = await desk.workflow([node("a"), node("b", "a")])
         name = await desk.accept(plan)
@@ -262,7 +262,7 @@ def test_nodes_that_a_retry_reuses_are_reused_again() -> None:
 
 def test_a_store_that_has_gone_back_in_time_is_built_again_also_if_only_its_owner_knows() -> None:
     async def scenario(*, cold_knows: bool) -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start(diamond())
         await desk.drain(owner)
@@ -290,11 +290,11 @@ def test_a_hot_store_that_was_built_for_another_cold_store_is_not_taken_as_it_is
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         await desk.start(diamond())
         await desk.drain(owner)
-        monkeypatch.setattr(desk.stores.split.cold, "store_id", "another")
+        monkeypatch.setattr(desk.stores.tiering.cold, "store_id", "another")
         assert await desk.build(await desk.own("owner-1")) is not None
         assert desk.stores.hot.marks == ["another"]
 
@@ -305,14 +305,14 @@ def test_a_rebuild_that_was_broken_off_is_begun_again(monkeypatch: pytest.Monkey
     """The store has its mark and a commit number that nobody else doubts: but it is wiped."""
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start(diamond())
         await desk.drain(owner)
         await desk.checkpoint(owner)
         known = owner.lease.commit_number + 5
         with pytest.MonkeyPatch.context() as outage:
-            outage.setattr(desk.stores.split.hot, "restore", _fails)
+            outage.setattr(desk.stores.tiering.hot, "restore", _fails)
             with pytest.raises(StoreUnavailable):
                 await desk.build(owner, known)
         assert not desk.stores.hot.changes
@@ -330,7 +330,7 @@ async def _fails(*_: object) -> None:
 
 def test_an_owner_that_is_none_any_more_rebuilds_nothing() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         zombie = await desk.own("owner-1", seconds=1.0)
         desk.now += 5.0
         owner = await _owner(desk, "owner-2")
@@ -347,7 +347,7 @@ def test_many_come_back_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuild, "PORTION", 3)
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         names = [await desk.start([node("a")]) for _ in range(10)]
         await desk.drain(owner)
@@ -365,7 +365,7 @@ def test_an_execution_whose_checkpoint_cannot_be_read_begins_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         names = [await desk.start([node("a")]) for _ in range(2)]
         await desk.drain(owner)
@@ -382,11 +382,11 @@ def test_an_execution_whose_checkpoint_cannot_be_read_begins_again(
 def test_an_orchestrator_builds_its_partition_again_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.service.LEASE_SECONDS", 0.1)
-    monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.LEASE_SECONDS", 0.1)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
 
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a"), node("b", "a")])
@@ -409,7 +409,7 @@ def test_an_owner_with_nothing_to_do_notices_that_its_store_has_gone_back_in_tim
     """Without a broken connection, and with its lease: only a commit can tell."""
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await _owner(desk)
         image = desk.stores.hot.image()
         await desk.start([node("a")])
@@ -426,10 +426,10 @@ def test_an_owner_with_nothing_to_do_notices_that_its_store_has_gone_back_in_tim
 def test_an_orchestrator_notices_that_its_store_has_gone_back_behind_what_it_has_seen_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.service.LEASE_SECONDS", 0.2)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.LEASE_SECONDS", 0.2)
 
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
         orchestrator.start()
         await orchestrator.recovered.wait()

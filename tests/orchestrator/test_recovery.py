@@ -23,7 +23,7 @@ from penstock.orchestrator.recovery import CHUNK, recover, sweep
 from penstock.stores.base import Stores
 from penstock.stores.sqlite import SqliteStores
 from penstock.stores.task_queue import key_of
-from tests.orchestrator.desk import Desk, SplitDesk, diamond, node
+from tests.orchestrator.desk import Desk, TieredDesk, diamond, node
 
 
 def _after_a_restart(
@@ -232,7 +232,7 @@ def test_an_execution_that_ends_and_leaves_the_hot_store_while_it_is_looked_for_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         await desk.start([node("a")])
         known, started = desk.stores.hot.known, desk.stores.cold.started
@@ -298,7 +298,7 @@ def test_where_the_store_keeps_its_tasks_wishes_are_asked_for_again_too() -> Non
 
 def test_a_wish_that_was_fulfilled_is_not_asked_for_again() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start(diamond())
         await desk.stores.cold.steer(name, "pause")
@@ -341,7 +341,7 @@ def test_what_the_cold_store_has_a_copy_of_is_not_looked_for_in_the_hot_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         await desk.start(diamond())
         await desk.drain(owner)

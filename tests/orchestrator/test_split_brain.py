@@ -6,11 +6,11 @@ import logging
 import pytest
 
 from penstock.errors import Fenced
-from penstock.orchestrator import checkpointer, ferry, rebuild
-from penstock.orchestrator.service import Orchestrator
-from penstock.stores.split import CLAIM_SECONDS
+from penstock.orchestrator.orchestrator import Orchestrator
+from penstock.orchestrator.tiering import checkpointer, partition, rebuild
+from penstock.stores.tiering import CLAIM_SECONDS
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import HOUR, SplitDesk, node
+from tests.orchestrator.desk import HOUR, TieredDesk, node
 from tests.waiting import let_others_run, until
 
 
@@ -19,18 +19,18 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuild, "WAIT_SECONDS", 0.01)
     monkeypatch.setattr(rebuild, "WAIT_SECONDS_MAX", 0.02)
     monkeypatch.setattr(rebuild, "BACK_OFF_SECONDS", 0.0)
-    monkeypatch.setattr(ferry, "RENEW_SECONDS", 0.02)
+    monkeypatch.setattr(partition, "RENEW_SECONDS", 0.02)
     monkeypatch.setattr(checkpointer, "CHECKPOINT_SECONDS", 1000.0)
-    monkeypatch.setattr("penstock.orchestrator.service.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
 
 
-def promoted(desk: SplitDesk) -> SplitDesk:
+def promoted(desk: TieredDesk) -> TieredDesk:
     """A replica of its hot store that is a master now, beside the same cold store."""
-    other = SplitDesk()
+    other = TieredDesk()
     other.stores.hot.become(desk.stores.hot.image())
     other.stores.hot.server_id = "server-2"
     other.stores.rows, other.stores.cold = desk.stores.rows, desk.stores.cold
-    other.stores.split.cold, other.plans = desk.stores.split.cold, desk.plans
+    other.stores.tiering.cold, other.plans = desk.stores.tiering.cold, desk.plans
     return other
 
 
@@ -38,7 +38,7 @@ def test_an_owner_on_a_second_master_waits_and_builds_nothing_while_the_first_on
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own("orchestrator-1")
         await desk.build(owner)
         await desk.start([node("a"), node("b", "a")])
@@ -66,7 +66,7 @@ def test_an_owner_on_a_second_master_waits_and_builds_nothing_while_the_first_on
 
 def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         one = Orchestrator(
             desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
         )
@@ -85,7 +85,7 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
             other.stores, other.plans, inline_max_bytes=1000, name="two", metrics=metrics
         )
         two.start()
-        await until(lambda: 0 in two._tenures, "the other one has the lease there")
+        await until(lambda: 0 in two._lease_terms, "the other one has the lease there")
         await desk.succeed([tasks[name]])
         await until(lambda: desk.stores.queue.depth() or metrics.rebuilds > 1)
         await desk.succeed(await desk.fetch())
@@ -103,7 +103,7 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
 
 def test_an_owner_whose_claim_was_taken_ends_though_it_has_nothing_to_copy() -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         one = Orchestrator(
             desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
         )
@@ -127,7 +127,7 @@ def test_rebuilds_on_two_servers_are_some_time_apart(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rebuild, "BACK_OFF_SECONDS", 1000.0)
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         await desk.build(await desk.own("orchestrator-1"))
         other = promoted(desk)
         other.stores.hot._partitions[0].commit_number -= 1

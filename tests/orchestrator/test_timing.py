@@ -12,13 +12,13 @@ from penstock.config import Settings, Timing
 from penstock.contract.facts import hand_out
 from penstock.embedded import Engine
 from penstock.errors import SettingsError
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.routing import Routing, live
-from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import Offer
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import Desk, SplitDesk, look, node
+from tests.orchestrator.desk import Desk, TieredDesk, look, node
 from tests.redis.place import place
 from tests.waiting import until
 
@@ -97,7 +97,7 @@ def test_a_worker_whose_settings_disagree_is_warned_of_once(
 
 def test_an_orchestrator_copies_and_archives_as_often_as_is_set() -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         timing = Timing(
             checkpoint_seconds=0.01, archive_seconds=0.01, lease_seconds=1.0, reconcile_seconds=0.05
         )
@@ -108,10 +108,10 @@ def test_an_orchestrator_copies_and_archives_as_often_as_is_set() -> None:
         name = await desk.start([node("a")])
         await until(desk.stores.queue.depth)
         await until(lambda: desk.row(name).record.state == "RUNNING")
-        (tenure,) = orchestrator._tenures.values()
-        assert (tenure._lease_seconds, tenure._reconcile_seconds) == (1.0, 0.05)
-        assert tenure._ferry is not None
-        assert tenure._ferry._archiver._look_seconds == 0.01
+        (lease_term,) = orchestrator._lease_terms.values()
+        assert (lease_term._lease_seconds, lease_term._reconcile_seconds) == (1.0, 0.05)
+        assert lease_term._tiering is not None
+        assert lease_term._tiering._archiver._look_seconds == 0.01
         await desk.succeed(await desk.fetch())
         await until(lambda: desk.row(name).record.state == "COMPLETED")
         assert metrics.checkpointed

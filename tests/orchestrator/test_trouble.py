@@ -9,9 +9,9 @@ import pytest
 from penstock.engine.events import Blob, TaskSucceeded, TimerFired
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import owner as owners
-from penstock.orchestrator.service import Orchestrator
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.stores.task_queue import key_of
-from tests.orchestrator.desk import Desk, SplitDesk, node
+from tests.orchestrator.desk import Desk, TieredDesk, node
 from tests.waiting import until
 
 
@@ -22,10 +22,10 @@ async def _away(*_: object, **__: object) -> Any:
 def test_a_partition_whose_recovery_finds_no_room_is_owned_all_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.service.RECONCILE_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RECONCILE_SECONDS", 0.01)
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own("the last")
         await desk.build(owner)
         name = await desk.start([node("a")])
@@ -67,9 +67,9 @@ def test_an_execution_that_cannot_be_read_is_left_alone_for_a_while(
             for _ in range(5):
                 await desk.stores.hot.append([TimerFired(bad)])
                 await desk.drain(owner)
-            assert await desk.stores.hot.next_due(0) == desk.now + owners.UNREADABLE_SECONDS
+            assert await desk.stores.hot.next_due(0) == desk.now + owners.QUARANTINE_SECONDS
             assert len(caplog.records) == 2, f"turn {turn}: once, and with what is wrong"
-            desk.now += owners.UNREADABLE_SECONDS
+            desk.now += owners.QUARANTINE_SECONDS
         await desk.succeed(await desk.fetch())
         await desk.work(owner)
         assert await desk.state(good) == "COMPLETED"
@@ -80,7 +80,7 @@ def test_an_execution_that_cannot_be_read_is_left_alone_for_a_while(
 
 def test_a_checkpoint_leaves_out_what_cannot_be_read() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         bad, good = [await desk.start([node("a")]) for _ in range(2)]
         await desk.drain(owner)
@@ -93,7 +93,7 @@ def test_a_checkpoint_leaves_out_what_cannot_be_read() -> None:
 
 def test_while_large_values_cannot_be_read_only_who_needs_them_waits() -> None:
     async def scenario(*, new_owner: bool) -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         wants = await desk.start([node("a"), node("b", "a", config={"x": "{{ a.x }}"})])
         other = await desk.start([node("a"), node("b", "a")])
@@ -136,7 +136,7 @@ def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
         raise StoreUnavailable("away")
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         for _ in range(10):
             await desk.start([node("a"), node("b", "a", config={"x": "{{ a.x }}"})])
@@ -157,7 +157,7 @@ def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
 
 def test_while_large_values_cannot_be_written_tasks_carry_them() -> None:
     async def scenario() -> None:
-        desk = SplitDesk(inline_max_bytes=1000)
+        desk = TieredDesk(inline_max_bytes=1000)
         owner = await desk.own()
         parents = [f"p{number}" for number in range(5)]
         name = await desk.start(
@@ -185,7 +185,7 @@ def test_what_is_too_large_for_a_task_ends_the_owner(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(owners, "INLINE_AWAY_BYTES", 1500)
 
     async def scenario() -> None:
-        desk = SplitDesk(inline_max_bytes=1000)
+        desk = TieredDesk(inline_max_bytes=1000)
         owner = await desk.own()
         await desk.start([node("a", config={"x": "x" * 2000})])
         monkeypatch.setattr(desk.stores.blobs, "put", _away)

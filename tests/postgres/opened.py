@@ -13,7 +13,7 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import NewExecution
 from penstock.stores.postgres.cold import PostgresColdStore
-from penstock.stores.split import Copy, summary_of
+from penstock.stores.tiering import Copy, summary_of
 from tests.servers import database_url
 
 

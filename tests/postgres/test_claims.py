@@ -7,7 +7,7 @@ import pytest
 from penstock.engine.states import ExecutionState
 from penstock.errors import Fenced
 from penstock.stores.postgres.cold import PostgresColdStore
-from penstock.stores.split import CLAIM_SECONDS, Claim
+from penstock.stores.tiering import CLAIM_SECONDS, Claim
 from tests.postgres.opened import copy_of, new, with_store
 
 

@@ -16,7 +16,7 @@ from penstock.errors import Conflict, Fenced
 from penstock.stores.postgres import copying
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.records import LetterSearch, Search
-from penstock.stores.split import REBUILD_JUMP, ColdStoreWentBack, Copy, Written
+from penstock.stores.tiering import REBUILD_JUMP, ColdStoreWentBack, Copy, Written
 from tests.postgres.opened import change_of, copy_of, new, shown, with_store
 from tests.waiting import until
 

@@ -11,9 +11,9 @@ from penstock.engine.commands import Commands, Task
 from penstock.stores import codec
 from penstock.stores.base import Lease
 from penstock.stores.redis.hot import RedisHotStore
+from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.server import Server
-from penstock.stores.redis.sides import RedisSide
 from tests.servers import redis_url
 
 NAME = "execution-1"
@@ -25,7 +25,7 @@ class Place:
     def __init__(self, url: str) -> None:
         self.server = Server(url)
         self.hot, self.queue = RedisHotStore(self.server, 1), RedisTaskQueue(self.server, 1)
-        self.side = RedisSide(self.server, self.hot)
+        self.tier = RedisHotTier(self.server, self.hot)
         self.lease = Lease(0, "", "", 0, 0)
 
     async def call(self, *arguments: Any) -> Any:

@@ -92,7 +92,7 @@ def test_whoever_begins_after_a_partition_was_built_again_has_missed_nothing(bef
             events = RedisEvents(it.server, 1)
             for seq in range(before):
                 await it.commit(_line("execution-1", seq))
-            await it.side.mark_built(it.lease, "store", 1000)
+            await it.tier.mark_built(it.lease, "store", 1000)
             it.lease.commit_number = 1000
             end = await events.feed_end()
             news = events.news()

@@ -344,7 +344,7 @@ def test_a_lease_that_was_given_before_the_clock_went_back_does_not_lock_the_par
 def test_an_orchestrator_whose_word_has_run_out_or_makes_no_sense_is_not_there() -> None:
     async def scenario() -> None:
         async with place() as it:
-            assert await it.hot.attend("lives", 3600.0, {}) == ["lives"]
+            assert await it.hot.announce("lives", 3600.0, {}) == ["lives"]
             now = 1000 * int((await it.call("TIME"))[0])
             words = {
                 "ran out": f"{now - 5000}|1000|{{}}",
@@ -353,7 +353,7 @@ def test_an_orchestrator_whose_word_has_run_out_or_makes_no_sense_is_not_there()
             }
             for name, word in words.items():
                 await it.call("HSET", keys.ORCHESTRATORS, name, word)
-            assert await it.hot.attend("lives", 3600.0, {}) == ["lives"]
+            assert await it.hot.announce("lives", 3600.0, {}) == ["lives"]
             assert await it.call("HKEYS", keys.ORCHESTRATORS) == [b"lives"]
 
     asyncio.run(scenario())

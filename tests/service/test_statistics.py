@@ -9,8 +9,8 @@ import pytest
 
 import penstock
 from penstock.errors import NotFound, SchemaMismatch
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.service import Orchestrator
 from penstock.service import statistics
 from penstock.service.fleet import EmbeddedFleet, Fleet
 from penstock.service.statistics import Statistics

@@ -22,12 +22,12 @@ def main() -> int:
     bad = 0
     began = time.monotonic()
     for seed in range(arguments.first, arguments.first + arguments.seeds):
-        for split in (False, True):
-            found, happened = simulate(seed, split=split)
+        for tiered in (False, True):
+            found, happened = simulate(seed, tiered=tiered)
             faults.update(happened)
             if found:
                 bad += 1
-                world = "two stores" if split else "one store"
+                world = "two stores" if tiered else "one store"
                 print(f"seed {seed}, {world}:", *found[:5], sep="\n  ")  # noqa: T201 -- a command's output
     seconds = time.monotonic() - began
     print(f"{arguments.seeds} seeds in two worlds in {seconds:.0f} s, {bad} with violations")  # noqa: T201

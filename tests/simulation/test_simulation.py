@@ -10,14 +10,14 @@ from tests.simulation.world import simulate
 
 SEEDS_PER_TEST = 50
 EVERYWHERE = ("kill", "pause", "lost", "late", "refused", "duplicate", "fenced", "attempts")
-SPLIT = ("loss", "rollback", "away", "archived", "checkpointed", "rebuilt")
+TIERED = ("loss", "rollback", "away", "archived", "checkpointed", "rebuilt")
 
 
-def _look_for_violations(first: int, seeds: int, *, split: bool) -> Counter[str]:
+def _look_for_violations(first: int, seeds: int, *, tiered: bool) -> Counter[str]:
     """What happened."""
     faults: Counter[str] = Counter()
     for seed in range(first, first + seeds):
-        found, happened = simulate(seed, split=split)
+        found, happened = simulate(seed, tiered=tiered)
         faults.update(happened)
         assert not found, (
             f"seed {seed} (python -m tests.simulation --seeds 1 --first {seed}): {found[:5]}"
@@ -27,7 +27,7 @@ def _look_for_violations(first: int, seeds: int, *, split: bool) -> Counter[str]
 
 @pytest.mark.parametrize("first", range(0, 100, SEEDS_PER_TEST))
 def test_no_seed_breaks_a_guarantee(first: int) -> None:
-    faults = _look_for_violations(first, SEEDS_PER_TEST, split=False)
+    faults = _look_for_violations(first, SEEDS_PER_TEST, tiered=False)
     for fault in EVERYWHERE:
         assert faults[fault] > 0, f"nothing was proved: {fault} never happened"
 
@@ -36,8 +36,8 @@ def test_no_seed_breaks_a_guarantee(first: int) -> None:
 def test_no_seed_breaks_a_guarantee_where_the_hot_store_loses_its_data_or_goes_back_in_time(
     first: int,
 ) -> None:
-    faults = _look_for_violations(first, SEEDS_PER_TEST // 2, split=True)
-    for fault in (*EVERYWHERE, *SPLIT):
+    faults = _look_for_violations(first, SEEDS_PER_TEST // 2, tiered=True)
+    for fault in (*EVERYWHERE, *TIERED):
         assert faults[fault] > 0, f"nothing was proved: {fault} never happened"
 
 
@@ -47,14 +47,14 @@ def test_seeds_that_once_found_something_find_it_no_more(seed: int) -> None:
     assert simulate(seed)[0] == []
 
 
-@pytest.mark.parametrize("split", [False, True])
-def test_the_same_seed_gives_the_same_run(split: bool) -> None:  # noqa: FBT001
-    assert simulate(7, split=split) == simulate(7, split=split)
+@pytest.mark.parametrize("tiered", [False, True])
+def test_the_same_seed_gives_the_same_run(tiered: bool) -> None:  # noqa: FBT001
+    assert simulate(7, tiered=tiered) == simulate(7, tiered=tiered)
 
 
-@pytest.mark.parametrize("split", [False, True])
-def test_without_faults_every_execution_ends_without_a_fenced_commit(split: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize("tiered", [False, True])
+def test_without_faults_every_execution_ends_without_a_fenced_commit(tiered: bool) -> None:  # noqa: FBT001
     for seed in range(10):
-        found, happened = simulate(seed, rate=0.0, split=split)
+        found, happened = simulate(seed, rate=0.0, tiered=tiered)
         assert not found
         assert happened["lost"] == happened["loss"] == 0

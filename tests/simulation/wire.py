@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.errors import StoreUnavailable
 from penstock.stores.memory import MemoryStores
-from tests.simulation.split import Halves, SplitStores
+from tests.simulation.tiered import MemoryTiering, TieredStores
 
 FAULTY = {
     "acquire",
@@ -36,15 +36,15 @@ FAULTY = {
     "intent",
     "put",
     "get",
-    "attend",
-    "depart",
+    "announce",
+    "deregister",
     "known",
     "intents",
     "wishes",
     "built",
     "outbox",
     "changes",
-    "taken",
+    "acknowledge_outbox",
     "wipe",
     "restore",
     "mark_built",
@@ -52,7 +52,7 @@ FAULTY = {
     "commit_number",
     "raise_generation",
     "unfinished",
-    "acknowledge",
+    "acknowledge_commit",
     "offers",
     "backlog",
     "recall",
@@ -74,7 +74,7 @@ class Wire:
 
     def __init__(
         self,
-        stores: MemoryStores | SplitStores,
+        stores: MemoryStores | TieredStores,
         seed: random.Random,
         faults: Counter[str],
         rate: float,
@@ -91,10 +91,10 @@ class Wire:
         self.queue = _Proxy(stores.queue, self)
         self.cold = _Proxy(stores.cold, self, is_cold=True)
         self.blobs = _Proxy(stores.blobs, self)
-        self.split: Any = None
-        if isinstance(stores, SplitStores):
-            self.split = Halves(
-                _Proxy(stores.split.hot, self), _Proxy(stores.split.cold, self, is_cold=True)
+        self.tiering: Any = None
+        if isinstance(stores, TieredStores):
+            self.tiering = MemoryTiering(
+                _Proxy(stores.tiering.hot, self), _Proxy(stores.tiering.cold, self, is_cold=True)
             )
 
     async def open(self) -> None:
@@ -122,7 +122,7 @@ class Wire:
     def check_reachable(self, name: str, *, is_cold: bool) -> None:
         if self._dead:
             raise StoreUnavailable("simulated: dead")
-        if not isinstance(self._stores, SplitStores):
+        if not isinstance(self._stores, TieredStores):
             return
         if is_cold and self._stores.cold_is_away:
             raise StoreUnavailable("simulated: the cold store is away")

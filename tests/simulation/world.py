@@ -17,10 +17,11 @@ from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted, ResumeRequested
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, Retryable, Terminal
-from penstock.orchestrator import checkpointer, owner
+from penstock.orchestrator import owner
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import EVENTS
-from penstock.orchestrator.service import Orchestrator
+from penstock.orchestrator.tiering import checkpointer
 from penstock.sandbox import InlineSandbox, Job
 from penstock.stores.base import NewExecution, Wish
 from penstock.stores.memory import MemoryStores
@@ -30,7 +31,7 @@ from penstock.worker.context import Context
 from penstock.worker.registry import Handler, Registry
 from penstock.worker.runtime import Worker
 from tests.simulation.judge import violations
-from tests.simulation.split import Image, SplitHot, SplitStores
+from tests.simulation.tiered import Image, TieredHotStore, TieredStores
 from tests.simulation.wire import Wire
 
 FAULTY_SECONDS = 40.0
@@ -87,11 +88,11 @@ class SlowSandbox(InlineSandbox):
 
 
 class World:
-    def __init__(self, seed: int, clock: Callable[[], float], rate: float, *, split: bool) -> None:
+    def __init__(self, seed: int, clock: Callable[[], float], rate: float, *, tiered: bool) -> None:
         self.random, self.clock, self.rate = random.Random(seed), clock, rate
         self.faults: Counter[str] = Counter()
         self.stores = (
-            SplitStores(clock, partitions=3) if split else MemoryStores(clock, partitions=2)
+            TieredStores(clock, partitions=3) if tiered else MemoryStores(clock, partitions=2)
         )
         self.metrics = Metrics()
         self.images: list[Image] = []
@@ -172,7 +173,7 @@ class World:
 
     @property
     def cold_is_away(self) -> bool:
-        return isinstance(self.stores, SplitStores) and self.stores.cold_is_away
+        return isinstance(self.stores, TieredStores) and self.stores.cold_is_away
 
     async def submit(self, number: int) -> str:
         while self.cold_is_away:  # noqa: ASYNC110 -- simulated time
@@ -197,7 +198,7 @@ class World:
         while self.clock() < end:
             await asyncio.sleep(self.random.expovariate(0.5))
             if (
-                isinstance(self.stores, SplitStores)
+                isinstance(self.stores, TieredStores)
                 and self.rate
                 and self.random.random() < LOSS_RATE
             ):
@@ -217,7 +218,7 @@ class World:
                 await self.steer(self.random.choice(sorted(self.documents)))
         self.heal()
 
-    def lose(self, stores: SplitStores) -> None:
+    def lose(self, stores: TieredStores) -> None:
         """Something befalls one of the two stores."""
         what = self.random.choice(["image", "image", "loss", "rollback", "away"])
         self.images = self.images or [stores.hot.image()]
@@ -246,7 +247,7 @@ class World:
 
     def heal(self) -> None:
         self.rate = 0.0
-        if isinstance(self.stores, SplitStores):
+        if isinstance(self.stores, TieredStores):
             self.stores.bring_cold_back()
         for _, wire in self.processes.values():
             wire.rate = 0.0
@@ -294,7 +295,7 @@ class World:
             assert stored is not None
             notes = None if was_lost else self.notes
             found += [f"{name}: {text}" for text in violations(stored, document, notes)]
-        if isinstance(self.stores, SplitStores) and not self.faults["rollback"]:
+        if isinstance(self.stores, TieredStores) and not self.faults["rollback"]:
             dispatched = self.stores.hot.dispatched
             found += [
                 f"G2 {key} was dispatched {count} times"
@@ -309,19 +310,19 @@ class World:
             "tasks in the queue": self.stores.queue.depth(),
             "events in an inbox": hot.inbox_depth(),
         }
-        if isinstance(hot, SplitHot):
+        if isinstance(hot, TieredHotStore):
             left["entries in an outbox"] = sum(map(len, hot.boxes))
             left["executions in the hot store"] = len(hot.changes)
         return [f"{count} {what} are left" for what, count in left.items() if count]
 
 
 def simulate(
-    seed: int, rate: float = 0.04, *, split: bool = False
+    seed: int, rate: float = 0.04, *, tiered: bool = False
 ) -> tuple[list[str], Counter[str]]:
     """The violations of this seed (none, if all is well), and what was done to the system."""
 
     async def work(clock: Callable[[], float]) -> tuple[list[str], Counter[str]]:
-        world = World(seed, clock, rate, split=split)
+        world = World(seed, clock, rate, tiered=tiered)
         found = await world.run()
         world.faults["fenced"] = world.stores.hot.fenced
         world.faults["attempts"] = len(world.notes)

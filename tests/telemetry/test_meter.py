@@ -9,11 +9,11 @@ from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import TaskError, TaskFailed
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.orchestrator import meter as metering
-from penstock.orchestrator import service
+from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator.meter import Meter, levels
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper
 from penstock.orchestrator.recovery import sweep
-from penstock.orchestrator.service import Orchestrator
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
 from tests.orchestrator.desk import Desk, diamond, look, node
@@ -146,7 +146,7 @@ def test_a_start_that_got_lost_is_swept_and_one_on_its_way_is_not_counted() -> N
 
 
 def test_an_orchestrator_counts_what_its_sweeps_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "RECONCILE_SECONDS", 0.01)
+    monkeypatch.setattr(orchestrator_module, "RECONCILE_SECONDS", 0.01)
 
     async def scenario() -> None:
         desk, metrics = Desk(), Metrics()

@@ -13,7 +13,7 @@ from penstock.config import Settings
 from penstock.embedded import Engine
 from penstock.embedded import engine as embedded
 from penstock.errors import StoreUnavailable, Terminal
-from penstock.orchestrator.service import Orchestrator
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.stores.sqlite import SqliteStores
 from penstock.telemetry.exposition import CONTENT_TYPE, Exposition
 from penstock.telemetry.metrics import LABEL_VALUES_MAX, OTHER, Histogram, Levels, Metrics

@@ -9,7 +9,9 @@ from tests.dealing import deal
 
 @pytest.mark.parametrize("processes", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize(("long", "others"), [(110, 7324), (7, 90), (0, 10), (10, 0), (5, 3)])
-def test_each_test_is_dealt_once_and_others_stay_in_order(processes: int, long: int, others: int) -> None:
+def test_each_test_is_dealt_once_and_others_stay_in_order(
+    processes: int, long: int, others: int
+) -> None:
     dealt = deal([-n for n in range(1, long + 1)], range(others), processes)
     assert sorted(dealt) == list(range(-long, others))
     assert [n for n in dealt if n >= 0] == list(range(others))

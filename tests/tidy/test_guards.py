@@ -81,11 +81,15 @@ def test_the_tests_of_a_guard_are_there(guard):
 
 
 def test_a_guard_has_a_name_of_its_own():
-    assert [name for name, count in Counter(guard.name for guard in GUARDS).items() if count > 1] == []
+    assert [
+        name for name, count in Counter(guard.name for guard in GUARDS).items() if count > 1
+    ] == []
 
 
 def test_the_list_for_readers_names_the_same_guards():
-    assert PAGE.read_text(encoding="utf-8") == page(LISTED), "python -m scripts.guards --list writes it again"
+    assert PAGE.read_text(encoding="utf-8") == page(LISTED), (
+        "python -m scripts.guards --list writes it again"
+    )
 
 
 def test_every_refusal_has_a_guard():

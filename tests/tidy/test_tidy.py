@@ -19,10 +19,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 PURE_PACKAGES = ("src/penstock/definition", "src/penstock/engine")
-IMPURE_MODULES = frozenset({"asyncio", "os", "random", "secrets", "socket", "sqlite3", "threading", "time"})
-CLOCK_CALLS = frozenset({"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"})
+IMPURE_MODULES = frozenset(
+    {"asyncio", "os", "random", "secrets", "socket", "sqlite3", "threading", "time"}
+)
+CLOCK_CALLS = frozenset(
+    {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"}
+)
 PRINTING = ("src/penstock/cli", "src/penstock/cli.py")
-VAGUE_NAMES = frozenset({"util", "utils", "common", "helper", "helpers", "manager", "managers", "core"})
+VAGUE_NAMES = frozenset(
+    {"util", "utils", "common", "helper", "helpers", "manager", "managers", "core"}
+)
 SKIPS = frozenset({"skip", "skipif", "xfail", "importorskip"})
 SWALLOWED = frozenset({"Exception", "BaseException"})
 
@@ -52,7 +58,9 @@ class SourceFile:
         if self.path.suffix != ".py":
             return list(enumerate(self.text.splitlines(), start=1))
         tokens = tokenize.generate_tokens(io.StringIO(self.text).readline)
-        return [(token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT]
+        return [
+            (token.start[0], token.string) for token in tokens if token.type == tokenize.COMMENT
+        ]
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -62,7 +70,12 @@ class SourceFile:
             if isinstance(node, ast.Import):
                 found.update({alias.asname: alias.name for alias in node.names if alias.asname})
             elif isinstance(node, ast.ImportFrom) and node.module:
-                found.update({alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names})
+                found.update(
+                    {
+                        alias.asname or alias.name: f"{node.module}.{alias.name}"
+                        for alias in node.names
+                    }
+                )
         return found
 
     def dotted(self, node: ast.AST) -> str:
@@ -117,7 +130,9 @@ def impurity(file: SourceFile) -> Iterator[str]:
         return
     for line, module in file.imports():
         if module in IMPURE_MODULES:
-            yield file.at(line, f"imports {module}; definition and engine are pure, pass the value in")
+            yield file.at(
+                line, f"imports {module}; definition and engine are pure, pass the value in"
+            )
     for call, name in file.calls():
         if name in CLOCK_CALLS:
             yield file.at(call.lineno, f"{name}() reads a clock; time is passed in")
@@ -125,10 +140,16 @@ def impurity(file: SourceFile) -> Iterator[str]:
 
 def swallowed_exceptions(file: SourceFile) -> Iterator[str]:
     for node in file.nodes:
-        if isinstance(node, ast.ExceptHandler) and catches_everything(file, node.type) and does_nothing(node.body):
+        if (
+            isinstance(node, ast.ExceptHandler)
+            and catches_everything(file, node.type)
+            and does_nothing(node.body)
+        ):
             yield file.at(node.lineno, "swallows every exception; name the ones that you expect")
     for call, name in file.calls():
-        if name == "contextlib.suppress" and any(file.dotted(argument) in SWALLOWED for argument in call.args):
+        if name == "contextlib.suppress" and any(
+            file.dotted(argument) in SWALLOWED for argument in call.args
+        ):
             yield file.at(call.lineno, "suppresses every exception; name the ones that you expect")
 
 
@@ -139,7 +160,8 @@ def catches_everything(file: SourceFile, caught: ast.expr | None) -> bool:
 
 def does_nothing(body: list[ast.stmt]) -> bool:
     return all(
-        isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        isinstance(node, ast.Pass)
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
         for node in body
     )
 
@@ -148,8 +170,15 @@ def fixed_sleeps(file: SourceFile) -> Iterator[str]:
     for call, name in file.calls():
         if name == "time.sleep":
             yield file.at(call.lineno, "time.sleep(); wait for a signal or retry the assertion")
-        elif name == "asyncio.sleep" and isinstance(delay := first_argument(call), ast.Constant) and delay.value:
-            yield file.at(call.lineno, "asyncio.sleep() for a fixed time; wait for a signal or retry the assertion")
+        elif (
+            name == "asyncio.sleep"
+            and isinstance(delay := first_argument(call), ast.Constant)
+            and delay.value
+        ):
+            yield file.at(
+                call.lineno,
+                "asyncio.sleep() for a fixed time; wait for a signal or retry the assertion",
+            )
 
 
 def first_argument(call: ast.Call) -> ast.expr | None:
@@ -179,7 +208,9 @@ def blanket_type_ignores(file: SourceFile) -> Iterator[str]:
 def vague_names(file: SourceFile) -> Iterator[str]:
     for part in PurePosixPath(file.path.with_suffix("")).parts:
         if part in VAGUE_NAMES:
-            yield file.at(1, f"{part!r} says nothing; a module is named after the noun that it owns")
+            yield file.at(
+                1, f"{part!r} says nothing; a module is named after the noun that it owns"
+            )
 
 
 def broken_links(file: SourceFile) -> Iterator[str]:
@@ -190,7 +221,11 @@ def broken_links(file: SourceFile) -> Iterator[str]:
         elif not fenced:
             for match in LINK.finditer(INLINE_CODE.sub("", line)):
                 target = (match[1] or match[2]).partition("#")[0]
-                if target and not HAS_SCHEME.match(target) and not (ROOT / file.path.parent / target).exists():
+                if (
+                    target
+                    and not HAS_SCHEME.match(target)
+                    and not (ROOT / file.path.parent / target).exists()
+                ):
                     yield file.at(number, f"links to {target}, which doesn't exist")
 
 
@@ -201,7 +236,9 @@ def files(suffix: str, *folders: str) -> list[SourceFile]:
         for path in sorted((ROOT / folder).rglob(f"*{suffix}")):
             relative = path.relative_to(ROOT)
             if not any(part.startswith(".") or part == "node_modules" for part in relative.parts):
-                found.append(SourceFile(PurePosixPath(relative.as_posix()), path.read_text(encoding="utf-8")))
+                found.append(
+                    SourceFile(PurePosixPath(relative.as_posix()), path.read_text(encoding="utf-8"))
+                )
     return found
 
 
@@ -277,15 +314,31 @@ CAUGHT: list[tuple[Check, str, str]] = [
     (impurity, "src/penstock/engine/a.py", "from datetime import UTC, datetime\ndatetime.now(UTC)"),
     (impurity, "src/penstock/engine/a.py", "import datetime as dt\ndt.datetime.now(dt.UTC)"),
     (swallowed_exceptions, "src/penstock/a.py", "try:\n    f()\nexcept Exception:\n    pass"),
-    (swallowed_exceptions, "src/penstock/a.py", "try:\n    f()\nexcept (KeyError, BaseException):\n    ..."),
+    (
+        swallowed_exceptions,
+        "src/penstock/a.py",
+        "try:\n    f()\nexcept (KeyError, BaseException):\n    ...",
+    ),
     (swallowed_exceptions, "src/penstock/a.py", "try:\n    f()\nexcept:\n    pass"),
-    (swallowed_exceptions, "src/penstock/a.py", "from contextlib import suppress\nwith suppress(Exception):\n    f()"),
+    (
+        swallowed_exceptions,
+        "src/penstock/a.py",
+        "from contextlib import suppress\nwith suppress(Exception):\n    f()",
+    ),
     (fixed_sleeps, "tests/a.py", "import time\ntime.sleep(0)"),
     (fixed_sleeps, "tests/a.py", "from time import sleep as nap\nnap(delay)"),
     (fixed_sleeps, "tests/a.py", "import asyncio\nasync def f():\n    await asyncio.sleep(0.1)"),
-    (fixed_sleeps, "tests/a.py", "from asyncio import sleep\nasync def f():\n    await sleep(delay=1)"),
+    (
+        fixed_sleeps,
+        "tests/a.py",
+        "from asyncio import sleep\nasync def f():\n    await sleep(delay=1)",
+    ),
     (skipped_tests, "tests/a.py", "import pytest\npytest.skip('later')"),
-    (skipped_tests, "tests/a.py", "import pytest\n@pytest.mark.skipif(True, reason='x')\ndef test_a(): ..."),
+    (
+        skipped_tests,
+        "tests/a.py",
+        "import pytest\n@pytest.mark.skipif(True, reason='x')\ndef test_a(): ...",
+    ),
     (skipped_tests, "tests/a.py", "from pytest import mark\npytestmark = mark.xfail"),
     (skipped_tests, "tests/a.py", "import pytest\nredis = pytest.importorskip('redis')"),
     (leftover_markers, "src/penstock/a.py", "x = 1  # TODO: two"),
@@ -301,9 +354,17 @@ ALLOWED: list[tuple[Check, str, str]] = [
     (code_from_data, "src/penstock/a.py", "program.eval(data)"),
     (prints, "src/penstock/cli/a.py", "print('hello')"),
     (impurity, "src/penstock/stores/a.py", "import os"),
-    (impurity, "src/penstock/engine/a.py", "from penstock.engine import time\nfrom . import random"),
+    (
+        impurity,
+        "src/penstock/engine/a.py",
+        "from penstock.engine import time\nfrom . import random",
+    ),
     (swallowed_exceptions, "src/penstock/a.py", "try:\n    f()\nexcept KeyError:\n    pass"),
-    (swallowed_exceptions, "src/penstock/a.py", "try:\n    f()\nexcept Exception as error:\n    report(error)"),
+    (
+        swallowed_exceptions,
+        "src/penstock/a.py",
+        "try:\n    f()\nexcept Exception as error:\n    report(error)",
+    ),
     (
         fixed_sleeps,
         "tests/a.py",
@@ -313,7 +374,11 @@ ALLOWED: list[tuple[Check, str, str]] = [
     (leftover_markers, "src/penstock/a.py", "x = 'TODO'"),
     (blanket_type_ignores, "src/penstock/a.py", "x: int = 'a'  # type: ignore[assignment]"),
     (vague_names, "src/penstock/engine/states.py", ""),
-    (broken_links, "CONTRIBUTING.md", "[a](LICENSE) [b](https://example.org) [c](#part) `[d](missing.md)`"),
+    (
+        broken_links,
+        "CONTRIBUTING.md",
+        "[a](LICENSE) [b](https://example.org) [c](#part) `[d](missing.md)`",
+    ),
     (broken_links, "docs/a.md", "```\n[a](missing.md)\n```"),
 ]
 

@@ -21,7 +21,7 @@ from starlette.types import Scope as Request
 
 from penstock.api.access import CALLER, ROUTE, Caller, Found
 from penstock.errors import StoreError, StoreUnavailable
-from penstock.stores.cold import Audit as AuditStore
+from penstock.stores.cold import AuditLog as AuditStore
 from penstock.stores.records import AuditLine
 
 log = logging.getLogger("penstock.audit")

@@ -45,7 +45,7 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
     async def ready() -> Response:
         # who runs in other processes isn't needed for that: what is accepted now is run when they
         # are there
-        alone = service.stores.split is None
+        alone = service.stores.tiering is None
         checks = await (
             _all(_needed(service.stores, fleet)) if alone else store_checks(service.stores)
         )
@@ -137,7 +137,7 @@ def _store_checks(stores: Stores) -> Checks:
         await stores.cold.get_workflow(NOBODY, 0)
         return {"ok": True}
 
-    return {"store": hot} if stores.split is None else {"redis": hot, "database": cold}
+    return {"store": hot} if stores.tiering is None else {"redis": hot, "database": cold}
 
 
 async def _within_time(check: Callable[[], Awaitable[Check]]) -> Check:

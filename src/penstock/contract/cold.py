@@ -67,7 +67,7 @@ async def test_a_look_at_the_intent_of_one_that_has_begun_or_ended_changes_nothi
                 ExecutionState.PENDING
             )  # where ended executions leave the hot store, it says so
             assert found == new(execution_id)
-    known = [begun, finished] if stores.split is None else [begun]
+    known = [begun, finished] if stores.tiering is None else [begun]
     assert sorted(await stores.hot.load([begun, finished])) == sorted(known)
     await owner.commit(ended(begun))
     assert await stores.cold.started(0) == []

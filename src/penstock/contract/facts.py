@@ -22,7 +22,7 @@ from penstock.engine.events import AnyEvent, TaskError, TaskSucceeded
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.stores import codec
 from penstock.stores.base import Commit, Lease, NewExecution, Stores, partition_of
-from penstock.stores.split import Copy, Outgoing
+from penstock.stores.tiering import Copy, Outgoing
 
 HOUR = 3600.0
 
@@ -162,16 +162,16 @@ class Owner:
 
 async def copy_outbox(stores: Stores, lease: Lease) -> None:
     """Where hot and cold are two, what the cold store has to hear of is there when this returns."""
-    if stores.split is None:
+    if stores.tiering is None:
         return
-    entries = await stores.split.hot.outbox(lease.partition, 1000)
-    changes = await stores.split.hot.changes([entry.execution_id for entry in entries])
+    entries = await stores.tiering.hot.outbox(lease.partition, 1000)
+    changes = await stores.tiering.hot.changes([entry.execution_id for entry in entries])
     copies = [
         Copy(it.execution_id, it.summary, changes[it.execution_id], it.letters) for it in entries
     ]
     if entries:
-        await stores.split.cold.put_copies(lease.partition, lease.commit_number, copies)
-        await stores.split.hot.taken(
+        await stores.tiering.cold.put_copies(lease.partition, lease.commit_number, copies)
+        await stores.tiering.hot.acknowledge_outbox(
             lease, len(entries), [it.execution_id for it in entries if ended_by(it)]
         )
 

@@ -17,9 +17,9 @@ from penstock.definition.plan import Plan
 from penstock.embedded.result import ExecutionHandle, Result
 from penstock.engine.commands import Commands
 from penstock.errors import NotOpen, PenstockError
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.view import history_view
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service

@@ -29,13 +29,14 @@ log = logging.getLogger("penstock.orchestrator")
 
 LOOK_SECONDS = 2.0
 SURE_SECONDS = 1.5
-"""A queue must have been without a worker for this long: one that has just been left may be about
-to get another.
+"""Seconds for which a queue must have been without a worker.
+
+One that has just been left may be about to get another.
 """
 
 
 class BacklogWatch:
-    """Of one partition, for its owner."""
+    """Watches the backlogs of one partition, for its owner."""
 
     def __init__(
         self, queue: TaskQueue, lease: Lease, routing: Routing, no_handler_seconds: float
@@ -43,8 +44,9 @@ class BacklogWatch:
         self._queue, self._lease, self._routing = queue, lease, routing
         self._no_handler_seconds = no_handler_seconds
         self._untaken_seconds: dict[tuple[str, str | None], float] = {}
-        """By queue and handler: for how long of this watch's own time nobody could take what waits
-        there.
+        """Seconds for which nobody could take what waits, by queue and handler.
+
+        Of this watch's own time.
         """
         self.recalled = 0
 
@@ -60,7 +62,7 @@ class BacklogWatch:
             last = loop.time()
 
     async def look(self, seconds: float) -> None:
-        """`seconds` have passed since the last look."""
+        """Look at the backlogs; `seconds` have passed since the last look."""
         untaken: dict[tuple[str, str | None], float] = {}
         for backlog in await self._queue.backlog(self._lease.partition):
             why = missing(self._routing.offers, backlog.queue, backlog.handler)

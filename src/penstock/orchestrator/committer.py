@@ -18,7 +18,7 @@ from penstock.stores import codec
 from penstock.stores.base import HotStore, Lease
 
 TRANSIENT = (Fenced, StoreUnavailable)
-"""Not an execution's fault: the owner ends, and another one tries again."""
+"""Errors that are no execution's fault: the owner ends, and another one tries again."""
 
 
 class UnderWay(NamedTuple):
@@ -28,16 +28,20 @@ class UnderWay(NamedTuple):
 
 
 class Committer:
-    """`landed` is told what was written; `culprit` fails an execution whose changes the store refuses."""
+    """Writes the commits of one partition.
+
+    `landed` is told what was written. `on_rejected` fails an execution whose changes the store
+    rejects, and answers what to write instead.
+    """
 
     def __init__(
         self,
         hot: HotStore,
         lease: Lease,
         landed: Callable[[list[Commands]], None],
-        culprit: Callable[[str, Exception], Awaitable[Commands | None]],
+        on_rejected: Callable[[str, Exception], Awaitable[Commands | None]],
     ) -> None:
-        self._hot, self._lease, self._landed, self._culprit = hot, lease, landed, culprit
+        self._hot, self._lease, self._landed, self._on_rejected = hot, lease, landed, on_rejected
         self._under_way: UnderWay | None = None
 
     @property
@@ -45,7 +49,10 @@ class Committer:
         return self._under_way is not None
 
     async def begin(self, changes: list[Commands], after: int) -> None:
-        """On its way when this returns; `wait_landed` waits for it, and must have waited for the one before."""
+        """Begin a commit: it is on its way when this returns.
+
+        `wait_landed` waits for it, and must have waited for the one before.
+        """
         try:
             commit = codec.new_commit(self._lease, after, changes)
         except Exception as error:  # noqa: BLE001 -- something in it can't be written down
@@ -57,10 +64,10 @@ class Committer:
         await asyncio.sleep(0)  # or it would begin only when the next batch has been decided
 
     async def write(self, changes: list[Commands], after: int) -> None:
-        """All the way.
+        """Write a commit, and return when it has landed.
 
-        A commit that is refused for its content is split until the culprit is found; that one
-        fails.
+        One that is rejected for its content is divided until the rejected execution is found; that
+        one fails.
         """
         try:
             await self._hot.commit(codec.new_commit(self._lease, after, changes))
@@ -74,7 +81,7 @@ class Committer:
             self._note(changes, after)
 
     async def wait_landed(self) -> None:
-        """Wait until what is under way has landed. Raises what became of it."""
+        """Wait until the commit under way has landed. Raises what became of it."""
         if self._under_way is None:
             return
         changes, after, written = self._under_way
@@ -90,7 +97,7 @@ class Committer:
         self._under_way = None
 
     async def end(self) -> None:
-        """Whoever owns the partition next reads the store: nothing may be on its way then."""
+        """Wait until no commit is on its way: whoever owns the partition next reads the store."""
         if self._under_way is not None:
             await asyncio.wait((self._under_way.written,))
 
@@ -105,13 +112,13 @@ class Committer:
             await self.write(changes[:half], self._lease.position)
             await self.write(changes[half:], after)
             return
-        failed = await self._culprit(changes[0].execution_id, error) if changes else None
+        failed = await self._on_rejected(changes[0].execution_id, error) if changes else None
         if changes and failed is changes[0]:
             raise error
         await self.write([failed] if failed is not None else [], after)
 
 
 def _look_at(written: asyncio.Future[None]) -> None:
-    """Or asyncio complains, if whoever waited for it was cancelled: what became of it, the store knows."""
+    """Look at a commit's outcome, or asyncio complains if whoever waited for it was cancelled."""
     if not written.cancelled():
         written.exception()

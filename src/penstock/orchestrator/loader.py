@@ -1,4 +1,4 @@
-"""Executions from the stores into memory, one at a time where one of them is bad."""
+"""Loads executions from the stores into memory, one at a time where one of them is bad."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ log = logging.getLogger("penstock.orchestrator")
 
 LARGE_NODES = 500
 INTENT_SECONDS = 2.0
-"""Executions that run wait behind those that begin: for a cold store that says nothing, no longer
-than this.
+"""Seconds to wait for intents from a cold store that says nothing.
+
+Executions that run wait behind those that begin.
 """
 SILENT_SECONDS = 8.0
-"""Then, for so long, not at all. By that time the store itself knows whether it is there."""
+"""Seconds after that for which the cold store isn't asked for intents at all.
+
+By that time the store itself knows whether it is there.
+"""
 SILENT = "the cold store hasn't answered in time"
 
 
@@ -40,7 +44,7 @@ Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 class Loader:
     def __init__(self, stores: Stores, plans: Plans) -> None:
         self._hot, self._cold, self._plans = stores.hot, stores.cold, plans
-        self._is_split = stores.split is not None
+        self._is_tiered = stores.tiering is not None
         self._silent_until = 0.0
 
     async def load(self, execution_ids: Collection[str], starts: Collection[str]) -> Loaded:
@@ -87,7 +91,7 @@ class Loader:
         return loaded, failed
 
     async def last_committed(self, execution_id: str) -> Stored | None:
-        """What the stores have of it; for one that never began, its intent."""
+        """An execution as the stores have it; for one that never began, its intent."""
         stored = (await self._hot.load([execution_id])).get(execution_id)
         if stored is not None:
             return stored
@@ -97,7 +101,10 @@ class Loader:
     async def _intents(
         self, execution_ids: Collection[str], known: Mapping[str, Stored], starts: Collection[str]
     ) -> Mapping[str, NewExecution]:
-        """Of those that need one: a start or a cancel that the hot store doesn't know, the cold store must."""
+        """Intents of executions that need one.
+
+        A start or a cancel that the hot store doesn't know, the cold store must.
+        """
         needed = [
             execution_id
             for execution_id in execution_ids
@@ -112,7 +119,7 @@ class Loader:
         try:
             found = await self._ask_for_intents(needed)
         except StoreUnavailable as error:
-            if not self._is_split or not known.keys().isdisjoint(needed):
+            if not self._is_tiered or not known.keys().isdisjoint(needed):
                 raise
             # what runs goes on without the cold store; what was to begin is found there again by
             # the reconciler
@@ -123,7 +130,7 @@ class Loader:
             for execution_id in needed
             if execution_id not in found and execution_id not in known
         ]
-        if lost and self._is_split:
+        if lost and self._is_tiered:
             log.error(
                 "%d executions were to begin, such as %s, and no store knows them: was PostgreSQL put back to an older "
                 "copy?",
@@ -133,7 +140,11 @@ class Loader:
         return found
 
     async def _ask_for_intents(self, execution_ids: Collection[str]) -> Mapping[str, NewExecution]:
-        """Raises `StoreUnavailable` also if the answer takes long, and for a while after that without asking."""
+        """Intents from the cold store.
+
+        Raises `StoreUnavailable` also if the answer takes long, and for a while after that without
+        asking.
+        """
         now = asyncio.get_running_loop().time()
         if now < self._silent_until:
             raise StoreUnavailable(SILENT)
@@ -158,7 +169,7 @@ class Loader:
             return execution
         if intent is None or intent.record.state in EXECUTION_ENDS:
             return None
-        if self._is_split:
+        if self._is_tiered:
             intent.remember_key()
         plan = await self._plans.need_soon(intent.record.workflow, intent.record.version)
         execution = Execution(plan, intent.record)
@@ -169,7 +180,7 @@ class Loader:
         try:
             return await self._plan(record)
         except NotFound as error:
-            if not self._is_split:
+            if not self._is_tiered:
                 raise
             raise PlanMissing(
                 f"{error}; submit the document again, so that {record.execution_id} can go on"

@@ -17,7 +17,7 @@ RUNNING, BEGUN, PENDING = NodeState.RUNNING, ExecutionState.RUNNING, ExecutionSt
 ENDS = tuple(EXECUTION_ENDS)
 
 TIMED_EXECUTIONS_MAX = 64
-"""Of a commit with more executions than this, only so many are timed.
+"""The greatest number of executions of a commit that are timed.
 
 Everything else is counted one by one.
 """
@@ -26,18 +26,21 @@ LAG_EVENTS_MAX = 10_000
 
 
 class Meter:
-    """`now` is the store's clock, which decisions go by."""
+    """Counts and times what commits did.
+
+    `now` is the store's clock, which decisions go by.
+    """
 
     def __init__(self, metrics: Metrics, now: Callable[[], float]) -> None:
         self._metrics, self._now = metrics, now
         self._landed: dict[float, float] = {}
-        """By the time of a decision: when it was durable, so that its tasks could be fetched."""
+        """When decisions were durable, by their time: from then on their tasks could be fetched."""
         self._landed_before: dict[float, float] = {}
 
     def committed(self, changes: Sequence[Commands]) -> None:
-        """What an observer is told.
+        """Count a commit; called as an `Observer`.
 
-        Called once per commit: whatever it does is paid for by every task.
+        Once per commit: whatever it does is paid for by every task.
         """
         if not changes:
             return
@@ -101,7 +104,7 @@ async def levels(stores: Stores, owned: Mapping[int, PartitionOwner]) -> Levels:
 
 
 async def inboxes(stores: Stores, owned: Mapping[int, PartitionOwner]) -> dict[int, int]:
-    """By partition, how many events aren't committed yet."""
+    """The number of events that aren't committed yet, by partition."""
     return {
         partition: len(
             await stores.hot.receive(partition, owner.lease.position, LAG_EVENTS_MAX, 0.0)

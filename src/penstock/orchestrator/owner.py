@@ -1,4 +1,7 @@
-"""The owner of a partition: the only one who decides for its executions, one batch and one commit after another."""
+"""The owner of a partition: the only one who decides for its executions.
+
+One batch and one commit after another.
+"""
 
 from __future__ import annotations
 
@@ -42,46 +45,46 @@ log = logging.getLogger("penstock.orchestrator")
 BATCH_EVENTS = 512
 IDLE_SECONDS = 1.0
 PROOF_SECONDS = 10.0
-"""How long an owner with nothing to write goes on before it writes just that, to hear whether it
-still may.
+"""Seconds for which an owner with nothing to write goes on before it writes just that.
 
-A store of its own (Redis) may have gone back in time without a broken connection; then the position
-is wrong as well.
+To hear whether it still may: a store of its own (Redis) may have gone back in time without a broken
+connection; then the position is wrong as well.
 """
 REST_SECONDS, REST_NODES = 15.0, 100
-"""What nothing has happened to for this long, or up to twice as long, leaves memory: its next event
-loads it again.
+"""Executions leave memory when nothing has happened to them for this long, or up to twice.
 
-Not what has more nodes than this: loading them would cost more than it saves.
+Their next event loads them again. Not those that have more nodes than this: loading them would cost
+more than it saves.
 """
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
-"""Events that an execution may get before anything of it was committed; one that is cancelled then
-ends unbegun.
+"""Events that an execution may get before anything of it was committed.
+
+One that is cancelled then ends unbegun.
 """
-UNREADABLE_SECONDS = 60.0
-"""How long an execution that can't be read is left alone, before it is tried and complained about
-again.
-"""
+QUARANTINE_SECONDS = 60.0
+"""How long an execution that can't be read is in quarantine, before it is tried again."""
 AWAY_SECONDS, AWAY_SECONDS_MAX = 1.0, 30.0
-"""How long a blob store that is away isn't asked: longer if it took its time to fail, for everybody
-waited.
+"""Seconds for which a blob store that is away isn't asked.
+
+Longer if it took its time to fail, for everybody waited.
 """
 BREATH_SECONDS = 0.02
-"""After deciding for so long, an owner lets the loop look at other things: leases, heartbeats,
-other partitions.
+"""Seconds of deciding after which an owner lets the loop look at other things.
+
+Leases, heartbeats, other partitions.
 """
 LARGE_NODES = 5000
 MAY_END_ALL = (CancelRequested, TaskFailed, TaskLost, TimerFired)
 """Events that may end every node of an execution at once."""
 INLINE_AWAY_BYTES = 16 * 1024 * 1024
-"""What a task may carry itself while the blob store is away."""
+"""Bytes that a task may carry itself while the blob store is away."""
 Ended = Execution | Stored
 Observer = Callable[[Sequence[Commands], Sequence[Ended]], None]
-"""Told after each commit: what was decided, and which executions ended with it."""
+"""Called after each commit: what was decided, and which executions ended with it."""
 
 
-class Wreck(NamedTuple):
-    """An execution that could not be handled, and the commands that fail it."""
+class BrokenExecution(NamedTuple):
+    """An execution that could not be handled, and the commands that fail it from its records."""
 
     stored: Stored
     commands: Commands
@@ -100,7 +103,10 @@ class PartitionOwner:
         routing: Routing | None = None,
         large_turn: asyncio.Lock | None = None,
     ) -> None:
-        """`large_turn`: shared by the owners of a process, of which one at a time decides for a large execution."""
+        """`large_turn` is shared by the owners of a process.
+
+        One at a time decides for a large execution.
+        """
         self._hot, self._blobs = stores.hot, stores.blobs
         self.lease, self._observer = lease, observer
         self._inline_max_bytes = inline_max_bytes
@@ -110,42 +116,43 @@ class PartitionOwner:
         self._position = lease.position
         self._cache: dict[str, Execution] = {}
         self._resting: dict[str, Execution] = {}
-        """What nothing has happened to lately."""
+        """Executions that nothing has happened to lately."""
         self._rest_at = stores.hot.now() + REST_SECONDS
         self._continue: set[str] = set()
         self._batch: dict[str, Execution] = {}
-        self._wrecks: dict[str, Wreck] = {}
+        self._broken: dict[str, BrokenExecution] = {}
         self._failing: set[str] = set()
-        """Wrecks whose commit is under way."""
-        self._unreadable: dict[str, float] = {}
-        """Executions that can't even be failed, and until when they are left alone."""
+        """Broken executions whose failing commit is under way."""
+        self._quarantined: dict[str, float] = {}
+        """Executions that can't even be failed, and until when they are in quarantine."""
         self._without_plan: set[str] = set()
-        """Of these, executions that wait until their version is in the cold store again.
+        """Quarantined executions that wait until their version is in the cold store again.
 
         Their events were dropped.
         """
         self._postponed: list[Commands] = []
         self._beginning: dict[str, list[AnyEvent]] = {}
-        """Executions that can't begin before their plan is compiled, and their events, which come
-        again then.
+        """Executions that can't begin before their plan is compiled, and their events.
 
-        Only in memory: if this owner dies, the next one finds in the cold store that they haven't
-        begun.
+        The events come again then. Only in memory: if this owner dies, the next one finds in the
+        cold store that they haven't begun.
         """
         self._waits: set[asyncio.Task[None]] = set()
         self._blobs_away_until = 0.0
-        self._committer = Committer(stores.hot, lease, self._landed, self._culprit)
+        self._committer = Committer(stores.hot, lease, self._landed, self._on_rejected)
         self._preparer = Preparer(sandbox, self._wake_up, self._store_config)
         self._weight = 0
         self._deciding = False
         self._retiring = False
-        self._is_split = stores.split is not None
+        self._is_tiered = stores.tiering is not None
         self._landed_at = stores.hot.now()
 
     async def run(self) -> None:
-        """Until the lease is lost (`Fenced`), a store fails (`StoreError`), it is to `retire` or the task is cancelled.
+        """Decide and commit, batch after batch, until this owner is finished.
 
-        Whatever it is, this owner is finished: a commit may or may not have happened, so a new one reads it all again.
+        That is when the lease is lost (`Fenced`), a store fails (`StoreError`), it is to `retire`
+        or the task is cancelled. Whatever it is, a commit may or may not have happened, so a new
+        owner reads it all again.
         """
         try:
             while not self._retiring:
@@ -158,12 +165,15 @@ class PartitionOwner:
             await self._committer.end()
 
     async def step(self) -> None:
-        """One batch, written."""
+        """Decide one batch, and write it."""
         await self._advance()
         await self._committer.wait_landed()
 
     async def _advance(self) -> None:
-        """Decide what has come. It is written at once, or when the commit under way has landed."""
+        """Decide the events that have come.
+
+        It is written at once, or when the commit under way has landed.
+        """
         await self._let_go_in_time()
         events = await self._next_events()
         self._deciding = True
@@ -176,7 +186,10 @@ class PartitionOwner:
             self._deciding = False
 
     async def _let_go_in_time(self) -> None:
-        """Many executions only wait, for hours perhaps, and those that go on are slower among them."""
+        """Let executions leave memory that nothing happens to.
+
+        Many only wait, for hours perhaps, and those that go on are slower among them.
+        """
         if self._hot.now() < self._rest_at:
             return
         await self._commit_batch()
@@ -202,11 +215,11 @@ class PartitionOwner:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whatever was decided has landed."""
+        """Whether everything that was decided has landed."""
         return not (self._deciding or self._batch or self._committer.is_busy)
 
     async def is_idle(self) -> bool:
-        """Nothing is under way, and nothing waits in the inbox."""
+        """Whether nothing is under way, and nothing waits in the inbox."""
         return self.is_at_rest and not await self._hot.receive(
             self.lease.partition, self._position, 1, 0.0
         )
@@ -242,7 +255,7 @@ class PartitionOwner:
                 self._beginning[event.execution_id].append(event)
             elif (
                 execution is not None
-            ):  # or it has ended and gone, or is wrecked: too late for this event
+            ):  # or it has ended and gone, or is broken: too late for this event
                 self._batch[event.execution_id] = execution
                 try:
                     if len(execution.nodes) > LARGE_NODES and isinstance(event, MAY_END_ALL):
@@ -254,13 +267,16 @@ class PartitionOwner:
                 except TRANSIENT:
                     raise
                 except Exception as error:  # noqa: BLE001 -- one bad execution must not stop the partition
-                    await self._wreck(event.execution_id, error, now)
+                    await self._fail_execution(event.execution_id, error, now)
             self._position = position
             if self._weight >= COMMIT_WEIGHT:
                 await self._commit_batch()
 
     async def _handle_large(self, execution: Execution, event: AnyEvent, now: float) -> None:
-        """Ending 30,000 nodes takes 50 ms: between two of those, the loop has its turn."""
+        """Handle an event that may end every node of a large execution.
+
+        Ending 30,000 nodes takes 50 ms: between two of those, the loop has its turn.
+        """
         async with self._large_turn:
             self._handle(execution, event, now)
             await asyncio.sleep(0)
@@ -277,11 +293,11 @@ class PartitionOwner:
             self._preparer.ask(record.execution_id, record.workflow, execution.take_unprepared())
 
     async def _wake_up(self, execution_id: str) -> None:
-        """Through the inbox: that wakes an owner who waits, on every store."""
+        """Wake an execution up through the inbox: that wakes an owner who waits, on every store."""
         await self._hot.append([Continued(execution_id)], own=True)
 
     async def _provide(self, execution: Execution, now: float) -> None:
-        """Large outputs that it needs before it can go on."""
+        """Provide large outputs that an execution needs before it can go on."""
         while execution.wanted:
             values = await self._fetch(execution.wanted)
             if (
@@ -293,7 +309,7 @@ class PartitionOwner:
             self._handle(execution, Continued(execution.record.execution_id), now)
 
     async def _fetch(self, blobs: Mapping[str, Blob]) -> dict[str, bytes] | None:
-        """None if the blob store is away."""
+        """Values from the blob store; None if it is away."""
         if self._hot.now() < self._blobs_away_until:
             return None
         asked = self._hot.now()
@@ -304,29 +320,29 @@ class PartitionOwner:
             return None
 
     def _blobs_are_away(self, asked: float, error: StoreUnavailable) -> None:
-        if not self._is_split:  # then all of the store is away
+        if not self._is_tiered:  # then all of the store is away
             raise error
         now = self._hot.now()
         self._blobs_away_until = now + min(max(AWAY_SECONDS, 2 * (now - asked)), AWAY_SECONDS_MAX)
         log.warning("partition %d: large values have to wait: %s", self.lease.partition, error)
 
     async def _load(self, events: Sequence[tuple[int, AnyEvent]], now: float) -> None:
-        """Everything that these events concern and that isn't in memory."""
+        """Load the executions that these events concern and that aren't in memory."""
         cache = self._cache
         missing = {event.execution_id for _, event in events if event.execution_id not in cache}
         if self._resting:
             woken = [execution_id for execution_id in missing if execution_id in self._resting]
             cache.update((execution_id, self._resting.pop(execution_id)) for execution_id in woken)
             missing.difference_update(woken)
-        missing.difference_update(self._wrecks)
+        missing.difference_update(self._broken)
         missing.difference_update(self._beginning)
-        if self._unreadable:
-            self._unreadable = {
+        if self._quarantined:
+            self._quarantined = {
                 execution_id: until
-                for execution_id, until in self._unreadable.items()
+                for execution_id, until in self._quarantined.items()
                 if until > now
             }
-            missing.difference_update(self._unreadable)
+            missing.difference_update(self._quarantined)
         if not missing:
             return
         starts = {event.execution_id for _, event in events if isinstance(event, MAY_BE_FIRST)}
@@ -339,16 +355,19 @@ class PartitionOwner:
                 error, PlanMissing
             ):  # the hot store has the only copy of what it did: it waits
                 log.error("execution %s can't go on: %s", execution_id, error)
-                self._leave_alone(execution_id, now + UNREADABLE_SECONDS)
+                self._quarantine(execution_id, now + QUARANTINE_SECONDS)
                 self._without_plan.add(execution_id)
             else:
-                await self._wreck(execution_id, error, now)
+                await self._fail_execution(execution_id, error, now)
         for execution_id in self._without_plan & loaded.keys():
             self._without_plan.discard(execution_id)
             await self._hot.append(_hand_out_again(loaded[execution_id]), own=True)
 
     def _begin_later(self, execution_id: str, compiling: asyncio.Task[Plan]) -> None:
-        """Others go on meanwhile. However the compiling ends, the events are handled then."""
+        """Begin an execution when its plan is compiled; others go on meanwhile.
+
+        However the compiling ends, the events are handled then.
+        """
 
         async def wait() -> None:
             await asyncio.wait([compiling])
@@ -362,12 +381,12 @@ class PartitionOwner:
         self._waits.add(task)
         task.add_done_callback(self._waits.discard)
 
-    async def _wreck(self, execution_id: str, error: Exception, now: float) -> None:
-        """That execution fails, from its last committed state, and everything else goes on."""
+    async def _fail_execution(self, execution_id: str, error: Exception, now: float) -> None:
+        """Fail one execution from its last committed records; everything else goes on."""
         await self._committer.wait_landed()
-        await self._fail(execution_id, error, now)
+        await self._fail_from_records(execution_id, error, now)
 
-    async def _fail(self, execution_id: str, error: Exception, now: float) -> None:
+    async def _fail_from_records(self, execution_id: str, error: Exception, now: float) -> None:
         log.error("execution %s broke", execution_id, exc_info=error)
         self._cache.pop(execution_id, None)
         self._batch.pop(execution_id, None)
@@ -377,38 +396,44 @@ class PartitionOwner:
             raise
         except Exception:
             log.exception("execution %s can't even be read; its events are dropped", execution_id)
-            self._leave_alone(execution_id, now + UNREADABLE_SECONDS)
+            self._quarantine(execution_id, now + QUARANTINE_SECONDS)
             return
         if stored is not None and stored.record.state not in EXECUTION_ENDS:
             message = f"{type(error).__name__}: {error}"
-            self._wrecks[execution_id] = Wreck(
+            self._broken[execution_id] = BrokenExecution(
                 stored, fail_from_records(stored.record, stored.runs, stored.last_seq, message, now)
             )
 
-    def _leave_alone(self, execution_id: str, until: float) -> None:
-        """A timer that is due would come again at once, and for ever."""
-        self._unreadable[execution_id] = until
+    def _quarantine(self, execution_id: str, until: float) -> None:
+        """Handle no events of an execution before `until`.
+
+        Its timer is set to then: one that is due would come again at once, and for ever.
+        """
+        self._quarantined[execution_id] = until
         self._postponed.append(Commands(execution_id, timer_changed=True, wake_at=until))
 
-    async def _culprit(self, execution_id: str, error: Exception) -> Commands | None:
-        """The store refuses what was decided for it: what to write instead; the same again if that was the wreck."""
-        if execution_id not in self._wrecks:
-            await self._fail(execution_id, error, self._hot.now())
-        wrecked = self._wrecks.get(execution_id)
-        if wrecked is None:
+    async def _on_rejected(self, execution_id: str, error: Exception) -> Commands | None:
+        """The commands to write for an execution whose own ones the store has rejected.
+
+        The same again if these were already the ones that fail it; None if there is nothing to write.
+        """
+        if execution_id not in self._broken:
+            await self._fail_from_records(execution_id, error, self._hot.now())
+        broken = self._broken.get(execution_id)
+        if broken is None:
             return None
         self._failing.add(execution_id)
-        return wrecked.commands
+        return broken.commands
 
     async def _commit_batch(self) -> None:
         changes = [execution.take_commands() for execution in self._batch.values()]
         fresh = [
-            wrecked
-            for execution_id, wrecked in self._wrecks.items()
+            broken
+            for execution_id, broken in self._broken.items()
             if execution_id not in self._failing
         ]
-        changes += [wrecked.commands for wrecked in fresh]
-        self._failing.update(wrecked.commands.execution_id for wrecked in fresh)
+        changes += [broken.commands for broken in fresh]
+        self._failing.update(broken.commands.execution_id for broken in fresh)
         changes += self._postponed
         self._postponed = []
         self._batch.clear()
@@ -424,18 +449,18 @@ class PartitionOwner:
             await self._committer.write(changes, self._position)
 
     def _is_unproved(self) -> bool:
-        return self._is_split and self._hot.now() - self._landed_at >= PROOF_SECONDS
+        return self._is_tiered and self._hot.now() - self._landed_at >= PROOF_SECONDS
 
     def _landed(self, changes: list[Commands]) -> None:
-        self._landed_at = self._hot.now() if self._is_split else 0.0
+        self._landed_at = self._hot.now() if self._is_tiered else 0.0
         ended: list[Ended] = []
         for commands in changes:
             execution_id = commands.execution_id
             if commands.finished:
                 self._preparer.forget(execution_id)
                 ended.append(
-                    self._wrecks.pop(execution_id).stored
-                    if execution_id in self._wrecks
+                    self._broken.pop(execution_id).stored
+                    if execution_id in self._broken
                     else self._cache.pop(execution_id)
                 )
                 self._failing.discard(execution_id)
@@ -445,7 +470,7 @@ class PartitionOwner:
             self._observer(changes, ended)
 
     def _route(self, changes: Iterable[Commands]) -> None:
-        """To the queues that live workers serve now: a plan may be older than they are."""
+        """Route tasks to the queues that live workers serve now: a plan may be older than they are."""
         queues = self._routing.queues
         for commands in changes:
             for task in commands.tasks:
@@ -454,7 +479,7 @@ class PartitionOwner:
                     task.queue = queue
 
     async def _spill(self, changes: Iterable[Commands]) -> None:
-        """Large configs travel as blobs, and so do inputs that are large together."""
+        """Put large configs into the blob store, and inputs that are large together."""
         inline_max_bytes = self._inline_max_bytes
         for commands in changes:
             for task in commands.tasks:
@@ -470,7 +495,7 @@ class PartitionOwner:
                     task.inputs = inputs if blob is None else [("", blob)]
 
     async def _store_config(self, config: bytes) -> Value:
-        """Where the config is stored, if it is large.
+        """A config as a blob, if it is large.
 
         Without a blob store it stays as it is until the commit.
         """
@@ -482,7 +507,10 @@ class PartitionOwner:
             return config
 
     async def _put(self, data: bytes) -> Blob | None:
-        """None: the blob store is away, and the task carries this itself, so that nobody has to wait."""
+        """Put data into the blob store.
+
+        None: it is away, and the task carries this itself, so that nobody has to wait.
+        """
         asked, is_small = self._hot.now(), len(data) <= INLINE_AWAY_BYTES
         if is_small and asked < self._blobs_away_until:
             return None
@@ -496,9 +524,10 @@ class PartitionOwner:
 
 
 def _hand_out_again(execution: Execution) -> list[AnyEvent]:
-    """What a worker may have reported while nobody could hear of it.
+    """Events that hand out the tasks of an execution again.
 
-    A task that still waits isn't handed out twice.
+    A worker may have reported while nobody could hear of it. A task that still waits isn't handed
+    out twice.
     """
     execution_id, generation = execution.record.execution_id, execution.record.generation
     out = [

@@ -1,4 +1,4 @@
-"""Compiled versions, cached by name and number: a version never changes.
+"""Plans: compiled versions, cached by name and number. A version never changes.
 
 What its handlers ask for can: retries, time-outs and queues for which the document has no word are
 the handler's own, which workers tell the store when they start. They are read when a plan is
@@ -50,11 +50,11 @@ class Compiling(Exception):
 class _CachedPlan(NamedTuple):
     plan: Plan
     size: int
-    """Of its document, in bytes."""
+    """The size of its document, in bytes."""
     asked: Mapping[str, HandlerDefaults | None] | None
     """What its handlers asked for when it was compiled; None if that was done elsewhere."""
     stored: WorkflowVersion | None = None
-    """As the cold store had it; None if it was compiled elsewhere."""
+    """The version as the cold store had it; None if it was compiled elsewhere."""
 
 
 class Plans:
@@ -64,13 +64,16 @@ class Plans:
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
         on_new: Callable[[Plan], None] | None = None,
     ) -> None:
-        """`handlers` are those that this process knows; of one name the store's word counts, which is the workers'."""
+        """`handlers` are those that this process knows.
+
+        Of one name the store's word counts, which is the workers'.
+        """
         self._cold, self._handlers, self._on_new = cold, handlers, on_new
         self._plans: dict[tuple[str, int], _CachedPlan] = {}
         self._bytes = 0
         self._large = asyncio.Lock()
         self._compiling: dict[tuple[str, int], asyncio.Task[Plan]] = {}
-        """Large documents."""
+        """Plans of large documents that are being compiled."""
         self.live: Callable[[], Mapping[str, HandlerDefaults]] = dict
         """What live workers ask for.
 
@@ -78,7 +81,7 @@ class Plans:
         """
 
     def put(self, plan: Plan, size: int = 0) -> None:
-        """`size`: of its document, in bytes."""
+        """Add a plan. `size`: of its document, in bytes."""
         self._cache(_CachedPlan(plan, size, None))
 
     def _cache(self, cached: _CachedPlan) -> None:
@@ -107,7 +110,10 @@ class Plans:
         return None if cached is None else cached.plan
 
     def stored(self, name: str, version: int) -> WorkflowVersion | None:
-        """The version as it was read, for a cold store that has lost it since; None if it wasn't read here."""
+        """The version of a plan as it was read, for a cold store that has lost it since.
+
+        None if it wasn't read here.
+        """
         cached = self._plans.get((name, version))
         return None if cached is None else cached.stored
 
@@ -115,7 +121,7 @@ class Plans:
         return self.known(name, version) or await self._compile(name, version)
 
     async def need_soon(self, name: str, version: int) -> Plan:
-        """As `need`; raises `Compiling` if it takes so long that others shouldn't wait for it."""
+        """A plan, as `need`; raises `Compiling` if it takes so long that others shouldn't wait."""
         known = self.known(name, version)
         if known is not None:
             return known
@@ -133,14 +139,17 @@ class Plans:
         raise Compiling(compiling)
 
     async def need(self, name: str, version: int) -> Plan:
-        """As `get`. Raises `NotFound`."""
+        """A plan, as `get`. Raises `NotFound`."""
         plan = self.known(name, version) or await self.get(name, version)
         if plan is None:
             raise NotFound(f"there is no workflow {f'{name}@{version}'!r} in this store")
         return plan
 
     async def run_learning(self) -> None:
-        """For ever. Nothing waits for it: while the store is away, plans stay as they are."""
+        """Compile plans again when handlers ask for something else, for ever.
+
+        Nothing waits for it: while the store is away, plans stay as they are.
+        """
         while True:
             await asyncio.sleep(LEARN_SECONDS)
             try:

@@ -1,7 +1,8 @@
-"""Has a node's condition and config worked out in a sandbox, beside the owner's loop: other executions go on meanwhile.
+"""Has conditions and configs of nodes worked out in a sandbox, beside the owner's loop.
 
-An overrun is an answer like any other: the node fails with it, and that is recorded, so that no later owner tries for
-ever. If the owner dies before the answer is recorded, the next one asks again.
+Other executions go on meanwhile. An overrun is an answer like any other: the node fails with it,
+and that is recorded, so that no later owner tries for ever. If the owner dies before the answer is
+recorded, the next one asks again.
 """
 
 from __future__ import annotations
@@ -21,23 +22,28 @@ from penstock.sandbox import Job, JobFailed, Overrun, Sandbox
 log = logging.getLogger("penstock.orchestrator")
 
 OVERRUNS_MAX = 3
-"""After so many, an execution's other preparations fail at once: a document can have thousands of
-them.
+"""Overruns after which an execution's other preparations fail at once.
+
+A document can have thousands of them.
 """
 NOT_TRIED = (
     f"expressions of this execution went over a limit {OVERRUNS_MAX} times, so it wasn't tried"
 )
 RETRY_SECONDS = 0.2
 ANSWERS_BYTES_MAX = 32 * 1024 * 1024
-"""Of an execution's answers, about, that wait for its owner: sixty outputs may have the same 5 MB
-each.
+"""Bytes, about, of an execution's answers that wait for its owner.
+
+Sixty outputs may have the same 5 MB each.
 """
 StoreConfig = Callable[[bytes], Awaitable[Value]]
 """Puts a config into the blob store, if it is large and the blob store is there."""
 
 
 def how_many_at_once(preparations: Sequence[Preparation]) -> int:
-    """So many that their answers aren't too large together, if each takes over all that it refers to; at least one."""
+    """The number of preparations whose answers aren't too large together; at least one.
+
+    As if each took over all that it refers to.
+    """
     total = 0
     for number, preparation in enumerate(preparations):
         config = preparation.config
@@ -54,9 +60,10 @@ def _answers_bytes(answers: Mapping[str, Prepared]) -> int:
 
 
 class Preparer:
-    """`wake` makes the owner handle the execution, for which there are answers then.
+    """Works out preparations of executions.
 
-    Large configs are stored before that (`store_config`): while the owner commits, all other executions wait.
+    `wake` makes the owner handle the execution, for which there are answers then. Large configs are
+    stored before that (`store_config`): while the owner commits, all other executions wait.
     """
 
     def __init__(
@@ -65,15 +72,18 @@ class Preparer:
         self._sandbox, self._wake, self._store_config = sandbox, wake, store_config
         self._answers: dict[str, dict[str, Prepared]] = {}
         self._under_way: dict[str, dict[str, asyncio.Task[None]]] = {}
-        """By execution and node."""
+        """Tasks that work preparations out, by execution and node."""
         self._overruns: dict[str, int] = {}
         self._taken: dict[str, asyncio.Event] = {}
-        """By execution: set when its owner takes the answers."""
+        """Events by execution, set when its owner takes the answers."""
 
     def ask(
         self, execution_id: str, workflow: str, preparations: Mapping[str, Preparation]
     ) -> None:
-        """Nothing is done twice, for an execution that was loaded again meanwhile asks again."""
+        """Ask for preparations.
+
+        Nothing is done twice, for an execution that was loaded again meanwhile asks again.
+        """
         under_way = self._under_way.setdefault(execution_id, {})
         answered = self._answers.get(execution_id, {})
         new = {
@@ -93,7 +103,7 @@ class Preparer:
         return self._answers.pop(execution_id, {})
 
     def forget(self, execution_id: str) -> None:
-        """It has ended: nobody waits for an answer."""
+        """Forget an execution that has ended: nobody waits for an answer."""
         self._answers.pop(execution_id, None)
         self._overruns.pop(execution_id, None)
         for task in set(self._under_way.pop(execution_id, {}).values()):
@@ -125,7 +135,10 @@ class Preparer:
                 await self._until_there_is_room(execution_id)
 
     async def _until_there_is_room(self, execution_id: str) -> None:
-        """The owner takes the answers when it comes to this execution; an execution that ends cancels this."""
+        """Wait until the owner has taken answers of this execution.
+
+        It does so when it comes to the execution; an execution that ends cancels this.
+        """
         while _answers_bytes(self._answers.get(execution_id, {})) > ANSWERS_BYTES_MAX:
             self._taken[execution_id] = taken = asyncio.Event()
             try:
@@ -134,10 +147,10 @@ class Preparer:
                 self._taken.pop(execution_id, None)
 
     async def _round(self, execution_id: str, workflow: str, left: list[Preparation]) -> int:
-        """As far as one job goes, which ends with the first overrun. Answers how many are done.
+        """Work preparations out as far as one job goes, which ends with the first overrun.
 
-        In a job of many, one pays for values that others look at too; only one that is alone is to
-        blame.
+        Answers how many are done. In a job of many, one pays for values that others look at too;
+        only one that is alone has overrun by itself.
         """
         done = 0
         try:

@@ -26,22 +26,20 @@ log = logging.getLogger("penstock.orchestrator")
 
 LOOK_SECONDS = Timing().reaper_seconds
 DEAD_SECONDS = Timing().worker_dead_seconds
-"""For parts that are given no `Timing`."""
+"""The default for parts that are given no `Timing`."""
 BEATS_MISSED = 3
-"""So many of the heartbeats that it announced must be missing, whatever an orchestrator's settings
-say.
-"""
+"""Heartbeats of a worker that must be missing, whatever an orchestrator's settings say."""
 Announced: TypeAlias = Callable[[], Mapping[str, float]]
-"""Answers how often each worker says that it beats, in seconds, by its id."""
+"""Answers the seconds between heartbeats that each worker announces, by its id."""
 
 
 def dead_after(dead_seconds: float, heartbeat_seconds: float) -> float:
-    """After how long a silence a worker that announced this period (0: none) is dead."""
+    """Seconds of silence after which a worker that announced this period (0: none) is dead."""
     return max(dead_seconds, BEATS_MISSED * heartbeat_seconds)
 
 
 class WorkerWatch:
-    """For how long each worker has been silent."""
+    """Watches for how long each worker has been silent."""
 
     def __init__(self, queue: TaskQueue, look_seconds: float | None = None) -> None:
         self._queue, self._look_seconds = queue, look_seconds
@@ -70,12 +68,12 @@ class WorkerWatch:
             await asyncio.sleep(look_seconds)
 
     def _forget(self) -> None:
-        """Nobody could send heartbeats meanwhile: their silence says nothing."""
+        """Forget all silence: nobody could send heartbeats meanwhile."""
         self._beats.clear()
         self._silent_seconds.clear()
 
     async def look(self, seconds: float) -> None:
-        """`seconds` have passed since the last look."""
+        """Look at the heartbeats; `seconds` have passed since the last look."""
         workers = await self._queue.workers()
         for worker_id, beats in workers.items():
             if self._beats.get(worker_id) != beats:
@@ -88,12 +86,12 @@ class WorkerWatch:
         looked.set()
 
     async def next_look(self) -> None:
-        """Returns after the next look."""
+        """Wait for the next look."""
         await self._looked.wait()
 
 
 class Reaper:
-    """Of one partition, for as long as its lease holds."""
+    """Takes the tasks of dead workers back in one partition, for as long as its lease holds."""
 
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
@@ -109,7 +107,7 @@ class Reaper:
         self._dead_seconds, self._announced = dead_seconds, announced
         self._watch = watch or WorkerWatch(queue)
         self._reaped_at: dict[str, float] = {}
-        """Workers whose tasks were taken back, and for how long each had been silent then."""
+        """Seconds for which workers had been silent when their tasks were taken back."""
         self.reaped = 0
 
     async def run(self) -> None:
@@ -118,7 +116,10 @@ class Reaper:
             await self.reap_dead()
 
     async def reap_dead(self) -> None:
-        """Raises `Fenced` if the partition has another owner by now."""
+        """Take the tasks of dead workers back.
+
+        Raises `Fenced` if the partition has another owner by now.
+        """
         silent, announced = dict(self._watch.silent_seconds), self._announced()
         for worker_id, seconds in silent.items():
             limit = dead_after(self._dead_seconds, announced.get(worker_id, 0.0))

@@ -1,4 +1,6 @@
-"""What a new owner does before it reads its inbox: make sure that everything that should run has something to run it.
+"""Recovery: a new owner makes sure that everything that should run has something to run it.
+
+It does so before it reads its inbox.
 
 - An execution that was accepted and never started is started (its event was lost between the two steps of a start).
   Where tasks outlive the process, so does the inbox: a start that waits there isn't lost.
@@ -39,9 +41,10 @@ Key = tuple[str, str, int, int]
 
 
 async def recover(stores: Stores, partition: int, position: int = 0) -> int:
-    """Append what is missing to the inbox, of which everything after `position` is still to be read.
+    """Append events that are missing to the inbox of a new owner.
 
-    Answers how many executions were looked at.
+    Everything after `position` is still to be read there. Answers how many executions were looked
+    at.
     """
     if not stores.hot.tasks_are_durable:
         return await _make_up(stores, partition)
@@ -51,10 +54,10 @@ async def recover(stores: Stores, partition: int, position: int = 0) -> int:
 
 
 async def sweep(stores: Stores, partition: int, overdue_seconds: float, position: int = 0) -> int:
-    """As `recover`, for an owner that is at work; answers how many starts had got lost.
+    """Append missing starts to the inbox of an owner that is at work, as `recover`.
 
-    One that is younger than `overdue_seconds` may just be on its way, and is no sign that something
-    is wrong.
+    Answers how many starts had got lost. One that is younger than `overdue_seconds` may just be on
+    its way, and is no sign that something is wrong.
     """
     lost = await _make_up_starts(stores, partition, await stores.cold.started(partition), position)
     latest = stores.hot.now() - overdue_seconds
@@ -64,7 +67,10 @@ async def sweep(stores: Stores, partition: int, overdue_seconds: float, position
 async def _make_up_starts(
     stores: Stores, partition: int, execution_ids: Sequence[str], position: int
 ) -> list[float]:
-    """Ask for everything again that nobody will do otherwise; answers when executions that hadn't begun were made."""
+    """Append starts and wishes that nobody will handle otherwise.
+
+    Answers when executions that hadn't begun were made.
+    """
     lost = await _lost(stores, partition, execution_ids, position)
     wishes = await stores.cold.wishes(
         partition
@@ -84,7 +90,10 @@ async def _make_up_starts(
 async def _lost(
     stores: Stores, partition: int, execution_ids: Sequence[str], position: int
 ) -> dict[str, float]:
-    """Executions that should run and that neither the hot store nor its inbox knows, with the time of their making."""
+    """Executions that should run and that neither the hot store nor its inbox knows.
+
+    With the time of their making.
+    """
     unknown = await _unknown(stores, execution_ids)
     if unknown:
         awaited = await _awaited(stores, partition, position)
@@ -126,7 +135,7 @@ async def _awaited(stores: Stores, partition: int, position: int) -> set[str]:
 
 
 async def _make_up(stores: Stores, partition: int) -> int:
-    """Where nothing but the executions themselves has outlived the process.
+    """Append events for all executions, where nothing else has outlived the process.
 
     Answers how many there are.
     """

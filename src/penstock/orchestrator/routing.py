@@ -1,4 +1,4 @@
-"""Which queue a task goes to, by what live workers say of themselves.
+"""The queue that a task goes to, by what live workers say of themselves.
 
 A document may name a node's queue; that is where its tasks go. Else the handler's own queue counts,
 as the live worker that started last has registered it. What a worker registered that is dead counts
@@ -24,22 +24,22 @@ NO_WORKER, NO_HANDLER = "no_worker", "no_handler"
 
 
 class Routing:
-    """What live workers offer, read every second: one for all partitions of an orchestrator."""
+    """Offers of live workers, read every second: one for all partitions of an orchestrator."""
 
     def __init__(self, queue: TaskQueue, dead_seconds: float = DEAD_SECONDS) -> None:
         self._queue, self._dead_seconds = queue, dead_seconds
         self.offers: list[Offer] = []
         self.queues: Mapping[str, str] = {}
-        """By handler, the queue that its tasks go to."""
+        """The queue that tasks go to, by handler."""
         self.announced: Mapping[str, float] = {}
-        """By worker, dead or alive, how often it says that it beats."""
+        """Seconds between heartbeats that each worker announces, dead or alive, by its id."""
         self._warned: set[tuple[str, str | None]] = set()
         self._slow: set[str] = set()
-        """Workers whose heartbeats are too slow for this orchestrator's settings; it has been said.
+        """Workers whose heartbeats are too slow for this orchestrator's settings: it has been said.
         """
 
     async def run(self) -> None:
-        """For ever. While the store is away, what was known last counts."""
+        """Read the workers' offers, for ever. While the store is away, the last ones count."""
         while True:
             try:
                 await self.look()
@@ -66,7 +66,7 @@ class Routing:
             )
 
     def _compare_settings(self) -> None:
-        """Once for each worker whose settings don't go with the ones here."""
+        """Warn once of each worker whose settings don't go with the ones here."""
         slow = {
             name
             for name, seconds in self.announced.items()
@@ -85,14 +85,14 @@ class Routing:
         self._slow = slow
 
     def defaults(self) -> dict[str, HandlerDefaults]:
-        """What live workers ask for, for each of their handlers: the one that started last is heard."""
+        """Defaults of the live workers' handlers: the worker that started last is heard."""
         found: dict[str, HandlerDefaults] = {}
         for offer in self.offers:
             found.update(offer.handlers or {})
         return found
 
     def warn(self, queue: str, handler: str | None, waiting: int) -> None:
-        """Once, until somebody serves it."""
+        """Warn of tasks that wait in a queue: once, until somebody serves it."""
         why = missing(self.offers, queue, handler)
         if why is not None and (queue, handler) not in self._warned:
             self._warned.add((queue, handler))
@@ -105,7 +105,10 @@ class Routing:
 
 
 def live(offers: Iterable[Offer], dead_seconds: float = DEAD_SECONDS) -> list[Offer]:
-    """Without those that have been silent for so long that the reaper takes their tasks; the newest worker last."""
+    """Offers of workers that aren't dead, the newest worker last.
+
+    Dead are those that have been silent for so long that the reaper takes their tasks.
+    """
     found = [
         offer
         for offer in offers
@@ -115,7 +118,7 @@ def live(offers: Iterable[Offer], dead_seconds: float = DEAD_SECONDS) -> list[Of
 
 
 def queues_of(offers: Iterable[Offer]) -> dict[str, str]:
-    """By handler, the queue that the newest worker with it asks for and serves.
+    """The queue that the newest worker with a handler asks for and serves, by handler.
 
     `offers` has the newest last.
     """
@@ -129,7 +132,10 @@ def queues_of(offers: Iterable[Offer]) -> dict[str, str]:
 
 
 def missing(offers: Collection[Offer], queue: str, handler: str | None) -> str | None:
-    """Why nobody takes the tasks of a handler (None: of any) from a queue; None if somebody does."""
+    """The reason why nobody takes the tasks of a handler (None: of any) from a queue.
+
+    None if somebody does.
+    """
     serving = [offer for offer in offers if queue in offer.queues]
     if not serving:
         return NO_WORKER

@@ -25,7 +25,7 @@ def time_text(at: float | None) -> str | None:
 
 
 async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[str, bytes]:
-    """Every output as JSON text, wherever it is kept."""
+    """Outputs as JSON text, wherever they are kept."""
     return {
         node_id: await blobs.get(value) if isinstance(value, Blob) else value
         for node_id, value in outputs.items()
@@ -49,7 +49,7 @@ def execution_view(  # noqa: PLR0913 -- what there is to show
     waits: Mapping[str, tuple[str, str]] = NOTHING,
     value_of: Callable[[bytes], Any] = msgspec.json.decode,
 ) -> dict[str, Any]:
-    """`waits`: by node, why nobody takes its task, as a word and as a text."""
+    """An execution with its nodes. `waits`: by node, why nobody takes its task, as word and text."""
     values = {node_id: value_of(data) for node_id, data in outputs.items()}
     node_ids = [node.node_id for node in plan.nodes] + [node.node_id for node in record.added]
     nodes = {
@@ -65,7 +65,7 @@ def bare_view(
     plan: Plan,
     value_of: Callable[[bytes], Any] = msgspec.json.decode,
 ) -> dict[str, Any]:
-    """Without its nodes. `values` needs the outputs of the plan's result nodes."""
+    """An execution without its nodes. `values` needs the outputs of the plan's result nodes."""
     return {
         "execution_id": record.execution_id,
         "workflow": record.workflow,
@@ -101,7 +101,10 @@ def node_view(
 
 
 def last_error(run: NodeRun) -> TaskError | None:
-    """Of a node that has failed or waits for its next attempt; one that went on has none any more."""
+    """The last error of a node that has failed or waits for its next attempt.
+
+    One that went on has none any more.
+    """
     if run.failures and run.state in (NodeState.FAILED, NodeState.RETRYING):
         return run.failures[-1].error
     return None

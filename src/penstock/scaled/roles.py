@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack
 
 from penstock.config import Settings
 from penstock.errors import StoreError
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.service import Orchestrator
 from penstock.sandbox import sandbox_of
 from penstock.scaled.health import Health
 from penstock.scaled.opening import handlers_of, open_scaled, registry_of

@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any, Protocol, cast
 
 from penstock.orchestrator.meter import inboxes
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
-from penstock.orchestrator.service import Orchestrator
 from penstock.orchestrator.view import time_text
 from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
@@ -66,7 +66,7 @@ class FleetHotStore(Protocol):
     """What the hot store of such a store has beside `HotStore`."""
 
     async def orchestrator_details(self) -> list[dict[str, Any]]:
-        """`name`, and whatever `attend` was told last as `about`, of those that live."""
+        """`name`, and what it last announced as `about`, of each orchestrator that lives."""
 
     async def inbox_length(self) -> int:
         """How many events in all inboxes aren't committed yet."""

@@ -41,7 +41,7 @@ async def open_keys(settings: Settings, *, make: bool = False) -> AsyncIterator[
 @asynccontextmanager
 async def _in_file(path: Path) -> AsyncIterator[Keys]:
     """Past the lock that keeps a second engine out: SQLite lets two processes write in turns."""
-    from penstock.stores.sqlite.books import SqliteBooks  # noqa: PLC0415 -- each address pays for its own store only
+    from penstock.stores.sqlite.api_keys import SqliteApiKeys  # noqa: PLC0415 -- each address pays for its own store only
     from penstock.stores.sqlite.lock import name_in_use  # noqa: PLC0415
     from penstock.stores.sqlite.reader import Reader  # noqa: PLC0415
     from penstock.stores.sqlite.writer import Writer  # noqa: PLC0415
@@ -50,7 +50,7 @@ async def _in_file(path: Path) -> AsyncIterator[Keys]:
     path = name_in_use(path)  # a server may have it open by that name: two logs would tear it apart
     writer, reader = Writer(path), Reader(path)
     try:
-        yield Keys(SqliteBooks(writer, reader, reader))
+        yield Keys(SqliteApiKeys(writer, reader))
     finally:
         await writer.close()
         reader.close()

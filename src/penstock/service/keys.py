@@ -18,7 +18,7 @@ from hashlib import sha256
 from typing import get_args
 
 from penstock.errors import InvalidInput, StoreError
-from penstock.stores.cold import Keys as KeyStore
+from penstock.stores.cold import ApiKeys as KeyStore
 from penstock.stores.records import ApiKey, Scope
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -17,7 +17,7 @@ from penstock.errors import Conflict, NotFound
 if TYPE_CHECKING:
     from penstock.stores.cold import ColdStore
     from penstock.stores.records import FeedPart
-    from penstock.stores.split import Split
+    from penstock.stores.tiering import Tiering
 
 Wish = Literal["cancel", "pause", "resume"]
 
@@ -32,31 +32,35 @@ class Lease(msgspec.Struct):
     owner: str
     token: str
     commit_number: int
-    """Of the last commit; every commit expects it and raises it."""
+    """The number of the last commit; every commit expects it and raises it."""
     position: int
-    """Up to where the inbox has been handled."""
+    """The position in the inbox up to which events have been handled."""
     cold_number: int = 0
-    """The last that the cold store has acknowledged: one that knows less was put back to an older
-    copy.
-    """
-    term: int = 0
-    """Where hot and cold are two: of the claim on this partition in the cold store.
+    """The last commit number that the cold store has acknowledged.
 
-    0: there is none.
+    A cold store that knows less was put back to an older copy.
+    """
+    claim_term: int = 0
+    """The term of this owner's claim on the partition in the cold store (`Claim.term`).
+
+    0: there is no claim, because hot and cold are one store or the partition isn't claimed yet.
     """
 
 
 class Commit(msgspec.Struct):
-    """Everything that one batch of events decided for a partition: all of it happens, or nothing."""
+    """Everything that one batch of events decided for a partition.
+
+    All of it happens, or nothing.
+    """
 
     partition: int
     token: str
     commit_number: int
-    """The number that the store must be at."""
+    """The commit number that the store must be at."""
     position: int
     changes: Sequence[Commands]
     data: Sequence[bytes]
-    """For each of the changes, what is kept of it; empty if that is nothing.
+    """The encoded change of each of `changes`; empty if there is nothing to store of it.
 
     Encoded before the commit is on its way: the executions go on meanwhile, and what they become
     isn't part of it.
@@ -80,17 +84,17 @@ class NewExecution(msgspec.Struct):
     record: ExecutionRecord
     idempotency_key: str | None = None
     request_hash: str = ""
-    """Of what was asked, so that the same key with another request can be told."""
+    """A hash of the request, so that the same key with another request can be told."""
     retry_of: str | None = None
     reused: list[ReusedOutput] = msgspec.field(default_factory=list, name="kept")
-    """Of a retry: what needn't run again."""
+    """The outcomes of nodes that a retry needn't run again."""
     waits: bool = False
-    """Stored as PENDING, and not started before `trigger`."""
+    """Whether it is stored as PENDING, and not started before `trigger`."""
     key_scope: str = ""
-    """Whose idempotency key it is: the API key's id. A key is known for `KEY_SECONDS`."""
+    """The id of the API key whose idempotency key it is. A key is known for `KEY_SECONDS`."""
 
     def remember_key(self) -> None:
-        """In the execution's own record too, which is all that the hot store has of this."""
+        """Put the idempotency key into the execution's record, which is all that the hot store has."""
         if self.idempotency_key is not None:
             self.record.idempotency = [self.key_scope, self.idempotency_key, self.request_hash]
 
@@ -117,7 +121,10 @@ INLINE = "inline:"
 
 
 def inline_hash(content_hash: str) -> str:
-    """The content hash of a document that was started inline: the same content may be stored by name beside it."""
+    """The content hash of a document that was started inline.
+
+    The same content may be stored by name beside it.
+    """
     return INLINE + content_hash
 
 
@@ -128,7 +135,10 @@ def partition_of(execution_id: str, partitions: int) -> int:
 def check_steerable(
     execution_id: str, state: str | None, wish: Wish, *, waits: bool, wished: str | None = None
 ) -> None:
-    """`state` is None for an execution that isn't there; `wished` is what was asked for last."""
+    """Raise `NotFound` or `Conflict` if an execution can't be cancelled, paused or resumed.
+
+    `state` is None for an execution that isn't there; `wished` is what was asked for last.
+    """
     if state is None:
         raise NotFound(f"there is no execution {execution_id!r} in this store")
     if state in EXECUTION_ENDS:
@@ -187,10 +197,13 @@ class HotStore(Protocol):
         """Events after a position, with their positions. Waits for the first up to the time-out."""
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
-        """Unknown ones are missing from the answer."""
+        """Executions as the store has them; unknown ones are missing from the answer."""
 
     async def commit(self, commit: Commit) -> None:
-        """Raises `Fenced` if the token or the commit number has moved on; then nothing was written."""
+        """Write everything that a batch of events decided, in one step.
+
+        Raises `Fenced` if the token or the commit number has moved on; then nothing was written.
+        """
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
         """Executions whose timer is due."""
@@ -201,16 +214,19 @@ class HotStore(Protocol):
         """Executions that have started and not ended."""
 
     async def known(self, execution_ids: Collection[str]) -> set[str]:
-        """Those of which something was committed here."""
+        """Those of the executions of which something was committed here."""
 
     def check_open(self) -> None:
         """Raises `StoreUnavailable` if it is known that no events can be appended now."""
 
-    async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
-        """The orchestrator `name` lives, at least for so long; answers the names of all that do, sorted."""
+    async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
+        """Announce an orchestrator as a member of the fleet, for at least so many seconds.
 
-    async def depart(self, name: str) -> None:
-        """It doesn't any more."""
+        `about` is shown of it. Answers the names of all members, sorted.
+        """
+
+    async def deregister(self, name: str) -> None:
+        """End the membership of the orchestrator `name` at once."""
 
 
 class Offer(msgspec.Struct):
@@ -218,17 +234,17 @@ class Offer(msgspec.Struct):
 
     worker_id: str
     queues: Collection[str]
-    """Whose tasks it takes."""
+    """The queues whose tasks it takes."""
     handlers: Mapping[str, HandlerDefaults] | None
-    """Those it has, and what each asks for.
+    """The handlers that it has, and what each asks for.
 
     None: it doesn't say (a worker of an older version), so it may have any.
     """
     started_at: float = 0.0
     silent_seconds: float = 0.0
-    """Since its last heartbeat."""
+    """Seconds since its last heartbeat."""
     heartbeat_seconds: float = 0.0
-    """How often it sends one. 0: it doesn't say."""
+    """Seconds between two of its heartbeats. 0: it doesn't say."""
 
     def has(self, handler: str) -> bool:
         return self.handlers is None or handler in self.handlers
@@ -239,7 +255,9 @@ class Backlog(msgspec.Struct, frozen=True):
 
     queue: str
     handler: str | None
-    """Set for tasks that a worker of the queue passed over because it doesn't have their handler.
+    """The handler of tasks that a worker of the queue passed over because it doesn't have it.
+
+    None: of any handler.
     """
     waiting: int
 
@@ -247,7 +265,7 @@ class Backlog(msgspec.Struct, frozen=True):
 class WaitingTask(msgspec.Struct):
     task: Task
     place: str
-    """Where it waits. A task that is handed out again waits in another place."""
+    """Where the task waits. One that is handed out again waits in another place."""
     waiting_seconds: float
 
 
@@ -266,22 +284,28 @@ class TaskQueue(Protocol):
         """
 
     async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
-        """These were fetched and never ran: they wait again, and it costs them no attempt."""
+        """Give back tasks that were fetched and never ran: they wait again.
+
+        It costs them no attempt.
+        """
 
     def begin(self, key: tuple[str, str, int, int]) -> None:
-        """Its handler is about to be called, perhaps in another thread: from here on a crash may be its fault."""
+        """A task's handler is about to be called, perhaps in another thread.
+
+        From here on a crash may be its fault.
+        """
 
     async def held(self, worker_id: str) -> list[Task]:
-        """All that is on this worker's list: what a fetch took whose answer got lost is there too."""
+        """The tasks on this worker's list, also those of a fetch whose answer got lost."""
 
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
-        """Outcomes: into the inbox and off the worker's list in one step.
+        """Report outcomes of tasks: into the inbox and off the worker's list in one step.
 
         Tasks no longer this worker's are dropped.
         """
 
     async def started(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
-        """Long tasks have begun; they stay on the worker's list."""
+        """Report that long tasks have begun; they stay on the worker's list."""
 
     async def heartbeat(
         self,
@@ -290,22 +314,23 @@ class TaskQueue(Protocol):
         held: Collection[Stop],
         handlers: Mapping[str, HandlerDefaults] | None = None,
     ) -> list[Stop]:
-        """I live, and this is what I do.
+        """Note that a worker lives, and what it does.
 
         Answers which of the held tasks aren't this worker's any more.
         """
 
     async def offers(self) -> list[Offer]:
-        """What each worker said of itself with its last heartbeat."""
+        """Offers: what each worker said of itself with its last heartbeat."""
 
     async def share_logs(self, texts: Mapping[tuple[str, str, int, int], str]) -> None:
-        """What running tasks have logged so far, in place of what was shared before; an empty text takes it away.
+        """Share what running tasks have logged so far, in place of what was shared before.
 
-        Only to look at: it is kept for a minute at least, not for ever, and perhaps for longer than the task runs.
+        An empty text takes it away. Only to look at: it is kept for a minute at least, not for
+        ever, and perhaps for longer than the task runs.
         """
 
     async def live_log(self, key: tuple[str, str, int, int]) -> str:
-        """What was shared of a task; empty if there is nothing.
+        """The log that was shared of a task; empty if there is none.
 
         Whether it still runs, its node's state says.
         """
@@ -320,10 +345,13 @@ class TaskQueue(Protocol):
         """Stop being a worker; hand back what was fetched and never ran."""
 
     async def depths(self) -> Mapping[str, tuple[int, int]]:
-        """For each queue, how many tasks wait and how many are in workers' hands."""
+        """The number of tasks that wait and that are in workers' hands, by queue."""
 
     async def backlog(self, partition: int) -> list[Backlog]:
-        """What waits in a partition, by queue, and by handler for tasks that workers of their queue passed over."""
+        """Backlogs of a partition: the tasks that wait, by queue.
+
+        By handler too, for tasks that workers of their queue passed over.
+        """
 
     async def recall(
         self,
@@ -340,13 +368,19 @@ class TaskQueue(Protocol):
         """
 
     def knows(self, key: tuple[str, str, int, int]) -> bool:
-        """Whether the task waits here or is in a worker's hands (asked only where tasks don't outlive the process)."""
+        """Whether the task waits here or is in a worker's hands.
+
+        Asked only where tasks don't outlive the process.
+        """
 
     def orphans(self) -> Collection[tuple[str, str, int, int]]:
-        """Tasks that workers held when the last process ended, where no list of that outlives it by itself."""
+        """Tasks that workers held when the last process ended.
+
+        Only where no list of that outlives it by itself.
+        """
 
     def disown(self, keys: Iterable[tuple[str, str, int, int]]) -> None:
-        """These orphans have been dealt with already."""
+        """Forget orphans: they have been dealt with already."""
 
 
 class BlobStore(Protocol):
@@ -359,7 +393,7 @@ class BlobStore(Protocol):
 
 class NewsSource(Protocol):
     def news(self) -> AsyncIterator[list[FeedPart]]:
-        """What is committed from now on, in all lanes.
+        """Commits from now on, in all lanes.
 
         The first list comes at once, perhaps empty: news have begun.
 
@@ -368,7 +402,7 @@ class NewsSource(Protocol):
 
 
 class Stores(Protocol):
-    """What one address (`sqlite:///…`, `memory://`) opens."""
+    """The stores that one address (`sqlite:///…`, `memory://`) opens."""
 
     @property
     def hot(self) -> HotStore: ...
@@ -380,20 +414,21 @@ class Stores(Protocol):
     def blobs(self) -> BlobStore: ...
 
     @property
-    def split(self) -> Split | None:
-        """What there is to move between hot and cold; None where they are one."""
+    def tiering(self) -> Tiering | None:
+        """The two tiers that executions are moved between; None where hot and cold are one store."""
 
     @property
     def events(self) -> NewsSource | None:
-        """What others commit, as it comes; None where there are no others."""
+        """The commits of other processes, as they come; None where there are no others."""
 
     async def open(self) -> None:
-        """Before anything else is asked of them."""
+        """Open the stores, before anything else is asked of them."""
 
     async def forget(self, before: float) -> int:
-        """Delete executions that ended, or were made and never triggered, before this time, with all that is theirs.
+        """Delete executions that ended, or were made and never triggered, before this time.
 
-        One stays as long as a retry of it does. In steps that hold nobody up. Answers how many are gone.
+        With all that is theirs. One stays as long as a retry of it does. In steps that hold nobody
+        up. Answers how many are gone.
         """
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""The protocol of cold stores: definitions, intents and everything that outlives an execution's run."""
+"""The protocol of cold stores: definitions, intents and all that outlives an execution's run."""
 
 from __future__ import annotations
 
@@ -33,41 +33,52 @@ class Definitions(Protocol):
     async def put_workflow(
         self, name: str, content_hash: str, document: bytes, now: float
     ) -> WorkflowVersion:
-        """The same content gives the same version (a deleted one is back then), changed content the next."""
+        """Store a workflow document, and answer its version.
+
+        The same content gives the same version (a deleted one is back then), changed content the
+        next.
+        """
 
     async def put_inline(
         self, name: str, content_hash: str, document: bytes, now: float
     ) -> WorkflowVersion:
-        """A document that was started as it is, stored for its executions only: no name, alias or list leads to it.
+        """Store a document that was started as it is, for its executions only.
 
-        It takes the next number of its name, so that executions show both as usual. Content that is a version already
-        is that version; but a deleted one stays deleted.
+        No name, alias or list leads to it. It takes the next number of its name, so that executions
+        show both as usual. Content that is a version already is that version; but a deleted one
+        stays deleted.
         """
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
-        """Without a version the newest that isn't deleted; a deleted or inline one only by its number."""
+        """A version of a workflow; without a number the newest that isn't deleted.
+
+        A deleted or inline one is found only by its number.
+        """
 
     async def workflows(self, after: str | None = None, limit: int = 50) -> list[WorkflowRow]:
-        """By name, from the one behind `after`."""
+        """Workflows by name, from the one behind `after`."""
 
     async def versions(self, name: str) -> list[WorkflowVersion]:
-        """The newest first, without deleted ones."""
+        """Versions of a workflow, the newest first, without deleted ones."""
 
     async def delete_workflow(self, name: str) -> bool:
-        """All its versions and aliases: it isn't listed and can't be started any more.
+        """Delete all versions and aliases of a workflow.
 
-        False if there is none.
+        It isn't listed and can't be started any more. False if there is none.
         """
 
     async def aliases(self, name: str) -> dict[str, Weights]: ...
 
     async def set_alias(self, name: str, alias: str, weights: Weights) -> None:
-        """Raises `NotFound` if one of the versions doesn't exist."""
+        """Set the weights of an alias. Raises `NotFound` if one of the versions doesn't exist."""
 
     async def remove_alias(self, name: str, alias: str) -> bool: ...
 
     async def remember_handlers(self, handlers: Mapping[str, HandlerDefaults]) -> None:
-        """What workers have, and what their handlers ask for; of one name the last word counts."""
+        """Store the handlers that workers have, and what these ask for.
+
+        Of one name the last word counts.
+        """
 
     async def known_handlers(self) -> dict[str, HandlerDefaults]: ...
 
@@ -87,12 +98,12 @@ class Executions(Protocol):
         """
 
     async def made_by(self, scope: str, key: str) -> Made | None:
-        """What an idempotency key has made."""
+        """The execution that an idempotency key has made."""
 
     async def trigger(
         self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
-        """Start one that `waits`, with this input (None: the one it has).
+        """Start an execution that `waits`, with this input (None: the one it has).
 
         Compare and set: of two triggers one wins.
 
@@ -102,14 +113,14 @@ class Executions(Protocol):
         """
 
     async def steer(self, execution_id: str, wish: Wish) -> None:
-        """Store what somebody wants of an execution that hasn't ended, before it is tried; the last wish counts.
+        """Store what somebody wants of an execution that hasn't ended, before it is tried.
 
-        A cancel also makes one that `waits` begin, so that it can end. Raises `NotFound`, or `Conflict` if it has ended
-        or, for the other wishes, waits.
+        The last wish counts. A cancel also makes one that `waits` begin, so that it can end. Raises
+        `NotFound`, or `Conflict` if it has ended or, for the other wishes, waits.
         """
 
     async def wishes(self, partition: int) -> Mapping[str, Wish]:
-        """Of executions that haven't ended: what a new owner has to see to.
+        """Wishes for executions that haven't ended: what a new owner has to see to.
 
         What is fulfilled may be left out.
         """
@@ -121,12 +132,15 @@ class Executions(Protocol):
         """
 
     async def execution(self, execution_id: str) -> Stored | None:
-        """One that nothing was committed for is PENDING, whether it waits or is about to begin."""
+        """An execution; one that nothing was committed for is PENDING.
+
+        Whether it waits or is about to begin.
+        """
 
     async def intent(self, execution_id: str) -> NewExecution | None: ...
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
-        """Of many at once; unknown ones are missing.
+        """Intents of many executions at once; unknown ones are missing.
 
         Where ended executions leave the hot store, the record of one that has ended says so in its
         state.
@@ -135,74 +149,91 @@ class Executions(Protocol):
     async def search(self, search: Search) -> list[ExecutionRow]: ...
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
-        """Lines with a greater `seq`; None if there is no such execution."""
+        """History lines with a greater `seq`; None if there is no such execution."""
 
     async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
-        """What all executions went through after a place; an empty answer is the end.
+        """Transitions of all executions after a place; an empty answer is the end.
 
         In the order of commits within each lane, in any order among lanes; no part of a lane is
         left out before a later one. Raises `FeedGap` if some of it isn't kept any more.
         """
 
     async def feed_end(self) -> Place:
-        """Behind the last commit: whatever is there can be read, and whatever comes will be behind it."""
+        """The place behind the last commit.
+
+        Whatever is there can be read, and whatever comes will be behind it.
+        """
 
 
 class DeadLetters(Protocol):
     async def letters(self, search: LetterSearch) -> list[LetterRow]:
-        """With `closed`, those that are closed as well."""
+        """Dead letters; with `closed`, those that are closed as well."""
 
     async def letter(self, letter_id: int) -> LetterRow | None: ...
 
     async def close_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
-        """Answers how many of them were open; those that were closed stay as they are."""
+        """Close dead letters; answers how many of them were open.
+
+        Those that were closed stay as they are.
+        """
 
 
 class Counting(Protocol):
-    """What a page of charts asks for all the time: none of these reads more rows than about what `limit` says.
+    """Counts that a page of charts asks for all the time.
 
-    States are those that a search shows. Where hot and cold are two, an end is counted once the cold store has heard of
-    it, a moment later; and of what it has heard nothing yet, only the newest are looked up in the hot store.
+    None of these reads more rows than about what `limit` says. States are those that a search shows.
+    Where hot and cold are two, an end is counted once the cold store has heard of it, a moment
+    later; and of what it has heard nothing yet, only the newest are looked up in the hot store.
     """
 
     async def count_created(self, window: Window, limit: int) -> Counts:
-        """Those created since the window began, by workflow, state and bucket: the newest `limit` of them."""
+        """Executions created since the window began, by workflow, state and bucket.
+
+        The newest `limit` of them.
+        """
 
     async def count_active(self, limit: int) -> dict[str, int]:
-        """How many are PENDING, RUNNING and PAUSED, whatever their age; each is counted up to `limit`.
+        """The number of PENDING, RUNNING and PAUSED executions, whatever their age.
 
-        Of those that should run, whether they have begun or not, only the newest 2 × `limit` are looked at.
+        Each is counted up to `limit`. Of those that should run, whether they have begun or not, only
+        the newest 2 × `limit` are looked at.
         """
 
     async def count_unfinished(self) -> dict[str, int]:
-        """By workflow, how many executions should run and haven't ended; not those that wait to be triggered."""
+        """The number of executions that should run and haven't ended, by workflow.
+
+        Not those that wait to be triggered.
+        """
 
     async def count_letters(self, limit: int) -> int:
-        """Those that are open, counted up to `limit`."""
+        """The number of open dead letters, counted up to `limit`."""
 
 
-class Keys(Protocol):
+class ApiKeys(Protocol):
     async def put_key(self, key: ApiKey) -> None:
-        """Also in place of the one with the same id."""
+        """Store an API key, also in place of the one with the same id."""
 
     async def keys(self) -> list[ApiKey]:
-        """Revoked ones too, in order of creation."""
+        """API keys in order of creation, revoked ones too."""
 
     async def revoke_key(self, key_id: str, now: float) -> bool:
-        """False if there is none, or it was revoked before."""
+        """Revoke an API key. False if there is none, or it was revoked before."""
 
 
-class Audit(Protocol):
+class AuditLog(Protocol):
     async def write_audit(self, lines: Sequence[AuditLine]) -> None: ...
 
     async def audit(self, search: AuditSearch) -> list[AuditLine]:
-        """The newest first."""
+        """Audit lines, the newest first."""
 
     async def forget_audit(self, before: float, limit: int = 1000) -> int:
-        """Delete lines from before this time, the oldest first, at most so many; answers how many there were."""
+        """Delete audit lines from before this time, the oldest first, at most so many.
+
+        Answers how many there were.
+        """
 
 
-class ColdStore(Definitions, Executions, DeadLetters, Counting, Keys, Audit, Protocol):
-    """All of it."""
+class ColdStore(Definitions, Executions, DeadLetters, Counting, ApiKeys, AuditLog, Protocol):
+    """All protocols of a cold store in one."""

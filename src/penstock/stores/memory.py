@@ -43,7 +43,7 @@ class MemoryHotStore:
         self.feed: list[tuple[str, bytes]] = []
         """Every change of every execution, in the order of commits."""
         self.fenced = 0
-        self._attending: dict[str, float] = {}
+        self._members: dict[str, float] = {}
         self.is_open = True
         self.queue = _LeasedQueue(self)
 
@@ -158,12 +158,12 @@ class MemoryHotStore:
                 "the store in memory has been closed; nothing would run what it is given now"
             )
 
-    async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
-        self._attending[name] = self.now() + seconds
-        return sorted(each for each, until in self._attending.items() if until > self.now())
+    async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+        self._members[name] = self.now() + seconds
+        return sorted(each for each, until in self._members.items() if until > self.now())
 
-    async def depart(self, name: str) -> None:
-        self._attending.pop(name, None)
+    async def deregister(self, name: str) -> None:
+        self._members.pop(name, None)
 
     def check(self, partition: int, token: str) -> None:
         if not self._holds(partition, token):
@@ -195,7 +195,7 @@ class _LeasedQueue(MemoryTaskQueue):
 
 
 class MemoryStores:
-    split = events = None
+    tiering = events = None
 
     def __init__(
         self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None

@@ -23,8 +23,10 @@ from penstock.stores.base import (
 )
 from penstock.stores.cold import NO_LINES
 from penstock.stores.matching import finds, finds_letter
-from penstock.stores.memory_books import MemoryBooks, MemoryDefinitions
+from penstock.stores.memory_api_keys import MemoryApiKeys
+from penstock.stores.memory_audit_log import MemoryAuditLog
 from penstock.stores.memory_counts import MemoryCounts
+from penstock.stores.memory_definitions import MemoryDefinitions
 from penstock.stores.partial import history_of
 from penstock.stores.records import (
     AuditLine,
@@ -253,13 +255,14 @@ class MemoryLetters:
 
 
 class MemoryColdStore(
-    MemoryDefinitions, MemoryExecutions, MemoryLetters, MemoryCounts, MemoryBooks
+    MemoryDefinitions, MemoryExecutions, MemoryLetters, MemoryCounts, MemoryApiKeys, MemoryAuditLog
 ):
     def __init__(self, hot: Facts) -> None:
         MemoryDefinitions.__init__(self)
         MemoryExecutions.__init__(self, hot)
         MemoryLetters.__init__(self, hot)
-        MemoryBooks.__init__(self)
+        MemoryApiKeys.__init__(self)
+        MemoryAuditLog.__init__(self)
 
     async def create(
         self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES

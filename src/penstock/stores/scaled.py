@@ -22,10 +22,10 @@ from penstock.stores.records import CountRow, Counts, ExecutionRow, FeedPart, Pl
 from penstock.stores.redis import keys
 from penstock.stores.redis.events import RedisEvents
 from penstock.stores.redis.hot import RedisHotStore, stored_of
+from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.server import Server
-from penstock.stores.redis.sides import RedisSide
-from penstock.stores.split import Copy, summary_from
+from penstock.stores.tiering import Copy, summary_from
 
 log = logging.getLogger("penstock.stores")
 
@@ -36,8 +36,8 @@ UNHEARD_EXECUTIONS_MAX = 20_000
 PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
 
 
-class Sides(NamedTuple):
-    hot: RedisSide
+class ScaledTiering(NamedTuple):
+    hot: RedisHotTier
     cold: ScaledColdStore
 
 
@@ -161,7 +161,7 @@ class ScaledStores:
     hot: RedisHotStore
     queue: RedisTaskQueue
     events: RedisEvents
-    split: Sides
+    tiering: ScaledTiering
 
     def __init__(self, store: str, settings: Settings) -> None:
         if settings.database is None:
@@ -194,7 +194,7 @@ class ScaledStores:
         self.queue = RedisTaskQueue(self.server, partitions, self._heartbeat_seconds)
         self.cold.hot = self.hot
         self.cold.events = self.events = RedisEvents(self.server, partitions)
-        self.split = Sides(RedisSide(self.server, self.hot), self.cold)
+        self.tiering = ScaledTiering(RedisHotTier(self.server, self.hot), self.cold)
 
     async def _claim(self) -> None:
         """This Redis belongs to one store, and says to which."""

@@ -89,7 +89,7 @@ class LoopWatch:
             self._report(blocked_seconds, loop, thread_id)
 
     def _report(self, seconds: float, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
-        attempt = self._culprit(asyncio.current_task(loop))
+        attempt = self._blocking_attempt(asyncio.current_task(loop))
         if attempt is None:
             who = "a task that is no handler's own"
         else:
@@ -106,7 +106,7 @@ class LoopWatch:
             extra={"stack": stack.rstrip()},
         )
 
-    def _culprit(self, running: asyncio.Task[Any] | None) -> Attempt | None:
+    def _blocking_attempt(self, running: asyncio.Task[Any] | None) -> Attempt | None:
         """Whose task the loop is in: a slot's own, or one that its handler has started."""
         if running is None:
             return None

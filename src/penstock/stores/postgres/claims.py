@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from penstock.errors import Fenced
 from penstock.stores.postgres.database import Database
-from penstock.stores.split import CLAIM_SECONDS, Claim
+from penstock.stores.tiering import CLAIM_SECONDS, Claim
 
 NOW = "extract(epoch FROM clock_timestamp())"
 CLAIM = f"""

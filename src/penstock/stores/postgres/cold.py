@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from penstock.errors import SchemaMismatch, SettingsError
 from penstock.stores.object_blobs import ObjectBlobs
-from penstock.stores.postgres.books import PostgresBooks
+from penstock.stores.postgres.api_keys import PostgresApiKeys
+from penstock.stores.postgres.audit_log import PostgresAuditLog
 from penstock.stores.postgres.claims import PostgresClaims
 from penstock.stores.postgres.copying import PostgresCopies
 from penstock.stores.postgres.counting import PostgresCounts
@@ -20,11 +21,12 @@ class PostgresColdStore(
     PostgresExecutions,
     PostgresLetters,
     PostgresCounts,
-    PostgresBooks,
+    PostgresApiKeys,
+    PostgresAuditLog,
     PostgresCopies,
     PostgresClaims,
 ):
-    """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `split.ColdSide`."""
+    """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `tiering.ColdTier`."""
 
     def __init__(
         self,
@@ -46,7 +48,8 @@ class PostgresColdStore(
             PostgresExecutions,
             PostgresLetters,
             PostgresCounts,
-            PostgresBooks,
+            PostgresApiKeys,
+            PostgresAuditLog,
             PostgresCopies,
             PostgresClaims,
         ):

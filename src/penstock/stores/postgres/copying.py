@@ -13,7 +13,7 @@ from penstock.stores.postgres.creating import INSERT_USES, create_again
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
-from penstock.stores.split import (
+from penstock.stores.tiering import (
     Copy,
     Summary,
     Unfinished,

@@ -11,7 +11,7 @@ from penstock.engine.states import ExecutionState
 from penstock.stores import codec, idempotency
 from penstock.stores.base import NewExecution, ReusedOutput, partition_of
 from penstock.stores.idempotency import Key, Made
-from penstock.stores.postgres.books import write_lines
+from penstock.stores.postgres.audit_log import write_lines
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row, copy_in
 from penstock.stores.postgres.searching import label_digest
 from penstock.stores.postgres.texts import digest

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from penstock.stores import codec
-from penstock.stores.postgres.books import NUMBER_MAX
-from penstock.stores.postgres.database import SLOW_SECONDS, Database
+from penstock.stores.postgres.database import NUMBER_MAX, SLOW_SECONDS, Database
 from penstock.stores.postgres.texts import escaped
 from penstock.stores.records import Closed, LetterRow, LetterSearch
 

@@ -16,8 +16,7 @@ import msgspec
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.stores.matching import label_text, lowered
-from penstock.stores.postgres.books import NUMBER_MAX
-from penstock.stores.postgres.database import Row
+from penstock.stores.postgres.database import NUMBER_MAX, Row
 from penstock.stores.postgres.texts import digest, unescaped
 from penstock.stores.records import ExecutionRow, Search
 

@@ -10,8 +10,8 @@ from penstock.stores.base import Commit
 from penstock.stores.redis import keys
 from penstock.stores.redis.entries import Entries
 from penstock.stores.redis.inbox import first_needed
-from penstock.stores.split import outgoing_of
 from penstock.stores.task_queue import Key, key_of
+from penstock.stores.tiering import outgoing_of
 
 FEED_SLOTS = 4096
 """A position in the feed is `commit number × 4096 + index of the execution in it`."""

@@ -243,21 +243,21 @@ class RedisHotStore:
         )
         return sorted(execution_id.decode() for execution_id in execution_ids)
 
-    async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
-        found = await self._attending(name, _milliseconds(seconds), msgspec.json.encode(about))
+    async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
+        found = await self._members(name, _milliseconds(seconds), msgspec.json.encode(about))
         return sorted(found)
 
     async def orchestrator_details(self) -> list[dict[str, Any]]:
-        found = await self._attending("", 0, b"")
+        found = await self._members("", 0, b"")
         return [
             {"name": name, **msgspec.json.decode(about)} for name, about in sorted(found.items())
         ]
 
-    async def _attending(self, *arguments: Any) -> dict[str, bytes]:
-        found = await script("attend").run(self._server.fleet, keys.ORCHESTRATORS, *arguments)
+    async def _members(self, *arguments: Any) -> dict[str, bytes]:
+        found = await script("announce").run(self._server.fleet, keys.ORCHESTRATORS, *arguments)
         return {name.decode(): about for name, about in zip(found[::2], found[1::2], strict=True)}
 
-    async def depart(self, name: str) -> None:
+    async def deregister(self, name: str) -> None:
         await self._server.fleet.call("HDEL", keys.ORCHESTRATORS, name)
 
     async def _run(self, name: str, partition: int, *arguments: Any) -> Any:

@@ -21,7 +21,7 @@ __all__ = ["SCHEMA_VERSION", "UPDATES", "SqliteStores"]
 
 
 class SqliteStores:
-    split = events = None
+    tiering = events = None
     blobs: DirectoryBlobs | BlobsMovedToObjects
 
     def __init__(

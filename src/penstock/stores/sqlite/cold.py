@@ -5,7 +5,8 @@ The same file as the hot store.
 
 from __future__ import annotations
 
-from penstock.stores.sqlite.books import SqliteBooks
+from penstock.stores.sqlite.api_keys import SqliteApiKeys
+from penstock.stores.sqlite.audit_log import SqliteAuditLog
 from penstock.stores.sqlite.counting import SqliteCounts
 from penstock.stores.sqlite.definitions import SqliteDefinitions
 from penstock.stores.sqlite.executions import SqliteExecutions
@@ -17,7 +18,13 @@ from penstock.stores.sqlite.writer import Writer
 
 
 class SqliteColdStore(
-    SqliteDefinitions, SqliteExecutions, SqliteLetters, SqliteCounts, SqliteBooks, SqliteForgetting
+    SqliteDefinitions,
+    SqliteExecutions,
+    SqliteLetters,
+    SqliteCounts,
+    SqliteApiKeys,
+    SqliteAuditLog,
+    SqliteForgetting,
 ):
     def __init__(
         self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
@@ -28,4 +35,5 @@ class SqliteColdStore(
         SqliteForgetting.__init__(self, writer, searcher, self._numbers)
         SqliteLetters.__init__(self, writer, reader, searcher)
         SqliteCounts.__init__(self, searcher)
-        SqliteBooks.__init__(self, writer, reader, searcher)
+        SqliteApiKeys.__init__(self, writer, reader)
+        SqliteAuditLog.__init__(self, writer, searcher)

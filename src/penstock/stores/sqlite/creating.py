@@ -11,7 +11,7 @@ from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import Key, Made
 from penstock.stores.matching import label_text
 from penstock.stores.records import AuditLine
-from penstock.stores.sqlite.books import write_lines
+from penstock.stores.sqlite.audit_log import write_lines
 from penstock.stores.sqlite.numbers import write_lead
 from penstock.stores.sqlite.writer import insert_many
 

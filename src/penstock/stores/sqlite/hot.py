@@ -245,11 +245,11 @@ class SqliteHotStore:
         """Events go no further than this process; but the file may be gone, or have been closed."""
         self._writer.check_open()
 
-    async def attend(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+    async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
         return [name]  # the lock file keeps others out
 
-    async def depart(self, name: str) -> None:
-        """Nobody is told."""
+    async def deregister(self, name: str) -> None:
+        """Nothing to do: there are no other members."""
 
     def _set_timer(self, execution_id: str, wake_at: float | None) -> None:
         if wake_at is None:

@@ -5,8 +5,8 @@
 -- ARGV    token, then one of
 --         renew, milliseconds
 --         release
---         taken, entries to take off the outbox, execution ids that may leave…
---         acknowledge, commit number that the cold store has
+--         acknowledge_outbox, entries to take off the outbox, execution ids that may leave…
+--         acknowledge_commit, commit number that the cold store has
 --         wipe, keys to remove…
 --         restore, then execution id, change…
 --         built, store id, commit number
@@ -25,12 +25,12 @@ if what == 'renew' then
   redis.call('HSET', lease, 'expires', clock[1] * 1000 + math.floor(clock[2] / 1000) + ARGV[3], 'term', ARGV[3])
 elseif what == 'release' then
   redis.call('HDEL', lease, 'owner', 'token', 'expires', 'term')
-elseif what == 'taken' then
+elseif what == 'acknowledge_outbox' then
   redis.call('LTRIM', base .. 'outbox', ARGV[3], -1)
   for i = 4, #ARGV do
     redis.call('UNLINK', base .. 'execution:' .. ARGV[i])
   end
-elseif what == 'acknowledge' then
+elseif what == 'acknowledge_commit' then
   redis.call('HSET', lease, 'cold', ARGV[3])
 elseif what == 'wipe' then
   for i = 3, #ARGV do

@@ -1,7 +1,6 @@
-"""What moves between a hot and a cold store that are two (`stores.split`), beside the loop of a partition's owner.
+"""Writes copies of executions into the cold store, for the archiver and the checkpointer.
 
-The `Archiver` brings what has finished into the cold store, the `Checkpointer` copies of what runs. Both put their
-copies there through a `Carrier`: a cold store that is away makes them wait, and nobody else.
+A cold store that is away makes these two wait, and nobody else.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.stores.split import (
+from penstock.orchestrator.tiering.hot_reader import PORTION_BYTES
+from penstock.stores.tiering import (
     ColdStoreWentBack,
     Copy,
-    HotSide,
-    Split,
+    Tiering,
     Written,
     last_record,
     summary_from,
@@ -28,59 +27,35 @@ log = logging.getLogger("penstock.orchestrator")
 
 AWAY_SECONDS = 1.0
 STEP_SECONDS = 0.002
-PORTION_BYTES = 16 * 1024 * 1024
-"""Of executions that are read and put together: neither memory nor a transaction has to hold all of
-them.
-"""
-READ_EXECUTIONS_MAX = 64
 TRIES = 5
-"""For one that the cold store doesn't take while it takes others: more than it can be in its way by
-chance.
+"""Tries for a copy that the cold store doesn't take while it takes others.
+
+More than it can be in its way by chance.
 """
 
 
-class Reader:
-    """Reads executions from the hot store, a portion at a time.
-
-    How many that may be, it learns on the way.
-    """
-
-    def __init__(self, hot: HotSide) -> None:
-        self._hot, self._step = hot, READ_EXECUTIONS_MAX
-
-    async def read(self, execution_ids: Sequence[str]) -> dict[str, list[bytes]]:
-        """The changes of the first of these (at least one), as many as make a portion; unknown ones have none."""
-        portion: dict[str, list[bytes]] = {}
-        size = 0
-        while len(portion) < len(execution_ids) and size < PORTION_BYTES:
-            some = execution_ids[len(portion) : len(portion) + self._step]
-            found = await self._hot.changes(some)
-            read = sum(len(change) for changes in found.values() for change in changes)
-            self._step = (
-                max(1, self._step // 2)
-                if read > PORTION_BYTES
-                else min(READ_EXECUTIONS_MAX, 2 * self._step)
-            )
-            portion.update((execution_id, found.get(execution_id, [])) for execution_id in some)
-            size += read
-        return portion
-
-
-class Carrier:
-    def __init__(self, split: Split, owner: PartitionOwner, plans: Plans, metrics: Metrics) -> None:
-        self._hot, self._cold, self._owner, self._lease = split.hot, split.cold, owner, owner.lease
+class ColdWriter:
+    def __init__(
+        self, tiering: Tiering, owner: PartitionOwner, plans: Plans, metrics: Metrics
+    ) -> None:
+        self._hot, self._cold, self._owner, self._lease = (
+            tiering.hot,
+            tiering.cold,
+            owner,
+            owner.lease,
+        )
         self._plans, self._metrics = plans, metrics
         self._is_away = False
 
     async def check(self) -> None:
-        """Raises `ColdStoreWentBack` if it was put back to an older copy.
+        """Raises `ColdStoreWentBack` if the cold store was put back to an older copy.
 
         One that is away is waited for.
         """
         await self._put_portion(await self._covering(), [])
 
     async def put(self, copies: Sequence[Copy]) -> set[str]:
-        """Until they are there.
+        """Put copies into the cold store; returns when they are there.
 
         Answers the executions that the cold store refuses for what is in them.
         """
@@ -106,12 +81,12 @@ class Carrier:
             else:
                 self._is_away = False
                 if number > self._lease.cold_number:
-                    await self._hot.acknowledge(self._lease, number)
+                    await self._hot.acknowledge_commit(self._lease, number)
                     self._lease.cold_number = number
                 return refused
 
     async def _covering(self) -> int:
-        """A commit number that the hot store has reached, and with it everything that was read from it until now.
+        """A commit number that covers everything that was read from the hot store until now.
 
         One that is too low would let a hot store go back behind these copies unnoticed.
         """
@@ -121,12 +96,12 @@ class Carrier:
         return self._lease.commit_number
 
     async def _put(self, number: int, copies: Sequence[Copy]) -> set[str]:
-        """Those that are refused for their content or their size are found by halves, as for a commit."""
+        """Put copies; those that are refused for their content or their size are found by halves."""
         for tried in range(1, TRIES + 1):
             try:
                 return await self._put_all(number, copies)
             except Exception as error:  # one of them can't be written, or all of them are too much
-                await self._blame_content(number, error)
+                await self._check_cold_store_writes(number, error)
                 if len(copies) > 1:
                     break
                 if tried == TRIES or not isinstance(error, StoreUnavailable):
@@ -140,7 +115,10 @@ class Carrier:
         return await self._put(number, copies[:half]) | await self._put(number, copies[half:])
 
     async def _put_all(self, number: int, copies: Sequence[Copy]) -> set[str]:
-        """Answers the executions that have no row, and of which the hot store has nothing to write one from."""
+        """Put copies, with all changes where an execution has no row.
+
+        Answers the executions of which the hot store has nothing to write a row from.
+        """
         written = await self._store(number, copies)
         rewritten, missing = [*written.rewritten], set(written.missing)
         # only letters came, or a pause: with everything that the hot store has of them, there can
@@ -167,7 +145,7 @@ class Carrier:
     async def _store(self, number: int, copies: Sequence[Copy]) -> Written:
         lease = self._lease
         return await self._cold.put_copies(
-            lease.partition, number, copies, cold_number=lease.cold_number, term=lease.term
+            lease.partition, number, copies, cold_number=lease.cold_number, term=lease.claim_term
         )
 
     async def _tell_of_rewritten(self, execution_ids: Sequence[str]) -> None:
@@ -202,10 +180,10 @@ class Carrier:
                     version,
                 )
 
-    async def _blame_content(self, number: int, error: Exception) -> None:
-        """If not even nothing can be written, it isn't the content.
+    async def _check_cold_store_writes(self, number: int, error: Exception) -> None:
+        """Whether the cold store takes an empty write: only then is the content what it rejects.
 
-        Raises `StoreUnavailable` then.
+        Raises `StoreUnavailable` if it doesn't.
         """
         try:
             await self._store(number, [])

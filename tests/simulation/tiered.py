@@ -1,7 +1,7 @@
-"""Hot and cold as two stores, in memory: what `stores.split` says, as plainly as it can be written.
+"""Hot and cold as two stores, in memory: what `stores.tiering` says, as plainly as it can be written.
 
 The hot one is `MemoryHotStore` with an outbox and a mark; the cold one has rows of its own, which
-hear only what is brought to them. `Image` is all that the hot one has, so that it can be lost or
+hear only what is copied to them. `Image` is all that the hot one has, so that it can be lost or
 put back to how it was.
 """
 
@@ -28,7 +28,8 @@ from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.memory import MemoryHotStore
 from penstock.stores.memory_cold import MemoryColdStore
 from penstock.stores.partial import record_of
-from penstock.stores.split import (
+from penstock.stores.task_queue import key_of
+from penstock.stores.tiering import (
     CLAIM_SECONDS,
     Claim,
     Copy,
@@ -41,17 +42,16 @@ from penstock.stores.split import (
     intent_from,
     outgoing_of,
 )
-from penstock.stores.task_queue import key_of
 
 Image = dict[str, Any]
-OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_attending")
+OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_members")
 OF_THE_ROWS = ("records", "changes", "letters", "numbers", "_generations", "_places")
 OF_THE_INTENTS = ("_intents", "_keys", "_wishes", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
 OF_THE_QUEUE = ("_waiting", "_ranked", "_held", "_beats", "_on_hold", "_stopped", "_queued")
 
 
-class SplitHot(MemoryHotStore):
+class TieredHotStore(MemoryHotStore):
     def __init__(self, clock: Callable[[], float], partitions: int) -> None:
         super().__init__(clock, partitions)
         self.boxes: list[list[Outgoing]] = [[] for _ in range(partitions)]
@@ -110,8 +110,8 @@ class SplitHot(MemoryHotStore):
         return [name for name in self.changes if partition_of(name, self.partitions) == partition]
 
 
-class HotHalf:
-    def __init__(self, hot: SplitHot) -> None:
+class MemoryHotTier:
+    def __init__(self, hot: TieredHotStore) -> None:
         self._hot = hot
 
     async def server_id(self, partition: int) -> str:
@@ -130,12 +130,12 @@ class HotHalf:
             if name in self._hot.changes
         }
 
-    async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
+    async def acknowledge_outbox(self, lease: Lease, count: int, archived: Collection[str]) -> None:
         self._hot.check(lease.partition, lease.token)
         del self._hot.boxes[lease.partition][:count]
-        self._forget(gone)
+        self._forget(archived)
 
-    async def acknowledge(self, lease: Lease, commit_number: int) -> None:
+    async def acknowledge_commit(self, lease: Lease, commit_number: int) -> None:
         self._hot.check(lease.partition, lease.token)
         self._hot.cold_numbers[lease.partition] = commit_number
 
@@ -289,10 +289,10 @@ class Rows:
         return self._generations[partition]
 
 
-class SplitCold(MemoryColdStore):
+class TieredColdStore(MemoryColdStore):
     """Reads ask the hot store first."""
 
-    def __init__(self, rows: Rows, hot: SplitHot) -> None:
+    def __init__(self, rows: Rows, hot: TieredHotStore) -> None:
         super().__init__(rows)
         self._rows, self._active = rows, hot
         rows.write_intent = self._write
@@ -331,8 +331,8 @@ class SplitCold(MemoryColdStore):
         return intent
 
 
-class ColdHalf:
-    def __init__(self, rows: Rows, cold: SplitCold) -> None:
+class MemoryColdTier:
+    def __init__(self, rows: Rows, cold: TieredColdStore) -> None:
         self._rows, self._cold = rows, cold
         self.store_id = rows.store_id
         self.put_copies, self.begin_rebuild = rows.put_copies, rows.begin_rebuild
@@ -361,21 +361,21 @@ class ColdHalf:
         ]
 
 
-class Halves:
+class MemoryTiering:
     def __init__(self, hot: Any, cold: Any) -> None:
         self.hot, self.cold = hot, cold
 
 
-class SplitStores:
+class TieredStores:
     events = None
 
     def __init__(self, clock: Callable[[], float], partitions: int) -> None:
-        self.hot = SplitHot(clock, partitions)
+        self.hot = TieredHotStore(clock, partitions)
         self.queue = self.hot.queue
         self.rows = Rows(clock, partitions)
-        self.cold = SplitCold(self.rows, self.hot)
+        self.cold = TieredColdStore(self.rows, self.hot)
         self.blobs = MemoryBlobs()
-        self.split = Halves(HotHalf(self.hot), ColdHalf(self.rows, self.cold))
+        self.tiering = MemoryTiering(MemoryHotTier(self.hot), MemoryColdTier(self.rows, self.cold))
         self.cold_is_away = False
         self.empty = self.hot.image()
 

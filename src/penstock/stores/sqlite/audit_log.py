@@ -1,4 +1,4 @@
-"""API keys and the audit log in the file."""
+"""The audit log in the file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Scope
-from penstock.stores.sqlite.reader import NUMBER_MAX, UNKNOWABLE, Reader
+from penstock.stores.records import AuditLine, AuditSearch
+from penstock.stores.sqlite.reader import NUMBER_MAX, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
 AUDIT_COLUMNS = "at, key_id, key_name, action, object, address, status, detail"
@@ -19,42 +19,10 @@ FORGET_LINES = """
     WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT ?) WHERE at < ?)
 """
 
-_scopes_decoder = msgspec.json.Decoder(tuple[Scope, ...])
 
-
-class SqliteBooks:
-    def __init__(self, writer: Writer, reader: Reader, searcher: Reader) -> None:
-        self._writer, self._reader, self._searcher = writer, reader, searcher
-
-    async def put_key(self, key: ApiKey) -> None:
-        row = (
-            key.id,
-            key.name,
-            msgspec.json.encode(key.scopes),
-            key.hash,
-            key.created_at,
-            key.revoked_at,
-        )
-        statement = (
-            "INSERT OR REPLACE INTO api_keys (id, name, scopes, hash, created_at, revoked_at)"
-        )
-        await self._writer.submit(lambda connection: insert_many(connection, statement, [row]))
-
-    async def keys(self) -> list[ApiKey]:
-        rows = await self._reader.rows(
-            "SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys ORDER BY created_at, id"
-        )
-        return [ApiKey(row[0], row[1], _scopes_decoder.decode(row[2]), *row[3:]) for row in rows]
-
-    async def revoke_key(self, key_id: str, now: float) -> bool:
-        statement = "UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
-        try:
-            done = await self._writer.submit(
-                lambda connection: connection.execute(statement, (now, key_id)).rowcount
-            )
-        except UNKNOWABLE:
-            return False
-        return bool(done)
+class SqliteAuditLog:
+    def __init__(self, writer: Writer, searcher: Reader) -> None:
+        self._writer, self._searcher = writer, searcher
 
     async def write_audit(self, lines: Sequence[AuditLine]) -> None:
         await self._writer.submit(lambda connection: write_lines(connection, lines))

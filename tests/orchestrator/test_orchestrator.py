@@ -15,9 +15,9 @@ from penstock import Engine, Registry
 from penstock.config import Settings
 from penstock.contract.facts import new
 from penstock.errors import StoreUnavailable
-from penstock.orchestrator import service
+from penstock.orchestrator import orchestrator as orchestrator_module
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.service import Orchestrator
 from penstock.stores.base import Commit, Stores
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import Search
@@ -49,7 +49,7 @@ on_stores = pytest.mark.parametrize("opened", list(OPENED.values()), ids=list(OP
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(orchestrator_module, "RETRY_SECONDS", 0.01)
 
 
 class Shop:
@@ -191,7 +191,7 @@ def test_an_owner_that_breaks_is_followed_by_another(
 def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(service, "LEASE_SECONDS", 0.2)
+    monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", 0.2)
 
     async def scenario() -> None:
         stores = MemoryStores(time.time, 8)
@@ -217,7 +217,7 @@ def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops(
 
 
 def test_a_lease_is_kept_through_a_long_decision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "LEASE_SECONDS", 0.1)
+    monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", 0.1)
 
     async def scenario() -> None:
         stores = MemoryStores(time.time)
@@ -243,7 +243,7 @@ def test_a_lease_is_kept_through_a_long_decision(monkeypatch: pytest.MonkeyPatch
 def test_an_owner_that_lost_its_lease_ends_without_a_commit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(service, "LEASE_SECONDS", 0.1)
+    monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", 0.1)
 
     async def scenario() -> None:
         stores = MemoryStores(time.time)
@@ -267,7 +267,7 @@ def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Dies: it neither renews nor releases anything any more."""
-    monkeypatch.setattr(service, "LEASE_SECONDS", 0.2)
+    monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", 0.2)
 
     async def scenario() -> None:
         stores = MemoryStores(time.time, 8)
@@ -301,7 +301,7 @@ def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(
 def test_an_accepted_execution_whose_start_was_lost_runs(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "RECONCILE_SECONDS", 0.02)
+    monkeypatch.setattr(orchestrator_module, "RECONCILE_SECONDS", 0.02)
 
     async def scenario() -> None:
         stores = opened(tmp_path)

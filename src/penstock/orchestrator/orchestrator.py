@@ -17,12 +17,12 @@ from penstock.config import Settings, Timing
 from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError
 from penstock.orchestrator import balance
+from penstock.orchestrator.lease_term import LeaseTerm
 from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import DEAD_SECONDS, WorkerWatch
 from penstock.orchestrator.routing import Routing
-from penstock.orchestrator.tenure import Tenure
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
@@ -36,12 +36,11 @@ NO_HANDLER_SECONDS = 300.0
 WARN_SECONDS = 30.0
 DRAIN_SECONDS = 3.0
 DRAIN_STEP_SECONDS = 0.002
-ATTEND_LEASES, ATTENDING_LEASES, POLL_LEASES = 0.2, 0.8, 0.05
-"""In leases: how often it says that it lives, for how long that counts, how often one below its
-share looks.
+ANNOUNCE_LEASES, MEMBERSHIP_LEASES, POLL_LEASES = 0.2, 0.8, 0.05
+"""How often it announces itself, how long it is a member then, how often it looks.
 
-A dead one is noticed before its leases end, so that its partitions are asked for at the moment when
-they are free.
+All in leases; the last is for one below its share. A dead one is noticed before its leases end, so
+that its partitions are asked for at the moment when they are free.
 """
 
 
@@ -62,7 +61,7 @@ class Orchestrator:
     ) -> None:
         timing = None if timing == Timing() else timing
         self._timing = timing
-        """None: the defaults, which are the modules' constants; tests shorten those."""
+        """The settings' times; None: the modules' constants, which tests shorten."""
         self._stores, self._plans, self._observer, self._on_new_owner = (
             stores,
             plans,
@@ -81,15 +80,17 @@ class Orchestrator:
         self.owned: dict[int, PartitionOwner] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._tended: dict[int, asyncio.Task[None]] = {}
-        """Partitions that it has, or is about to have again after a failure."""
-        self._tenures: dict[int, Tenure] = {}
+        """Tasks that own partitions, also one that is about to be owned again after a failure."""
+        self._lease_terms: dict[int, LeaseTerm] = {}
         self._leaving: set[int] = set()
         self._numbers: dict[int, int] = {}
-        """By partition, the last commit that was seen to land: a store below it has gone back in
-        time.
+        """The last commit number that was seen to land, by partition.
+
+        A store below it has gone back in time.
         """
-        self._names: list[str] = [self.name]
-        self._attend_at = 0.0
+        self._members: list[str] = [self.name]
+        """Names of the orchestrators that live, sorted."""
+        self._announce_at = 0.0
         self._warned: dict[int | None, tuple[str, float]] = {}
         self._stopping = False
         self._watch = WorkerWatch(
@@ -113,13 +114,13 @@ class Orchestrator:
         return RECONCILE_SECONDS if self._timing is None else self._timing.reconcile_seconds
 
     async def stop(self) -> None:
-        """Hand everything over.
+        """Hand all partitions over.
 
         What has been reported is recorded first, so that it costs nobody an attempt.
         """
         self._stopping = True
-        await self._depart()
-        if self._stores.split is None:  # else the inbox is still there for the next owner
+        await self._deregister()
+        if self._stores.tiering is None:  # else the inbox is still there for the next owner
             await self._drain()
         for partition in self._tended:
             self._give_up(partition)
@@ -128,12 +129,12 @@ class Orchestrator:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._depart()  # again: it may just have been attending
+        await self._deregister()  # again: it may just have announced itself
         await self._sandbox.close()  # whoever shares it gets new processes
 
-    async def _depart(self) -> None:
+    async def _deregister(self) -> None:
         with contextlib.suppress(StoreError):
-            await self._stores.hot.depart(self.name)
+            await self._stores.hot.deregister(self.name)
 
     async def _drain(self) -> None:
         end = asyncio.get_running_loop().time() + DRAIN_SECONDS
@@ -152,10 +153,13 @@ class Orchestrator:
             await asyncio.gather(*self._tended.values(), return_exceptions=True)
 
     async def _look(self) -> float:
-        """Attend, and take or give up partitions. Answers after how many seconds to look again."""
+        """Announce itself, and take or give up partitions.
+
+        Answers after how many seconds to look again.
+        """
         try:
             if not self._stopping:
-                await self._attend()
+                await self._announce()
                 return await self._rebalance()
         except StoreError as error:
             self._warn(None, error)
@@ -163,23 +167,23 @@ class Orchestrator:
             log.exception("%s could not look after its share", self.name)
         return RETRY_SECONDS
 
-    async def _attend(self) -> None:
+    async def _announce(self) -> None:
         now = asyncio.get_running_loop().time()
-        if now >= self._attend_at:
+        if now >= self._announce_at:
             about = {"partitions": sorted(self.owned), "pid": os.getpid()}
-            self._names = await self._stores.hot.attend(
-                self.name, ATTENDING_LEASES * self._lease_seconds, about
+            self._members = await self._stores.hot.announce(
+                self.name, MEMBERSHIP_LEASES * self._lease_seconds, about
             )
-            self._attend_at = now + ATTEND_LEASES * self._lease_seconds
+            self._announce_at = now + ANNOUNCE_LEASES * self._lease_seconds
 
     async def _rebalance(self) -> float:
-        share = balance.share(self._stores.hot.partitions, self._names, self.name)
+        share = balance.share(self._stores.hot.partitions, self._members, self.name)
         remaining = self._in_order(self._tended.keys() - self._leaving)
         for partition in remaining[share:]:
             self._give_up(partition)
         if len(remaining) < share:
             await self._take(share - len(remaining))
-        seconds = max(0.0, self._attend_at - asyncio.get_running_loop().time())
+        seconds = max(0.0, self._announce_at - asyncio.get_running_loop().time())
         is_short = len(self._tended.keys() - self._leaving) < share
         return min(seconds, POLL_LEASES * self._lease_seconds) if is_short else seconds
 
@@ -195,12 +199,12 @@ class Orchestrator:
                 return
 
     def _in_order(self, partitions: Iterable[int]) -> list[int]:
-        return balance.by_preference(partitions, self._names, self.name)
+        return balance.by_preference(partitions, self._members, self.name)
 
     def _give_up(self, partition: int) -> None:
         self._leaving.add(partition)
-        if partition in self._tenures:
-            self._tenures[partition].leave()
+        if partition in self._lease_terms:
+            self._lease_terms[partition].leave()
 
     async def _tend(self, first: Lease) -> None:
         """Own the partition, again and again, until somebody else has it or it is given up."""
@@ -224,16 +228,16 @@ class Orchestrator:
         return None
 
     async def _own(self, lease: Lease) -> None:
-        """For as long as the lease holds and nothing goes wrong."""
+        """Own a partition for as long as the lease holds and nothing goes wrong."""
         partition = lease.partition
         if partition in self._leaving:
             with contextlib.suppress(StoreError):
                 await self._stores.hot.release(lease)
             return
-        tenure = self._tenures[partition] = self._tenure(lease)
-        self.owned[partition] = tenure.owner
+        lease_term = self._lease_terms[partition] = self._new_lease_term(lease)
+        self.owned[partition] = lease_term.owner
         try:
-            await tenure.run()
+            await lease_term.run()
         except Fenced as error:
             self._metrics.fenced += 1
             log.info("%s: %s", self.name, error)
@@ -246,11 +250,11 @@ class Orchestrator:
             )
             await asyncio.sleep(RETRY_SECONDS)
         finally:
-            del self.owned[partition], self._tenures[partition]
+            del self.owned[partition], self._lease_terms[partition]
             self._numbers[partition] = max(lease.commit_number, self._numbers.get(partition, 0))
 
     def _warn(self, partition: int | None, error: StoreError) -> None:
-        """Once for a store that stays away, and now and then."""
+        """Log a store's error: once for a store that stays away, and again now and then."""
         now, text = asyncio.get_running_loop().time(), str(error)
         before, at = self._warned.get(partition, ("", 0.0))
         if text != before or now - at >= WARN_SECONDS:
@@ -259,8 +263,8 @@ class Orchestrator:
                 "%s, partition %s: %s", self.name, "-" if partition is None else partition, text
             )
 
-    def _tenure(self, lease: Lease) -> Tenure:
-        return Tenure(
+    def _new_lease_term(self, lease: Lease) -> LeaseTerm:
+        return LeaseTerm(
             self._stores,
             lease,
             self._plans,

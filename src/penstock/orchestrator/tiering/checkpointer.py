@@ -1,4 +1,7 @@
-"""Copies what runs into the cold store now and then: what a hot store that has lost its data is built again from."""
+"""Copies executions that run into the cold store, every few seconds.
+
+A hot store that has lost its data is built again from these checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import asyncio
 from collections.abc import Mapping
 
 from penstock.config import Timing
-from penstock.orchestrator.transfer import Carrier, Reader
-from penstock.stores.split import Copy, HotSide, summary_from
+from penstock.orchestrator.tiering.cold_writer import ColdWriter
+from penstock.orchestrator.tiering.hot_reader import HotReader
+from penstock.stores.tiering import Copy, HotTier, summary_from
 from penstock.telemetry.metrics import Metrics
 
 CHECKPOINT_SECONDS = Timing().checkpoint_seconds
@@ -16,11 +20,11 @@ PORTION = 200
 
 class Checkpointer:
     def __init__(
-        self, hot: HotSide, carrier: Carrier, metrics: Metrics, seconds: float | None = None
+        self, hot: HotTier, cold_writer: ColdWriter, metrics: Metrics, seconds: float | None = None
     ) -> None:
         """`seconds`: between two copies."""
         self._seconds = seconds
-        self._reader, self._carrier, self._metrics = Reader(hot), carrier, metrics
+        self._reader, self._cold_writer, self._metrics = HotReader(hot), cold_writer, metrics
         self.dirty: set[str] = set()
         """Executions that run and that have changed since their last copy.
 
@@ -38,18 +42,18 @@ class Checkpointer:
         if (
             not execution_ids
         ):  # then nothing else would notice that the cold store was put back to an older copy
-            await self._carrier.check()
+            await self._cold_writer.check()
         while execution_ids:
             changes = await self._reader.read(execution_ids[:PORTION])
             execution_ids = execution_ids[len(changes) :]
             copies = _copies(changes)
             if copies:
-                refused = await self._carrier.put(copies)
+                refused = await self._cold_writer.put(copies)
                 self._metrics.checkpointed += len(copies) - len(refused)
 
 
 def _copies(found: Mapping[str, list[bytes]]) -> list[Copy]:
-    """Without those that have ended: the archiver brings them."""
+    """Copies of executions that run; those that have ended are the archiver's."""
     copies: list[Copy] = []
     for execution_id, changes in found.items():
         summary = summary_from(changes)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Who is there: an orchestrator says that it lives, and learns who else does.
+-- The orchestrators' membership: one announces that it lives, and learns which others do.
 --
 -- KEYS 1  penstock:{fleet}:orchestrators (hash: name -> "expires|milliseconds|about")
 -- ARGV    name, milliseconds that this holds for, about (JSON); without a name it only looks

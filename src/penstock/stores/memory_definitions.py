@@ -1,18 +1,13 @@
-"""The books of a store in memory: definitions, API keys, the audit log."""
+"""Workflow definitions, their aliases and known handlers, in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import islice, takewhile
-
-import msgspec
+from collections.abc import Mapping
 
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import NotFound
-from penstock.stores import codec
 from penstock.stores.base import WorkflowVersion, inline_hash
-from penstock.stores.matching import finds_line
-from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Weights, WorkflowRow
+from penstock.stores.records import Weights, WorkflowRow
 
 
 class MemoryDefinitions:
@@ -100,48 +95,3 @@ class MemoryDefinitions:
 
     async def known_handlers(self) -> dict[str, HandlerDefaults]:
         return dict(self._handlers)
-
-
-class MemoryBooks:
-    """API keys and the audit log."""
-
-    def __init__(self) -> None:
-        self._api_keys: dict[str, bytes] = {}
-        self._audit: list[bytes] = []
-        self._forgotten = 0
-        """Lines of the audit log: numbers aren't given twice."""
-
-    async def put_key(self, key: ApiKey) -> None:
-        self._api_keys[key.id] = codec.encode(key)
-
-    async def keys(self) -> list[ApiKey]:
-        keys = [msgspec.msgpack.decode(data, type=ApiKey) for data in self._api_keys.values()]
-        return sorted(keys, key=lambda key: (key.created_at, key.id))
-
-    async def revoke_key(self, key_id: str, now: float) -> bool:
-        key = next((key for key in await self.keys() if key.id == key_id), None)
-        if key is None or key.revoked_at is not None:
-            return False
-        key.revoked_at = now
-        await self.put_key(key)
-        return True
-
-    async def write_audit(self, lines: Sequence[AuditLine]) -> None:
-        self._audit += [codec.encode(line) for line in lines]
-
-    async def audit(self, search: AuditSearch) -> list[AuditLine]:
-        last = self._forgotten + len(self._audit)
-        found = (self._line(number) for number in range(last, self._forgotten, -1))
-        return list(islice((line for line in found if finds_line(search, line)), search.limit))
-
-    async def forget_audit(self, before: float, limit: int = 1000) -> int:
-        first = range(self._forgotten + 1, self._forgotten + len(self._audit) + 1)
-        count = len(list(takewhile(lambda number: self._line(number).at < before, first[:limit])))
-        del self._audit[:count]
-        self._forgotten += count
-        return count
-
-    def _line(self, number: int) -> AuditLine:
-        line = msgspec.msgpack.decode(self._audit[number - self._forgotten - 1], type=AuditLine)
-        line.id = number
-        return line

@@ -16,14 +16,15 @@ from penstock.engine.events import (
 )
 from penstock.engine.events import TaskError as Error
 from penstock.errors import Fenced, StoreUnavailable
-from penstock.orchestrator import archiver, loader, transfer
+from penstock.orchestrator import loader
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.service import Orchestrator
+from penstock.orchestrator.tiering import archiver, cold_writer
 from penstock.stores.records import LetterSearch
-from penstock.stores.split import Copy, Written, summary_from
 from penstock.stores.task_queue import key_of
+from penstock.stores.tiering import Copy, Written, summary_from
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import SplitDesk, diamond, node
+from tests.orchestrator.desk import TieredDesk, diamond, node
 from tests.waiting import until
 
 Put = Callable[[int, int, Sequence[Copy]], Any]
@@ -32,11 +33,11 @@ Put = Callable[[int, int, Sequence[Copy]], Any]
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archiver, "COLLECT_SECONDS", 0.0)
-    monkeypatch.setattr(transfer, "AWAY_SECONDS", 0.001)
+    monkeypatch.setattr(cold_writer, "AWAY_SECONDS", 0.001)
 
 
 def _refuse(
-    desk: SplitDesk,
+    desk: TieredDesk,
     monkeypatch: pytest.MonkeyPatch,
     why: Callable[[Sequence[Copy]], Exception | None],
 ) -> None:
@@ -48,12 +49,12 @@ def _refuse(
             raise error
         return await put(partition, number, copies, **named)
 
-    monkeypatch.setattr(desk.stores.split.cold, "put_copies", refuse)
+    monkeypatch.setattr(desk.stores.tiering.cold, "put_copies", refuse)
 
 
 def test_what_has_ended_is_in_the_cold_store_with_everything_and_in_the_hot_store_no_more() -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         owner = await desk.own()
         name = await desk.start(diamond())
         await desk.work(owner)
@@ -76,9 +77,9 @@ def test_an_owner_that_is_never_at_rest_is_waited_for_until_its_commit_has_lande
     monkeypatch.setattr(PartitionOwner, "is_at_rest", False)
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
-        covering = asyncio.create_task(desk.carrier(owner)._covering())
+        covering = asyncio.create_task(desk.cold_writer(owner)._covering())
         await asyncio.sleep(0)
         assert not covering.done()
         owner.lease.commit_number += 1
@@ -89,7 +90,7 @@ def test_an_owner_that_is_never_at_rest_is_waited_for_until_its_commit_has_lande
 
 def test_a_start_that_comes_after_its_execution_was_archived_begins_nothing() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start([node("a")])
         await desk.work(owner)
@@ -107,7 +108,7 @@ def test_many_are_archived_until_the_outbox_is_empty(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(archiver, "ENTRIES_MAX", 7)
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         names = [await desk.start([node("a")]) for _ in range(30)]
         await desk.work(owner)
@@ -120,7 +121,7 @@ def test_many_are_archived_until_the_outbox_is_empty(monkeypatch: pytest.MonkeyP
 
 def test_an_execution_that_is_paused_says_so_in_the_cold_store_and_stays_in_the_hot_one() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start(diamond())
         await desk.stores.hot.append([PauseRequested(name)])
@@ -134,7 +135,7 @@ def test_an_execution_that_is_paused_says_so_in_the_cold_store_and_stays_in_the_
 
 def test_dead_letters_are_brought_once_also_while_their_execution_runs() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         nodes = [node("bad", retry={"max_attempts": 1}), node("slow")]
         await desk.start(nodes, on_failure="continue")
@@ -160,7 +161,7 @@ def test_a_cold_store_that_is_away_is_waited_for_and_warned_of_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start([node("a")])
         await desk.work(owner)
@@ -184,7 +185,7 @@ def test_what_the_cold_store_refuses_for_its_content_stays_in_the_hot_store_and_
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         names = [await desk.start([node("a")]) for _ in range(9)]
         bad = names[4]
@@ -213,7 +214,7 @@ def test_a_cold_store_that_refuses_everything_is_away_and_nothing_is_dropped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         names = [await desk.start([node("a")]) for _ in range(4)]
         await desk.work(owner)
@@ -232,7 +233,7 @@ def test_a_cold_store_that_refuses_everything_is_away_and_nothing_is_dropped(
 
 def test_only_the_owner_takes_entries_off_the_outbox() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         zombie = await desk.own("owner-1", seconds=1.0)
         name = await desk.start([node("a")])
         await desk.work(zombie)
@@ -252,18 +253,18 @@ def test_an_end_is_not_archived_when_what_led_to_it_was_lost_in_between(
     """A FLUSHALL after the outbox was read, and before the executions were."""
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         empty = desk.stores.hot.image()
         owner = await desk.own()
         name = await desk.start([node("a")])
         await desk.work(owner)
-        changes = desk.stores.split.hot.changes
+        changes = desk.stores.tiering.hot.changes
 
         async def too_late(names: Collection[str]) -> Any:
             desk.stores.hot.become(empty)
             return await changes(names)
 
-        monkeypatch.setattr(desk.stores.split.hot, "changes", too_late)
+        monkeypatch.setattr(desk.stores.tiering.hot, "changes", too_late)
         with pytest.raises(Fenced):
             await desk.archiver(owner).drain()
         assert str(desk.row(name).record.state) == "PENDING"
@@ -277,7 +278,7 @@ def test_a_call_that_takes_entries_off_is_never_made_twice_by_one_owner(
     """Its answer may be lost and the call still be done, later: it would take off what was never archived."""
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         await desk.start([node("a")])
         await desk.work(owner)
@@ -289,7 +290,7 @@ def test_a_call_that_takes_entries_off_is_never_made_twice_by_one_owner(
                 calls += 1
                 raise StoreUnavailable("no answer")
 
-        monkeypatch.setattr(desk.stores.split.hot, "taken", lost)
+        monkeypatch.setattr(desk.stores.tiering.hot, "acknowledge_outbox", lost)
         with pytest.raises(StoreUnavailable):
             await desk.archiver(owner).drain()
         assert calls == 1
@@ -299,7 +300,7 @@ def test_a_call_that_takes_entries_off_is_never_made_twice_by_one_owner(
 
 def test_what_runs_is_copied_as_it_is_and_what_has_ended_is_left_to_the_archiver() -> None:
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         owner = await desk.own()
         over = await desk.start([node("a")])
         await desk.work(owner)
@@ -324,14 +325,14 @@ def test_what_runs_is_copied_as_it_is_and_what_has_ended_is_left_to_the_archiver
 
 def test_a_late_checkpoint_does_not_undo_an_archive() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start(diamond())
         await desk.drain(owner)
         late = list(desk.stores.hot.changes[name])
         await desk.work(owner)
         await desk.archiver(owner).drain()
-        await desk.carrier(owner).put([Copy(name, summary_from(late), late)])
+        await desk.cold_writer(owner).put([Copy(name, summary_from(late), late)])
         assert desk.row(name).record.state == "COMPLETED"
         assert str((await desk.stored(name)).record.state) == "COMPLETED"
 
@@ -344,7 +345,7 @@ def test_copies_come_with_a_commit_number_that_covers_what_is_in_them(
     """A commit that the store has and the owner hasn't heard of yet may be part of them."""
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start(diamond())
         commit, heard = desk.stores.hot.commit, asyncio.Event()
@@ -368,7 +369,7 @@ def test_copies_come_with_a_commit_number_that_covers_what_is_in_them(
 
 def test_a_start_of_an_execution_that_has_been_archived_runs_nothing() -> None:
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start([node("a")])
         await desk.work(owner)
@@ -384,10 +385,10 @@ def test_a_start_of_an_execution_that_has_been_archived_runs_nothing() -> None:
 def test_an_orchestrator_archives_and_checkpoints_by_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.checkpointer.CHECKPOINT_SECONDS", 0.01)
+    monkeypatch.setattr("penstock.orchestrator.tiering.checkpointer.CHECKPOINT_SECONDS", 0.01)
 
     async def scenario() -> None:
-        desk, metrics = SplitDesk(), Metrics()
+        desk, metrics = TieredDesk(), Metrics()
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a"), node("b", "a")])
@@ -409,7 +410,7 @@ def test_an_orchestrator_archives_and_checkpoints_by_itself(
 def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_begins_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.service.RECONCILE_SECONDS", 0.05)
+    monkeypatch.setattr("penstock.orchestrator.orchestrator.RECONCILE_SECONDS", 0.05)
 
     calls = 0
 
@@ -419,7 +420,7 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
         raise StoreUnavailable("away")
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000)
         orchestrator.start()
         runs = await desk.start([node("a")])
@@ -428,7 +429,7 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
         with pytest.MonkeyPatch.context() as outage:
             for name in ("intents", "started", "wishes", "get_workflow"):
                 outage.setattr(desk.stores.cold, name, away)
-            outage.setattr(desk.stores.split.cold, "put_copies", _unavailable)
+            outage.setattr(desk.stores.tiering.cold, "put_copies", _unavailable)
             waits = await desk.accept(await desk.plans.need("flow", 1))
             await desk.stores.hot.append([ExecutionStarted(waits)])
             await desk.succeed(await desk.fetch())
@@ -462,7 +463,7 @@ def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(
         await asyncio.Event().wait()
 
     async def scenario() -> None:
-        desk = SplitDesk()
+        desk = TieredDesk()
         owner = await desk.own()
         runs = await desk.start([node("a"), node("b", "a")])
         await desk.drain(owner)

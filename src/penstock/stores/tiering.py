@@ -1,9 +1,9 @@
-"""Where hot and cold are two stores (Redis and PostgreSQL): what moves between them, and what each offers for that.
+"""Tiering: where hot and cold are two stores (Redis and PostgreSQL), what moves between them.
 
-The owner of a partition does the moving, beside its loop (`orchestrator/transfer.py`). What has finished goes to the
-cold store and then leaves the hot one; what runs is copied there now and then; and a hot store that has lost its data
-is built again from these copies and the intents. Where both are one (SQLite, memory), `Stores.split` is None and none
-of this happens.
+The owner of a partition does the moving, beside its loop (`orchestrator/tiering`). What has
+finished goes to the cold store and then leaves the hot one; what runs is copied there now and then;
+and a hot store that has lost its data is built again from these copies and the intents. Where both
+are one (SQLite, memory), `Stores.tiering` is None and none of this happens.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from penstock.stores.partial import history_of, record_of
 from penstock.stores.reports import report_of
 
 CLAIM_SECONDS = 6.0
-"""After so long without a word, another server of the hot store may take a partition's place."""
+"""Seconds without a word after which another server of the hot store may claim a partition."""
 REBUILD_JUMP = 1_000_000
-"""How far commit numbers jump when a hot store is built again: beyond whatever was committed and
-never heard of.
+"""How far commit numbers jump when a hot store is built again.
 
-So copies that a former owner made of the store before are known by their numbers.
+Beyond whatever was committed and never heard of, so copies that a former owner made of the store
+before are known by their numbers.
 """
 
 
@@ -36,7 +36,7 @@ class ColdStoreWentBack(StoreError):
 
 
 class Summary(msgspec.Struct, array_like=True):
-    """What the cold store's row shows of an execution.
+    """The part of an execution that the cold store's row shows.
 
     A row is overwritten only by a greater (generation, revision), and never once its state is an
     end.
@@ -57,7 +57,7 @@ class Summary(msgspec.Struct, array_like=True):
 
 
 class Outgoing(msgspec.Struct, array_like=True):
-    """An entry of a partition's outbox: what a commit did that the cold store has to hear of soon."""
+    """An entry of a partition's outbox: what a commit did that the cold store has to hear of."""
 
     execution_id: str
     summary: Summary | None
@@ -74,8 +74,9 @@ class Copy(msgspec.Struct, array_like=True):
     summary: Summary | None
     """None: only its letters are new."""
     changes: list[bytes]
-    """Everything that commits did to it (encoded `codec.Change`s, oldest first); empty: leave the
-    stored ones.
+    """Everything that commits did to it (encoded `codec.Change`s, oldest first).
+
+    Empty: leave the stored ones.
     """
     letters: list[DeadLetter] = []
     report: bytes = b""
@@ -83,25 +84,31 @@ class Copy(msgspec.Struct, array_like=True):
 
 
 class Written(NamedTuple):
-    """What became of copies whose execution had no row in the cold store."""
+    """The outcome of copies whose execution had no row in the cold store."""
 
     rewritten: Sequence[str] = ()
-    """Execution ids: the row was written again from the copy's changes."""
+    """Execution ids whose row was written again from the copy's changes."""
     missing: Sequence[str] = ()
-    """Execution ids: the copy has no changes, so there was nothing to write a row from.
+    """Execution ids whose copy has no changes, so there was nothing to write a row from.
 
     Nothing was stored.
     """
 
 
 class Claim(NamedTuple):
-    """The right to run a partition on one server of the hot store; the cold store gives it to one at a time."""
+    """The right to run a partition on one server of the hot store.
+
+    The cold store gives it to one at a time.
+    """
 
     term: int
     commit_number: int
-    """The greatest that came with copies; a hot store that is below it has gone back in time."""
+    """The greatest commit number that came with copies.
+
+    A hot store that is below it has gone back in time.
+    """
     seconds_since_rebuild: float | None
-    """Since the last one, if another server of the hot store was built again then; else None."""
+    """Seconds since the last rebuild, if another server of the hot store was built again then."""
 
 
 class Unfinished(msgspec.Struct, array_like=True):
@@ -110,7 +117,8 @@ class Unfinished(msgspec.Struct, array_like=True):
     execution_id: str
     generation: int
     changes: list[bytes]
-    """Of its last checkpoint; empty if there was none: then only its intent is known."""
+    """The changes of its last checkpoint; empty if there was none: then only its intent is known.
+    """
 
 
 def summary_of(record: ExecutionRecord, revision: int) -> Summary:
@@ -126,7 +134,10 @@ def summary_of(record: ExecutionRecord, revision: int) -> Summary:
 
 
 def summary_from(changes: Sequence[bytes]) -> Summary | None:
-    """Of an execution's changes, the oldest first; None if there is no record among them, or they can't be read."""
+    """The summary of an execution's changes, the oldest first.
+
+    None if there is no record among them, or they can't be read.
+    """
     try:
         record = last_record(changes)
         lines = next((lines for change in reversed(changes) if (lines := history_of(change))), [])
@@ -136,14 +147,17 @@ def summary_from(changes: Sequence[bytes]) -> Summary | None:
 
 
 def last_record(changes: Sequence[bytes]) -> ExecutionRecord | None:
-    """Of an execution's changes, the oldest first. Raises `SchemaMismatch`."""
+    """The last record among an execution's changes, the oldest first. Raises `SchemaMismatch`."""
     return next(
         (found for change in reversed(changes) if (found := record_of(change)) is not None), None
     )
 
 
 def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
-    """What was asked for, as far as an execution's own changes tell; None if there is no record among them."""
+    """The intent of an execution, as far as its own changes tell.
+
+    None if there is no record among them.
+    """
     record = next((found for change in changes if (found := record_of(change)) is not None), None)
     if record is None:
         return None
@@ -177,9 +191,9 @@ def check_term(partition: int, term: int | None, found: int) -> None:
 
 
 def check_numbers(partition: int, commit_number: int, cold_number: int, found: int) -> None:
-    """Whether copies with this commit number may be stored by a cold store that has seen `found`.
+    """Check whether a cold store that has seen `found` may store copies with this number.
 
-    Raises `Fenced` or `ColdStoreWentBack`, as `ColdSide.put_copies` says.
+    Raises `Fenced` or `ColdStoreWentBack`, as `ColdTier.put_copies` says.
     """
     if found >= commit_number + REBUILD_JUMP // 2:
         raise Fenced(f"partition {partition} has been built again since commit {commit_number}")
@@ -191,7 +205,7 @@ def check_numbers(partition: int, commit_number: int, cold_number: int, found: i
 
 
 def outgoing_of(commands: Commands) -> Outgoing | None:
-    """What the cold store has to hear of these; None for most."""
+    """The outbox entry of these commands; None for most."""
     tells = commands.record is not None and (commands.finished or commands.paused is not None)
     if not tells and not commands.dead_letters:
         return None
@@ -201,44 +215,53 @@ def outgoing_of(commands: Commands) -> Outgoing | None:
     return Outgoing(commands.execution_id, summary, commands.dead_letters, report_of(commands))
 
 
-class HotSide(Protocol):
-    """Of the hot store.
+class HotTier(Protocol):
+    """The hot store, as tiering uses it.
 
     Everything that writes is fenced: raises `Fenced` unless the lease's token is current.
     """
 
     async def server_id(self, partition: int) -> str:
-        """Which server has the partition: another process that took its place has another id."""
+        """The id of the server that has the partition.
+
+        Another process that took its place has another id.
+        """
 
     async def built(self, lease: Lease) -> str:
-        """The id of the store that this partition was built for; empty if it has lost its data or is new."""
+        """The id of the store that this partition was built for.
+
+        Empty if it has lost its data or is new.
+        """
 
     async def outbox(self, partition: int, limit: int) -> list[Outgoing]:
-        """From its head, without taking anything."""
+        """Entries from the head of the partition's outbox, without taking any off."""
 
     async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
-        """All changes of each, encoded; unknown ones are missing."""
+        """All changes of each execution, encoded; unknown ones are missing."""
 
-    async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
-        """The first `count` entries of the outbox are in the cold store; executions that are `gone` may leave."""
+    async def acknowledge_outbox(self, lease: Lease, count: int, archived: Collection[str]) -> None:
+        """Take the first `count` entries off the outbox: they are in the cold store.
 
-    async def acknowledge(self, lease: Lease, commit_number: int) -> None:
-        """The cold store has this commit number.
+        The `archived` executions leave the hot store in the same step.
+        """
+
+    async def acknowledge_commit(self, lease: Lease, commit_number: int) -> None:
+        """Note that the cold store has this commit number.
 
         `Lease.cold_number` of later leases is the last of these.
         """
 
     async def wipe(self, lease: Lease) -> None:
-        """Everything of the partition but its inbox and its lease."""
+        """Delete everything of the partition but its inbox and its lease."""
 
     async def restore(self, lease: Lease, executions: Mapping[str, bytes]) -> None:
-        """Put unfinished executions there, each as one change."""
+        """Put unfinished executions into the partition, each as one change."""
 
     async def mark_built(self, lease: Lease, store_id: str, commit_number: int) -> None:
-        """Rebuilt, and complete. The lease goes on from this commit number."""
+        """Mark the partition as built, and complete. The lease goes on from this commit number."""
 
 
-class ColdSide(Protocol):
+class ColdTier(Protocol):
     @property
     def store_id(self) -> str: ...
 
@@ -251,40 +274,41 @@ class ColdSide(Protocol):
         cold_number: int = 0,
         term: int | None = None,
     ) -> Written:
-        """All of it in one transaction, with the partition's commit number, which never goes down.
+        """Store copies in one transaction, with the partition's commit number.
 
-        Raises `Fenced`, and stores nothing, if that is half a `REBUILD_JUMP` ahead: the hot store
-        is another since. Raises `Fenced` too if the partition was claimed again since `term`; None:
-        whoever has claimed it. Raises `ColdStoreWentBack`, and stores nothing, if that is below
-        `cold_number`, which it has acknowledged. Rows and changes are replaced by a greater
-        (generation, revision); a letter is known by its execution, node and time, and stored once.
-        An execution without a row gets one, made from its changes.
+        That never goes down. Raises `Fenced`, and stores nothing, if it is half a `REBUILD_JUMP`
+        ahead: the hot store is another since. Raises `Fenced` too if the partition was claimed
+        again since `term`; None: whoever has claimed it. Raises `ColdStoreWentBack`, and stores
+        nothing, if it is below `cold_number`, which it has acknowledged. Rows and changes are
+        replaced by a greater (generation, revision); a letter is known by its execution, node and
+        time, and stored once. An execution without a row gets one, made from its changes.
         """
 
     async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:
-        """Compare and set: a new term for whoever holds the partition's lease in the hot store.
+        """Claim a partition: a new term for whoever holds its lease in the hot store.
 
-        None if somebody else has claimed it on another server of the hot store and was heard of
-        lately: then there are two such servers, and only one of them counts.
+        Compare and set. None if somebody else has claimed it on another server of the hot store and
+        was heard of lately: then there are two such servers, and only one of them counts.
         """
 
     async def renew_claim(self, partition: int, term: int, server_id: str) -> bool:
-        """Its holder lives, and the hot store's server is this one now.
+        """Renew a claim: its holder lives, and the hot store's server is this one now.
 
-        False if it was claimed again.
+        False if the partition was claimed again.
         """
 
     async def release_claim(self, partition: int, term: int) -> None:
-        """Whoever asks next may have it."""
+        """Release a claim: whoever asks next may have the partition."""
 
     async def begin_rebuild(self, partition: int, term: int, commit_number: int) -> int:
-        """A new generation, greater than all before, and the commit number that the hot store will go on from.
+        """Begin a rebuild: a new generation, greater than all before.
 
-        Raises `Fenced` if the partition was claimed again since `term`.
+        `commit_number` is the one that the hot store will go on from. Raises `Fenced` if the
+        partition was claimed again since `term`.
         """
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
-        """A version that executions run and that may be missing.
+        """Store a workflow version that executions run and that may be missing.
 
         False if its number has another content now.
         """
@@ -295,8 +319,8 @@ class ColdSide(Protocol):
         """Executions that should run and haven't ended, by id."""
 
 
-class Split(Protocol):
+class Tiering(Protocol):
     @property
-    def hot(self) -> HotSide: ...
+    def hot(self) -> HotTier: ...
     @property
-    def cold(self) -> ColdSide: ...
+    def cold(self) -> ColdTier: ...

@@ -1,13 +1,16 @@
-"""A hot store that has lost its data, or gone back in time, is built again from the cold one, before its inbox is read.
+"""Builds a hot store again from the cold one, if it has lost its data or gone back in time.
 
-"Empty" can't be seen: whoever produces events fills the keys again at once. So a partition has a mark, written last,
-that says which store it was built for; and the cold store knows the commit number that its copies came with.
+That is done before the partition's inbox is read. "Empty" can't be seen: whoever produces events
+fills the keys again at once. So a partition has a mark, written last, that says which store it was
+built for; and the cold store knows the commit number that its copies came with.
 
-A replica of the hot store that was promoted, while some still use the one before it, looks like time travel from both
-sides. So an owner claims its partition in the cold store before anything else (`claim`), and builds under that claim.
+A replica of the hot store that was promoted, while some still use the one before it, looks like
+time travel from both of them. So an owner claims its partition in the cold store before anything
+else (`claim`), and builds under that claim.
 
-Everything that is unfinished comes back in a new generation, so that what workers still do for the old one has no
-effect: from its last checkpoint, or from its intent if there is none. A brand-new store takes the same way.
+Everything that is unfinished comes back in a new generation, so that what workers still do for the
+old one has no effect: from its last checkpoint, or from its intent if there is none. A brand-new
+store takes the same way.
 """
 
 from __future__ import annotations
@@ -25,32 +28,36 @@ from penstock.engine.events import (
 )
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.engine.transitions import begin_generation
-from penstock.orchestrator.transfer import PORTION_BYTES
+from penstock.orchestrator.tiering.hot_reader import PORTION_BYTES
 from penstock.stores import codec
 from penstock.stores.base import Lease, NewExecution, Stores, Wish
-from penstock.stores.split import REBUILD_JUMP, Claim, Split, Unfinished
+from penstock.stores.tiering import REBUILD_JUMP, Claim, Tiering, Unfinished
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
 WAIT_SECONDS, WAIT_SECONDS_MAX = 0.5, 4.0
-"""Between two tries to claim a partition that somebody runs on another server of the hot store."""
+"""Seconds between two tries to claim a partition that is run on another server."""
 BACK_OFF_SECONDS = 5.0
-"""Between rebuilds of a partition on two servers: if they took turns, everything would run again
-each time.
+"""Seconds between rebuilds of a partition on two servers.
+
+If they took turns, everything would run again each time.
 """
 FIRST_PORTION, PORTION = 50, 500
 LARGE_BYTES = 64 * 1024
 
 
-async def claim(split: Split, lease: Lease) -> Claim:
-    """The partition's next term in the cold store, when no owner on another server of the hot store lives any more."""
+async def claim(tiering: Tiering, lease: Lease) -> Claim:
+    """Claim the partition in the cold store: its next term.
+
+    Waits until no owner on another server of the hot store lives any more.
+    """
     partition, seconds = lease.partition, WAIT_SECONDS
     while True:
-        server_id = await split.hot.server_id(partition)
-        claimed = await split.cold.claim(partition, lease.owner, server_id)
+        server_id = await tiering.hot.server_id(partition)
+        claimed = await tiering.cold.claim(partition, lease.owner, server_id)
         if claimed is not None:
-            lease.term = claimed.term
+            lease.claim_term = claimed.term
             return claimed
         if seconds == WAIT_SECONDS:
             log.warning(
@@ -65,27 +72,26 @@ async def claim(split: Split, lease: Lease) -> Claim:
 
 async def build(  # noqa: PLR0913 -- what it is decided by
     stores: Stores,
-    split: Split,
+    tiering: Tiering,
     lease: Lease,
     claimed: Claim,
     *,
     known_number: int = 0,
     metrics: Metrics | None = None,
 ) -> int | None:
-    """Build the partition if it has to be.
+    """Build the partition again if it has to be.
 
-    Answers how many executions came back; None if it was all there.
-
-    `known_number` is a commit number that the store has reached for certain.
+    Answers how many executions came back; None if it was all there. `known_number` is a commit
+    number that the store has reached for certain.
     """
-    partition, store_id = lease.partition, split.cold.store_id
+    partition, store_id = lease.partition, tiering.cold.store_id
     metrics = metrics or Metrics()
     found = claimed.commit_number
     known_number = max(known_number, found)
-    built = await split.hot.built(lease)
+    built = await tiering.hot.built(lease)
     if built == store_id and lease.commit_number >= known_number:
         if found < lease.cold_number:
-            await _follow_cold_store_back(stores, split, lease, found, metrics)
+            await _follow_cold_store_back(stores, tiering, lease, found, metrics)
         return None
     if built == store_id:
         log.warning(
@@ -99,13 +105,13 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     number = max(known_number, lease.commit_number) + REBUILD_JUMP
     # told before anything is wiped: whoever comes after a rebuild that was broken off, or undone,
     # notices it then
-    generation = await split.cold.begin_rebuild(partition, lease.term, number)
-    await split.hot.wipe(lease)
-    restored = await _restore(stores, split, lease, generation)
+    generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, number)
+    await tiering.hot.wipe(lease)
+    restored = await _restore(stores, tiering, lease, generation)
     metrics.rebuilds += 1
-    await split.hot.mark_built(lease, store_id, number)
+    await tiering.hot.mark_built(lease, store_id, number)
     lease.commit_number = number
-    await split.hot.acknowledge(lease, number)
+    await tiering.hot.acknowledge_commit(lease, number)
     lease.cold_number = number
     if restored and known_number:  # else it is new, and has been waited for
         log.warning(
@@ -115,9 +121,9 @@ async def build(  # noqa: PLR0913 -- what it is decided by
 
 
 async def _follow_cold_store_back(
-    stores: Stores, split: Split, lease: Lease, found: int, metrics: Metrics
+    stores: Stores, tiering: Tiering, lease: Lease, found: int, metrics: Metrics
 ) -> None:
-    """The cold store was put back to an older copy.
+    """Follow a cold store that was put back to an older copy.
 
     What runs in the hot store goes on, and its rows are written again with the next copies. What
     the older copy has as running, and the hot store has seen to its end and let go since, would
@@ -132,25 +138,28 @@ async def _follow_cold_store_back(
         lease.cold_number,
     )
     metrics.cold_store_went_back += 1
-    generation = await split.cold.begin_rebuild(partition, lease.term, found)
-    restored = await _restore(stores, split, lease, generation, only_unknown=True)
+    generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, found)
+    restored = await _restore(stores, tiering, lease, generation, only_unknown=True)
     if restored:
         log.error(
             "partition %d: %d executions run again from older checkpoints", partition, restored
         )
     # last: whoever comes after one that broke off here notices it too
-    await split.cold.put_copies(partition, lease.commit_number, [], term=lease.term)
-    await split.hot.acknowledge(lease, lease.commit_number)
+    await tiering.cold.put_copies(partition, lease.commit_number, [], term=lease.claim_term)
+    await tiering.hot.acknowledge_commit(lease, lease.commit_number)
     lease.cold_number = lease.commit_number
 
 
 async def _restore(
-    stores: Stores, split: Split, lease: Lease, generation: int, *, only_unknown: bool = False
+    stores: Stores, tiering: Tiering, lease: Lease, generation: int, *, only_unknown: bool = False
 ) -> int:
-    """Put unfinished executions into the hot store; with `only_unknown`, those that were copied and aren't there."""
+    """Put unfinished executions into the hot store.
+
+    With `only_unknown`, those that were copied and aren't there.
+    """
     wishes = await stores.cold.wishes(lease.partition)
     restored, after, count = 0, "", FIRST_PORTION
-    while unfinished := await split.cold.unfinished(lease.partition, after, count):
+    while unfinished := await tiering.cold.unfinished(lease.partition, after, count):
         after = unfinished[-1].execution_id
         large = sum(_size(each) for each in unfinished) > PORTION_BYTES
         count = max(1, count // 2) if large else min(PORTION, 2 * count)
@@ -172,7 +181,7 @@ async def _restore(
             for execution_id in begin
             for event in _beginning(execution_id, wishes.get(execution_id))
         ]
-        await split.hot.restore(lease, {**executions, **begin})
+        await tiering.hot.restore(lease, {**executions, **begin})
         await stores.hot.append(
             events, own=True
         )  # they wait in the inbox until everything is there
@@ -181,7 +190,10 @@ async def _restore(
 
 
 def _going_on(execution_id: str, wish: Wish | None) -> list[AnyEvent]:
-    """What was asked for comes first: nothing is handed out that somebody has stopped."""
+    """Events for an execution that goes on from a checkpoint.
+
+    What was asked for comes first: nothing is handed out that somebody has stopped.
+    """
     if wish == "cancel":
         return [CancelRequested(execution_id)]
     return (
@@ -192,7 +204,10 @@ def _going_on(execution_id: str, wish: Wish | None) -> list[AnyEvent]:
 
 
 def _beginning(execution_id: str, wish: Wish | None) -> list[AnyEvent]:
-    """One that hasn't begun can't be paused: that is handled with its beginning, in one commit."""
+    """Events for an execution that begins from its intent.
+
+    One that hasn't begun can't be paused: that is handled with its beginning, in one commit.
+    """
     if wish == "cancel":
         return [CancelRequested(execution_id)]
     return (
@@ -209,7 +224,10 @@ def _size(unfinished: Unfinished) -> int:
 async def _from_checkpoints(
     unfinished: Sequence[Unfinished], generation: int, now: float
 ) -> dict[str, bytes]:
-    """Each execution as one change in the new generation; those without a checkpoint that can be read are missing."""
+    """Executions from their checkpoints, each as one change in the new generation.
+
+    Those without a checkpoint that can be read are missing.
+    """
     executions: dict[str, bytes] = {}
     for each in unfinished:
         if each.changes:
@@ -235,7 +253,10 @@ def _snapshot(unfinished: Unfinished, generation: int, now: float) -> bytes:
 
 
 def _from_intents(intents: Mapping[str, NewExecution], generation: int) -> dict[str, bytes]:
-    """Kept too, though nothing has happened: they may have been begun in the generation that is lost."""
+    """Executions from their intents, in the new generation.
+
+    Kept too, though nothing has happened: they may have been begun in the generation that is lost.
+    """
     executions: dict[str, bytes] = {}
     for execution_id, intent in intents.items():
         if intent.record.state not in EXECUTION_ENDS:

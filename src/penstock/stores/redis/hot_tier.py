@@ -1,7 +1,4 @@
-"""What the hot store offers to whoever moves executions between it and the cold store.
-
-See `stores.split`.
-"""
+"""The hot tier on Redis: what tiering asks of the hot store (`stores.tiering.HotTier`)."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ from penstock.stores.redis import keys
 from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
-from penstock.stores.split import Outgoing
+from penstock.stores.tiering import Outgoing
 
 PORTION = 200
 SCAN_KEYS = 1000
 _outgoing = msgspec.msgpack.Decoder(Outgoing)
 
 
-class RedisSide:
+class RedisHotTier:
     def __init__(self, server: Server, hot: RedisHotStore) -> None:
         self._server, self._hot = server, hot
 
@@ -48,15 +45,17 @@ class RedisSide:
     async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
         return await self._hot.changes(execution_ids)
 
-    async def taken(self, lease: Lease, count: int, gone: Collection[str]) -> None:
-        if count or gone:
-            await self._run(lease, "taken", count, *gone)
+    async def acknowledge_outbox(self, lease: Lease, count: int, archived: Collection[str]) -> None:
+        if count or archived:
+            await self._run(lease, "acknowledge_outbox", count, *archived)
         else:  # nothing but the question whether it may
             link = self._server.of(lease.partition)
-            await script("lease").ask(link, keys.lease(lease.partition), lease.token, "taken", 0)
+            await script("lease").ask(
+                link, keys.lease(lease.partition), lease.token, "acknowledge_outbox", 0
+            )
 
-    async def acknowledge(self, lease: Lease, commit_number: int) -> None:
-        await self._run(lease, "acknowledge", commit_number)
+    async def acknowledge_commit(self, lease: Lease, commit_number: int) -> None:
+        await self._run(lease, "acknowledge_commit", commit_number)
 
     async def wipe(self, lease: Lease) -> None:
         link, prefix = self._server.of(lease.partition), keys.prefix(lease.partition)

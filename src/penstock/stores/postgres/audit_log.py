@@ -1,4 +1,4 @@
-"""API keys and the audit log."""
+"""The audit log in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,50 +7,29 @@ from typing import Any
 
 import msgspec
 
-from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row, copy_in
+from penstock.stores.postgres.database import (
+    NUMBER_MAX,
+    SLOW_SECONDS,
+    Connection,
+    Database,
+    Row,
+    copy_in,
+)
 from penstock.stores.postgres.texts import escaped, unescaped
-from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Scope
+from penstock.stores.records import AuditLine, AuditSearch
 
 AUDIT_COLUMNS = "at, key_id, key_name, action, object, address, status, detail"
 AUDIT_TYPES = ("float8", "text", "text", "text", "text", "text", "int4", "text")
-NUMBER_MAX = 2**63 - 1
-"""A number that is greater than this is greater than any in the database."""
-PUT_KEY = """
-    INSERT INTO api_keys (id, name, scopes, hash, created_at, revoked_at) VALUES (%s, %s, %s, %s, %s, %s)
-    ON CONFLICT (id) DO UPDATE SET name = excluded.name, scopes = excluded.scopes, hash = excluded.hash,
-      created_at = excluded.created_at, revoked_at = excluded.revoked_at
-"""
 # The oldest stand first: when these are younger, so is the rest.
 FORGET_LINES = """
     DELETE FROM audit
     WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT %s) AS first WHERE at < %s)
 """
 
-_scopes_decoder = msgspec.json.Decoder(tuple[Scope, ...])
 
-
-class PostgresBooks:
+class PostgresAuditLog:
     def __init__(self, database: Database) -> None:
         self._database = database
-
-    async def put_key(self, key: ApiKey) -> None:
-        scopes = msgspec.json.encode(key.scopes).decode()
-        values = (key.id, escaped(key.name), scopes, key.hash, key.created_at, key.revoked_at)
-        async with self._database.connection() as connection:
-            await connection.execute(PUT_KEY, values)
-
-    async def keys(self) -> list[ApiKey]:
-        rows = await self._database.rows(
-            "SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys ORDER BY created_at, id"
-        )
-        return [
-            ApiKey(row[0], unescaped(row[1]), _scopes_decoder.decode(row[2]), *row[3:])
-            for row in rows
-        ]
-
-    async def revoke_key(self, key_id: str, now: float) -> bool:
-        statement = "UPDATE api_keys SET revoked_at = %s WHERE id = %s AND revoked_at IS NULL"
-        return await self._database.change(statement, (now, key_id)) > 0
 
     async def write_audit(self, lines: Sequence[AuditLine]) -> None:
         if lines:

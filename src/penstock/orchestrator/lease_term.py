@@ -1,4 +1,8 @@
-"""The time for which a partition is owned: everything that runs under one lease, and ends with it."""
+"""A lease term: the time for which an orchestrator owns a partition, and all that runs in it.
+
+All of it ends together, with the lease. Not to be confused with the `claim_term` of a lease, which
+is the number of a claim on the partition in the cold store.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +26,14 @@ from penstock.stores.base import Lease, Stores
 from penstock.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
-    from penstock.orchestrator.ferry import Ferry
+    from penstock.orchestrator.tiering.partition import PartitionTiering
 
 log = logging.getLogger("penstock.orchestrator")
 
 REST_STEP_SECONDS = 0.002
 
 
-class Tenure:
+class LeaseTerm:
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
         stores: Stores,
@@ -72,22 +76,28 @@ class Tenure:
         )
         self._backlog = BacklogWatch(stores.queue, lease, routing, no_handler_seconds)
         self._leaving = asyncio.Event()
-        self._ferry: Ferry | None = None
-        if stores.split is not None:
-            from penstock.orchestrator.ferry import Ferry  # noqa: PLC0415 -- an embedded engine has no use for it
+        self._tiering: PartitionTiering | None = None
+        if stores.tiering is not None:
+            from penstock.orchestrator.tiering.partition import PartitionTiering  # noqa: PLC0415 -- an embedded engine has no use for it
 
-            self._ferry = Ferry(stores, stores.split, self.owner, plans, metrics, timing=timing)
+            self._tiering = PartitionTiering(
+                stores, stores.tiering, self.owner, plans, metrics, timing=timing
+            )
 
     async def run(self) -> None:
-        """Until one of its parts ends or fails; raises what that raised.
+        """Run the term until one of its parts ends or fails; raises what that raised.
 
         The lease is released in any case.
         """
         works = [self._work(), self._renew(), self._reap(), self._backlog.run(), self._retire()]
         if self._stores.hot.tasks_are_durable:
             works.append(self._reconcile())
-        if self._ferry is not None:
-            works += [self._ferry.archive(), self._ferry.checkpoint(), self._ferry.watch_claim()]
+        if self._tiering is not None:
+            works += [
+                self._tiering.archive(),
+                self._tiering.checkpoint(),
+                self._tiering.watch_claim(),
+            ]
         services = [asyncio.create_task(work) for work in works]
         try:
             await asyncio.wait(services, return_when=asyncio.FIRST_COMPLETED)
@@ -96,8 +106,8 @@ class Tenure:
             await _ended(services, self._lease_seconds)
             with contextlib.suppress(StoreError):
                 await self._stores.hot.release(self.lease)
-            if self._ferry is not None:
-                await self._ferry.release_claim()
+            if self._tiering is not None:
+                await self._tiering.release_claim()
         for service in services:
             if not service.cancelled() and (error := service.exception()) is not None:
                 raise error
@@ -108,12 +118,12 @@ class Tenure:
 
     def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
         self._observer(changes, ended)
-        if self._ferry is not None:
-            self._ferry.committed(changes)
+        if self._tiering is not None:
+            self._tiering.committed(changes)
 
     async def _work(self) -> None:
-        if self._ferry is not None:
-            await self._ferry.build(self._known_number)
+        if self._tiering is not None:
+            await self._tiering.build(self._known_number)
         looked_at = await self._recover()
         self._metrics.recovered += looked_at  # not in one line: others count while this one waits
         self._on_begun()
@@ -141,7 +151,10 @@ class Tenure:
             await asyncio.sleep(REST_STEP_SECONDS)
 
     async def _renew(self) -> None:
-        """Ends when the lease is lost, or may be: a store that can't be reached may have given it to another."""
+        """Renew the lease; ends when it is lost, or may be.
+
+        A store that can't be reached may have given it to another.
+        """
         loop = asyncio.get_running_loop()
         last = loop.time()
         while loop.time() - last < self._lease_seconds:
@@ -165,7 +178,10 @@ class Tenure:
         await reaper.run()
 
     async def _reconcile(self) -> None:
-        """Accepted, but its start never reached the inbox: only possible where others write to the store too."""
+        """Start executions that were accepted and whose start never reached the inbox.
+
+        Only possible where others write to the store too.
+        """
         while True:
             await asyncio.sleep(self._reconcile_seconds)
             # a cold store that is away must not end the owner; a hot one does so by itself
@@ -178,9 +194,10 @@ class Tenure:
 
 
 async def _ended(services: Sequence[asyncio.Task[None]], patience: float) -> None:
-    """Cancels them, and again those that go on: a library may take one for a failure of its own, and be tried again.
+    """Cancel the services, and again those that go on.
 
-    A partition whose owner never ends is nobody's.
+    A library may take a cancellation for a failure of its own, and try again; a partition whose
+    owner never ends is nobody's.
     """
     left = set(services)
     while left:

@@ -1,7 +1,7 @@
-"""Brings what has finished from the hot store into the cold one, and lets it leave the hot one only then.
+"""Copies executions that have ended into the cold store, and lets them leave the hot one only then.
 
 What the cold store has to hear of stands in the partition's outbox, written by the commits themselves. A call whose
-outcome isn't known (`taken`) ends the owner with it: done twice, it would take off what was never archived.
+outcome isn't known (`acknowledge_outbox`) ends the owner with it: done twice, it would take off what was never archived.
 """
 
 from __future__ import annotations
@@ -12,26 +12,28 @@ from collections.abc import Callable, Mapping, Sequence
 
 from penstock.config import Timing
 from penstock.engine.commands import DeadLetter
-from penstock.orchestrator.transfer import Carrier, Reader
+from penstock.orchestrator.tiering.cold_writer import ColdWriter
+from penstock.orchestrator.tiering.hot_reader import HotReader
 from penstock.stores.base import Lease
-from penstock.stores.split import Copy, HotSide, Outgoing, Summary, summary_from
+from penstock.stores.tiering import Copy, HotTier, Outgoing, Summary, summary_from
 from penstock.telemetry.metrics import Metrics
 
 ENTRIES_MAX = 500
 LOOK_SECONDS = Timing().archive_seconds
 COLLECT_SECONDS = 0.1
-"""What finishes together is archived together: a transaction costs more than a wait that nobody
-sees.
-"""
+"""Seconds to wait for more that ends: a transaction costs more than a wait that nobody sees."""
 
 
 class Archiver:
-    """`now` is the store's clock; `look_seconds` pass at most between two looks into the outbox."""
+    """Archives the executions of one partition.
+
+    `now` is the store's clock; `look_seconds` pass at most between two looks into the outbox.
+    """
 
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
-        hot: HotSide,
-        carrier: Carrier,
+        hot: HotTier,
+        cold_writer: ColdWriter,
         lease: Lease,
         metrics: Metrics,
         now: Callable[[], float],
@@ -39,18 +41,18 @@ class Archiver:
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._look_seconds = look_seconds
-        self._hot, self._carrier, self._lease, self._metrics, self._now = (
+        self._hot, self._cold_writer, self._lease, self._metrics, self._now = (
             hot,
-            carrier,
+            cold_writer,
             lease,
             metrics,
             now,
         )
-        self._reader = Reader(hot)
+        self._reader = HotReader(hot)
         self._told = asyncio.Event()
 
     def tell(self) -> None:
-        """Something was put in the outbox."""
+        """Wake the archiver: something was put in the outbox."""
         self._told.set()
 
     async def run(self) -> None:
@@ -63,7 +65,7 @@ class Archiver:
                     await asyncio.sleep(COLLECT_SECONDS)
 
     async def drain(self) -> None:
-        """Until the outbox is empty."""
+        """Archive until the outbox is empty."""
         while entries := await self._hot.outbox(self._lease.partition, ENTRIES_MAX):
             await self._move(entries)
             if len(entries) < ENTRIES_MAX:
@@ -94,7 +96,7 @@ class Archiver:
             and entry.summary.has_ended
             and entry.execution_id not in refused
         }
-        await self._hot.taken(self._lease, len(entries), list(ended))
+        await self._hot.acknowledge_outbox(self._lease, len(entries), list(ended))
         self._count(list(ended.values()))
 
     async def _put(self, copies: Sequence[Copy]) -> set[str]:
@@ -102,8 +104,8 @@ class Archiver:
             return set()
         # takes nothing, but is refused to a former owner: a store that lost its data between the
         # two readings would have had an end to tell, and nothing of how it came to that
-        await self._hot.taken(self._lease, 0, ())
-        return await self._carrier.put(copies)
+        await self._hot.acknowledge_outbox(self._lease, 0, ())
+        return await self._cold_writer.put(copies)
 
     def _count(self, ended: Sequence[Summary]) -> None:
         now = self._now()
@@ -114,7 +116,7 @@ class Archiver:
 
 
 def _told(entries: Sequence[Outgoing]) -> tuple[dict[str, list[DeadLetter]], dict[str, Summary]]:
-    """By execution, whatever was said of it: its letters, and the last that was said of its state."""
+    """Dead letters and last summaries in these entries, by execution."""
     letters: dict[str, list[DeadLetter]] = {}
     summaries: dict[str, Summary] = {}
     for entry in entries:

@@ -1,4 +1,4 @@
-"""All that moves between a hot and a cold store that are two, for as long as a partition is owned."""
+"""The tiering of one partition, while it is owned: claim, rebuild, archiver, checkpointer."""
 
 from __future__ import annotations
 
@@ -9,48 +9,61 @@ from collections.abc import Sequence
 from penstock.config import Timing
 from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError, StoreUnavailable
-from penstock.orchestrator import rebuild
-from penstock.orchestrator.archiver import LOOK_SECONDS, Archiver
-from penstock.orchestrator.checkpointer import Checkpointer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.transfer import Carrier
+from penstock.orchestrator.tiering import rebuild
+from penstock.orchestrator.tiering.archiver import LOOK_SECONDS, Archiver
+from penstock.orchestrator.tiering.checkpointer import Checkpointer
+from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.stores.base import Stores
-from penstock.stores.split import CLAIM_SECONDS, Split
+from penstock.stores.tiering import CLAIM_SECONDS, Tiering
 from penstock.telemetry.metrics import Metrics
 
 RENEW_SECONDS = CLAIM_SECONDS / 3
 RELEASE_SECONDS = 1.0
 
 
-class Ferry:
+class PartitionTiering:
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
         stores: Stores,
-        split: Split,
+        tiering: Tiering,
         owner: PartitionOwner,
         plans: Plans,
         metrics: Metrics,
         *,
         timing: Timing | None = None,
     ) -> None:
-        self._stores, self._split, self._lease, self._metrics = stores, split, owner.lease, metrics
-        carrier = Carrier(split, owner, plans, metrics)
+        self._stores, self._tiering, self._lease, self._metrics = (
+            stores,
+            tiering,
+            owner.lease,
+            metrics,
+        )
+        cold_writer = ColdWriter(tiering, owner, plans, metrics)
         look_seconds = timing.archive_seconds if timing is not None else LOOK_SECONDS
         self._archiver = Archiver(
-            split.hot, carrier, owner.lease, metrics, stores.hot.now, look_seconds=look_seconds
+            tiering.hot,
+            cold_writer,
+            owner.lease,
+            metrics,
+            stores.hot.now,
+            look_seconds=look_seconds,
         )
         checkpoint_seconds = timing.checkpoint_seconds if timing is not None else None
-        self._checkpointer = Checkpointer(split.hot, carrier, metrics, checkpoint_seconds)
+        self._checkpointer = Checkpointer(tiering.hot, cold_writer, metrics, checkpoint_seconds)
         self._is_claimed, self._is_built = asyncio.Event(), asyncio.Event()
 
     async def build(self, known_number: int) -> None:
-        """Nothing moves before this: what an unbuilt store holds isn't true."""
-        claimed = await rebuild.claim(self._split, self._lease)
+        """Claim the partition, and build it again if it has lost its data.
+
+        Nothing moves before this: what an unbuilt store holds isn't true.
+        """
+        claimed = await rebuild.claim(self._tiering, self._lease)
         self._is_claimed.set()
         restored = await rebuild.build(
             self._stores,
-            self._split,
+            self._tiering,
             self._lease,
             claimed,
             known_number=known_number,
@@ -60,30 +73,33 @@ class Ferry:
         self._is_built.set()
 
     async def watch_claim(self) -> None:
-        """Raises `Fenced` when the partition was claimed by somebody else, on another server of the hot store.
+        """Renew the claim on the partition in the cold store, for ever.
 
-        A cold store that is away gives it to nobody meanwhile.
+        Raises `Fenced` when it was claimed by somebody else, on another server of the hot store. A
+        cold store that is away gives it to nobody meanwhile.
         """
         await self._is_claimed.wait()
-        partition, term = self._lease.partition, self._lease.term
+        partition, term = self._lease.partition, self._lease.claim_term
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             with contextlib.suppress(StoreUnavailable):
-                server_id = await self._split.hot.server_id(
+                server_id = await self._tiering.hot.server_id(
                     partition
                 )  # it may be another since: a replica took over
-                if not await self._split.cold.renew_claim(partition, term, server_id):
+                if not await self._tiering.cold.renew_claim(partition, term, server_id):
                     raise Fenced(f"partition {partition} was claimed on another Redis server")
 
     async def release_claim(self) -> None:
-        """So that nobody waits for one that is gone.
+        """Release the claim, so that nobody waits for an owner that is gone.
 
         If it isn't heard, they wait for a few seconds.
         """
         if self._is_claimed.is_set():
             with contextlib.suppress(StoreError, TimeoutError):
                 async with asyncio.timeout(RELEASE_SECONDS):
-                    await self._split.cold.release_claim(self._lease.partition, self._lease.term)
+                    await self._tiering.cold.release_claim(
+                        self._lease.partition, self._lease.claim_term
+                    )
 
     def committed(self, changes: Sequence[Commands]) -> None:
         dirty, tells = self._checkpointer.dirty, False

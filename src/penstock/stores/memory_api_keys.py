@@ -1,0 +1,28 @@
+"""API keys in memory."""
+
+from __future__ import annotations
+
+import msgspec
+
+from penstock.stores import codec
+from penstock.stores.records import ApiKey
+
+
+class MemoryApiKeys:
+    def __init__(self) -> None:
+        self._api_keys: dict[str, bytes] = {}
+
+    async def put_key(self, key: ApiKey) -> None:
+        self._api_keys[key.id] = codec.encode(key)
+
+    async def keys(self) -> list[ApiKey]:
+        keys = [msgspec.msgpack.decode(data, type=ApiKey) for data in self._api_keys.values()]
+        return sorted(keys, key=lambda key: (key.created_at, key.id))
+
+    async def revoke_key(self, key_id: str, now: float) -> bool:
+        key = next((key for key in await self.keys() if key.id == key_id), None)
+        if key is None or key.revoked_at is not None:
+            return False
+        key.revoked_at = now
+        await self.put_key(key)
+        return True
