@@ -45,7 +45,7 @@ CHANGES: dict[str, Any] = {
     "remember_handlers": tuple[dict[str, HandlerDefaults]],
     "create": tuple[list[NewExecution], dict[str, AuditLine]],
     "trigger": tuple[str, bytes | None, dict[str, Any]],
-    "steer": tuple[str, str],
+    "request_control": tuple[str, str],
     "close_letters": tuple[list[int], str, float, str | None],
     "put_key": tuple[ApiKey],
     "revoke_key": tuple[str, float],

@@ -7,12 +7,12 @@ from scripts.guards.guard import Guard
 GUARDS = [
     Guard(
         "an accepted execution without a start is started", "orchestrator/recovery.py",
-        '[ExecutionStarted(name) for name in lost if wishes.get(name) != "cancel"]', "[]",
+        '[ExecutionStarted(name) for name in lost if control_requests.get(name) != "cancel"]', "[]",
         "tests/orchestrator/test_recovery.py",
     ),
     Guard(
-        "a wish that nobody handled is asked for again", "orchestrator/recovery.py",
-        "            if name in wishes:", "            if False:",
+        "a control request that nobody handled is asked for again", "orchestrator/recovery.py",
+        "            if name in control_requests:", "            if False:",
         "tests/orchestrator",
     ),
     Guard(
@@ -216,8 +216,8 @@ GUARDS = [
         "tests/orchestrator/test_recovery.py",
     ),
     Guard(
-        "a wish that nobody handled is asked for again where tasks are kept", "orchestrator/recovery.py",
-        "    events += [EVENTS[wish](name) for name, wish in wishes.items()]\n", "",
+        "a control request that nobody handled is asked for again where tasks are kept", "orchestrator/recovery.py",
+        "    events += [CONTROL_EVENTS[request](name) for name, request in control_requests.items()]\n", "",
         "tests/orchestrator/test_recovery.py",
     ),
     Guard(

@@ -156,7 +156,7 @@ GUARDS = [
         "tests/postgres/test_concurrency.py",
     ),
     Guard(
-        "who steers an execution locks its row", "stores/postgres/executions.py",
+        "who controls an execution locks its row", "stores/postgres/executions.py",
         "WHERE id = %s FOR UPDATE", "WHERE id = %s",
         "tests/postgres/test_concurrency.py",
     ),
@@ -166,8 +166,8 @@ GUARDS = [
         'tests/contract/test_waiting.py -k "redis and not cluster"',
     ),
     Guard(
-        "what isn't steerable isn't steered (PostgreSQL)", "stores/postgres/executions.py",
-        "            check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)\n", "",
+        "what can't be controlled isn't (PostgreSQL)", "stores/postgres/executions.py",
+        "            check_controllable(execution_id, state, request, waits=state == WAITS, last_request=last_request)\n", "",
         'tests/contract/test_cold.py -k "redis and not cluster"',
     ),
     Guard(
@@ -181,12 +181,12 @@ GUARDS = [
         "tests/postgres/test_copies.py",
     ),
     Guard(
-        "a pause that was fulfilled is no wish", "stores/postgres/executions.py",
+        "a pause that was fulfilled is no control request", "stores/postgres/executions.py",
         "(wish = 'pause' AND state <> 'PAUSED')", "wish = 'pause'",
         "tests/postgres/test_copies.py",
     ),
     Guard(
-        "a resume that was fulfilled is no wish", "stores/postgres/executions.py",
+        "a resume that was fulfilled is no control request", "stores/postgres/executions.py",
         "(wish = 'resume' AND state = 'PAUSED')", "wish = 'resume'",
         "tests/postgres/test_copies.py",
     ),

@@ -326,9 +326,9 @@ GUARDS = [
         "tests/redis/test_scaled.py",
     ),
     Guard(
-        "an end that Redis has isn't steered", "stores/scaled.py",
+        "an end that Redis has isn't controlled", "stores/scaled.py",
         "        if newest is not None and newest.state in EXECUTION_ENDS:\n"
-        "            check_steerable(execution_id, newest.state, wish, waits=False)\n", "",
+        "            check_controllable(execution_id, newest.state, request, waits=False)\n", "",
         "tests/contract/test_cold.py",
     ),
 ]  # fmt: skip

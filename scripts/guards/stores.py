@@ -89,7 +89,7 @@ GUARDS = [
         "tests/contract/test_idempotency.py",
     ),
     Guard(
-        "an execution that has ended can't be steered", "stores/base.py",
+        "an execution that has ended can't be controlled", "stores/base.py",
         "if state in EXECUTION_ENDS:", "if False:",
         "tests/contract/test_cold.py",
     ),
@@ -271,8 +271,8 @@ GUARDS = [
         "tests/contract/test_waiting.py -k sqlite",
     ),
     Guard(
-        "what isn't steerable isn't steered (SQLite)", "stores/sqlite/executions.py",
-        "            check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)\n", "",
+        "what can't be controlled isn't (SQLite)", "stores/sqlite/executions.py",
+        "            check_controllable(execution_id, state, request, waits=state == WAITS, last_request=last_request)\n", "",
         "tests/contract/test_cold.py -k sqlite",
     ),
     Guard(
@@ -282,8 +282,8 @@ GUARDS = [
         "tests/contract/test_waiting.py -k memory",
     ),
     Guard(
-        "what isn't steerable isn't steered (memory)", "stores/memory_cold.py",
-        "        check_steerable(execution_id, self._state(execution_id), wish, waits=waits, wished=wished)\n", "",
+        "what can't be controlled isn't (memory)", "stores/memory_cold.py",
+        "        check_controllable(execution_id, self._state(execution_id), request, waits=waits, last_request=last_request)\n", "",
         "tests/contract/test_cold.py -k memory",
     ),
     Guard(
@@ -293,22 +293,22 @@ GUARDS = [
     ),
     Guard(
         "one that waits can only be cancelled", "stores/base.py",
-        'if waits and wish != "cancel":', "if False:",
+        'if waits and request != "cancel":', "if False:",
         'tests/contract/test_waiting.py -k "memory or sqlite"',
     ),
     Guard(
-        "a cancel is not taken back by another wish", "stores/base.py",
-        'if wished == "cancel" and wish != "cancel":', "if False:",
+        "a cancel is not taken back by another control request", "stores/base.py",
+        'if last_request == "cancel" and request != "cancel":', "if False:",
         'tests/contract/test_cold.py -k "memory or sqlite"',
     ),
     Guard(
         "what is paused can't be paused again", "stores/base.py",
-        'if wish == "pause" and pausing:', "if False:",
+        'if request == "pause" and pausing:', "if False:",
         'tests/contract/test_cold.py -k "memory or sqlite"',
     ),
     Guard(
         "what isn't paused can't be resumed", "stores/base.py",
-        'if wish == "resume" and not pausing:', "if False:",
+        'if request == "resume" and not pausing:', "if False:",
         'tests/contract/test_cold.py -k "memory or sqlite"',
     ),
     Guard(

@@ -35,7 +35,7 @@ from penstock.local import PostgresServer, RedisServer
 from penstock.local.process import Process
 from penstock.scaled import open_scaled, service_over
 from penstock.service.submissions import Order
-from penstock.stores.base import Wish
+from penstock.stores.base import ControlRequest
 from penstock.stores.postgres.migrating import migrate
 from penstock.stores.scaled import ScaledStores
 from tests.acceptance import works
@@ -319,8 +319,8 @@ class Client:
         self.accepted.update(dict.fromkeys(ids, document))
         return ids
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
-        await self.service.executions.steer(execution_id, wish)
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
+        await self.service.executions.request_control(execution_id, request)
 
     async def state(self, execution_id: str) -> str:
         return str((await self.service.executions.stored(execution_id)).record.state)

@@ -159,7 +159,7 @@ def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_
             "POST", "/api/v1/executions/batch", b'{"executions": [%b, %b]}' % (START, START)
         )
         assert [item["error"]["status"] for item in batch.json["items"]] == [503, 503]
-        assert not {"create", "put_workflow", "steer", "trigger"} & set(it.cold.calls)
+        assert not {"create", "put_workflow", "request_control", "trigger"} & set(it.cold.calls)
         assert (await it.call("GET", f"/api/v1/executions/{kept}")).status == 200
 
     with_place(scenario)

@@ -165,7 +165,7 @@ def test_an_execution_that_was_triggered_begins_after_the_file_is_opened_again(
     async def write(stores: SqliteStores) -> None:
         await stores.cold.create([new("one", waits=True), new("two", waits=True), new("three")])
         await stores.cold.trigger("one", b"[1]", {})
-        await stores.cold.steer("two", "cancel")
+        await stores.cold.request_control("two", "cancel")
 
     async def go_on(stores: SqliteStores) -> None:
         assert await stores.cold.started(0) == ["one", "two", "three"]

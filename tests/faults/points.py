@@ -37,7 +37,7 @@ READS: dict[type, Collection[str]] = {
     cold.Definitions: ("get_workflow", "workflows", "versions", "aliases", "known_handlers"),
     cold.Executions: (
         "made_by",
-        "wishes",
+        "control_requests",
         "started",
         "execution",
         "intent",
@@ -84,7 +84,7 @@ UNDER_WORK = {
         "Definitions.delete_workflow",
         "Executions.create",
         "Executions.trigger",
-        "Executions.steer",
+        "Executions.request_control",
         "HotStore.append",
         "DeadLetters.close_letters",
         "Keys.put_key",

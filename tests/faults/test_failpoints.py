@@ -178,7 +178,7 @@ async def _cancel_strays(client: Client) -> None:
     )
     for (name,) in rows:
         if name not in client.accepted:
-            await client.steer(str(name), "cancel")
+            await client.request_control(str(name), "cancel")
             client.accepted[str(name)] = touring.WAITING
 
 

@@ -222,7 +222,7 @@ def test_nothing_is_accepted_when_a_file_of_the_store_is_gone(
             lambda: stores.cold.create([new("e3")]),
             lambda: stores.cold.made_by("", "k"),
             lambda: stores.cold.put_workflow("report", "hash", b"text", 1.0),
-            lambda: stores.cold.steer("e1", "cancel"),
+            lambda: stores.cold.request_control("e1", "cancel"),
         ):
             with pytest.raises(StoreUnavailable):
                 await call()

@@ -54,8 +54,8 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
         orders = Orders(session, ready[-1:])
         await orders.place(DOCUMENTS * fault.size(short=4, full=150))
         count = fault.size(short=3, full=50)
-        cancelled = await _steered(orders, ready[-1], session, count, "cancel")
-        paused = await _steered(orders, ready[-1], session, count, "pause", "resume")
+        cancelled = await _started_and_controlled(orders, ready[-1], session, count, "cancel")
+        paused = await _started_and_controlled(orders, ready[-1], session, count, "pause", "resume")
         await client.until_ended(*orders.accepted, *cancelled, *paused, seconds=END_SECONDS)
         for each in every:
             await each.drain()
@@ -90,8 +90,8 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
         )
 
 
-async def _steered(
-    orders: Orders, address: str, session: aiohttp.ClientSession, count: int, *wishes: str
+async def _started_and_controlled(
+    orders: Orders, address: str, session: aiohttp.ClientSession, count: int, *control_requests: str
 ) -> dict[str, dict[str, Any]]:
     """In the middle, ten times each.
 
@@ -99,12 +99,12 @@ async def _steered(
     """
     slow = works.chain(4, "work_pause", config={"seconds": 0.5})
     before = set(orders.accepted)
-    await orders.place([slow] * count, wishes[0])
+    await orders.place([slow] * count, control_requests[0])
     names = [name for name in orders.accepted if name not in before]
-    for wish in wishes:
+    for request in control_requests:
         for name in names:
             async with session.post(
-                f"{address}/api/v1/executions/{name}/{wish}", json={}
+                f"{address}/api/v1/executions/{name}/{request}", json={}
             ) as answer:
                 assert answer.status == 202, await answer.text()
     return dict.fromkeys(names, slow)

@@ -65,11 +65,11 @@ def test_what_runs_without_a_row_has_one_after_the_next_checkpoint_and_can_be_ca
         await desk.drain(owner)
         desk.stores.put_cold_back(older)
         with pytest.raises(NotFound):
-            await desk.stores.cold.steer(name, "cancel")
+            await desk.stores.cold.request_control(name, "cancel")
         checkpoints = desk.checkpointer(owner, metrics)
         checkpoints.dirty.add(name)
         await checkpoints.copy()
-        await desk.stores.cold.steer(name, "cancel")
+        await desk.stores.cold.request_control(name, "cancel")
         assert metrics.rewritten == 1
 
     asyncio.run(scenario())

@@ -205,14 +205,14 @@ def test_a_paused_execution_is_paused_still_and_goes_on_with_the_resume() -> Non
     asyncio.run(scenario())
 
 
-def test_a_wish_that_is_newer_than_the_checkpoint_is_asked_for_again() -> None:
+def test_a_control_request_that_is_newer_than_the_checkpoint_is_asked_for_again() -> None:
     async def scenario() -> None:
         desk = SplitDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a")])
         await desk.drain(owner)
         await desk.checkpoint(owner)
-        await desk.stores.cold.steer(name, "cancel")
+        await desk.stores.cold.request_control(name, "cancel")
         await desk.stores.hot.append([CancelRequested(name)])
         await desk.drain(owner)
         await _lose(desk)
@@ -222,7 +222,7 @@ def test_a_wish_that_is_newer_than_the_checkpoint_is_asked_for_again() -> None:
 
 
 def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
-    """Also of what was never checkpointed, before anybody looks for wishes that nobody has handled."""
+    """Also of what was never checkpointed, before anybody looks for control requests that nobody has handled."""
 
     async def scenario() -> None:
         desk = SplitDesk()
@@ -232,8 +232,8 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
         await desk.checkpoint(owner)
         fresh = [await desk.start([node("a")]) for _ in range(2)]
         for paused, cancelled in (copied, fresh):
-            await desk.stores.cold.steer(paused, "pause")
-            await desk.stores.cold.steer(cancelled, "cancel")
+            await desk.stores.cold.request_control(paused, "pause")
+            await desk.stores.cold.request_control(cancelled, "cancel")
         desk.stores.lose_everything()
         desk.changes.clear()
         owner = await _owner(desk, "owner-2")

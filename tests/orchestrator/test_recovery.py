@@ -190,12 +190,12 @@ def test_a_task_that_waits_through_a_change_of_owner_is_not_handed_out_again(
     asyncio.run(scenario())
 
 
-def test_a_wish_that_was_stored_and_perhaps_never_handled_is_asked_for_again(
+def test_a_control_request_that_was_stored_and_perhaps_never_handled_is_asked_for_again(
     tmp_path: Path,
 ) -> None:
     async def ask_and_die(stores: SqliteStores) -> None:
         await begin(stores, "e1")
-        await stores.cold.steer("e1", "cancel")
+        await stores.cold.request_control("e1", "cancel")
 
     events, _ = _after_a_restart(tmp_path, ask_and_die)
     assert events == [Continued("e1"), CancelRequested("e1")]
@@ -284,49 +284,49 @@ def test_where_the_store_keeps_its_tasks_nothing_is_loaded_to_recover(
     asyncio.run(scenario())
 
 
-def test_where_the_store_keeps_its_tasks_wishes_are_asked_for_again_too() -> None:
+def test_where_the_store_keeps_its_tasks_control_requests_are_asked_for_again_too() -> None:
     async def scenario() -> None:
         desk = Desk()
         name = await desk.start(diamond())
         await desk.drain(await desk.own())
-        await desk.stores.cold.steer(name, "cancel")
+        await desk.stores.cold.request_control(name, "cancel")
         await recover(desk.stores, 0)
         assert await _inbox(desk.stores) == [CancelRequested(name)]
 
     asyncio.run(scenario())
 
 
-def test_a_wish_that_was_fulfilled_is_not_asked_for_again() -> None:
+def test_a_control_request_that_was_fulfilled_is_not_asked_for_again() -> None:
     async def scenario() -> None:
         desk = SplitDesk()
         owner = await desk.own()
         name = await desk.start(diamond())
-        await desk.stores.cold.steer(name, "pause")
+        await desk.stores.cold.request_control(name, "pause")
         assert await sweep(desk.stores, 0, 10.0) == 0
         await desk.drain(owner)
         await desk.archiver(owner).drain()
         await sweep(desk.stores, 0, 10.0)
         assert await _inbox(desk.stores) == []
-        await desk.stores.cold.steer(name, "resume")
+        await desk.stores.cold.request_control(name, "resume")
         await sweep(desk.stores, 0, 10.0)
         assert await _inbox(desk.stores) == [ResumeRequested(name)]
 
     asyncio.run(scenario())
 
 
-def test_a_wish_is_not_followed_by_an_older_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_control_request_is_not_followed_by_an_older_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stored, and its own event appended, while the hot store is asked what it knows."""
 
     async def scenario() -> None:
         desk = Desk()
         name = await desk.start(diamond())
         await desk.drain(await desk.own())
-        await desk.stores.cold.steer(name, "pause")
+        await desk.stores.cold.request_control(name, "pause")
         known = desk.stores.hot.known
 
         async def meanwhile(names: Collection[str]) -> set[str]:
             monkeypatch.undo()
-            await desk.stores.cold.steer(name, "resume")
+            await desk.stores.cold.request_control(name, "resume")
             await desk.stores.hot.append([ResumeRequested(name)])
             return await known(names)
 

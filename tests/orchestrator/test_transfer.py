@@ -426,7 +426,7 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
         await until(desk.stores.queue.depth)
         owner = orchestrator.owned[0]
         with pytest.MonkeyPatch.context() as outage:
-            for name in ("intents", "started", "wishes", "get_workflow"):
+            for name in ("intents", "started", "control_requests", "get_workflow"):
                 outage.setattr(desk.stores.cold, name, away)
             outage.setattr(desk.stores.split.cold, "put_copies", _unavailable)
             waits = await desk.accept(await desk.plans.need("flow", 1))

@@ -73,7 +73,7 @@ def test_of_triggers_and_cancels_from_several_processes_one_begins_it() -> None:
         for name in names:
             triggers = [_pick(stores, i).trigger(name, str(i).encode(), {}) for i in range(6)]
             answers = await asyncio.gather(
-                *triggers, _pick(stores, 1).steer(name, "cancel"), return_exceptions=True
+                *triggers, _pick(stores, 1).request_control(name, "cancel"), return_exceptions=True
             )
             assert Counter(type(answer) for answer in answers[:6])[Conflict] >= 5
             begun = [number for number, answer in enumerate(answers[:6]) if answer is None]
@@ -83,7 +83,7 @@ def test_of_triggers_and_cancels_from_several_processes_one_begins_it() -> None:
             assert intent.record.input == (
                 str(begun[0]).encode() if begun else new(name).record.input
             )
-        assert set(await stores[0].wishes(0)) == set(names)
+        assert set(await stores[0].control_requests(0)) == set(names)
 
     _run(scenario)
 

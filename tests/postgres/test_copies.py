@@ -40,7 +40,7 @@ async def test_an_archive_ends_an_execution_and_has_its_history(store: PostgresC
         "b": "PENDING",
     }
     with pytest.raises(Conflict, match="COMPLETED"):
-        await store.steer("a", "cancel")
+        await store.request_control("a", "cancel")
 
 
 @with_store
@@ -213,7 +213,7 @@ async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_reb
     assert list(
         (await store.put_copies(0, 7, [copy_of("lost", RUNNING, 2, generation=5)])).rewritten
     ) == ["lost"]
-    await store.steer("lost", "cancel")
+    await store.request_control("lost", "cancel")
     assert [(kept.execution_id, kept.generation) for kept in await store.unfinished(0)] == [
         ("lost", 5)
     ]
@@ -387,20 +387,20 @@ async def test_letters_that_come_after_the_retry_are_closed_as_those_that_came_b
 
 
 @with_store
-async def test_a_wish_stands_until_the_hot_store_says_that_it_was_fulfilled(
+async def test_a_control_request_stands_until_the_hot_store_says_that_it_was_fulfilled(
     store: PostgresColdStore,
 ) -> None:
     await store.create([new("a"), new("b")])
-    await store.steer("a", "pause")
-    await store.steer("b", "cancel")
+    await store.request_control("a", "pause")
+    await store.request_control("b", "cancel")
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2), copy_of("b", PAUSED, 2)])
-    assert await store.wishes(0) == {"a": "pause", "b": "cancel"}
+    assert await store.control_requests(0) == {"a": "pause", "b": "cancel"}
     await store.put_copies(0, 1, [copy_of("a", PAUSED, 3)])
-    assert await store.wishes(0) == {"b": "cancel"}
-    await store.steer("a", "resume")
-    assert await store.wishes(0) == {"a": "resume", "b": "cancel"}
+    assert await store.control_requests(0) == {"b": "cancel"}
+    await store.request_control("a", "resume")
+    assert await store.control_requests(0) == {"a": "resume", "b": "cancel"}
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 4)])
-    assert await store.wishes(0) == {"b": "cancel"}
+    assert await store.control_requests(0) == {"b": "cancel"}
 
 
 @with_store

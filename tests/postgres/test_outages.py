@@ -137,10 +137,10 @@ def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(
             other.execute("SELECT 1 FROM executions WHERE id = 'a' FOR UPDATE")
             for _ in range(database.CONNECTIONS + 2):  # each must give its place back
                 with pytest.raises(StoreUnavailable, match="hasn't answered"):
-                    await store.steer("a", "cancel")
-            await store.steer("b", "cancel")
-        await store.steer("a", "cancel")
-        assert set(await store.wishes(0)) == {"a", "b"}
+                    await store.request_control("a", "cancel")
+            await store.request_control("b", "cancel")
+        await store.request_control("a", "cancel")
+        assert set(await store.control_requests(0)) == {"a", "b"}
 
     asyncio.run(with_opened(url, scenario))
 
@@ -160,7 +160,7 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_un
             lambda: store.put_copies(
                 0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]
             ),  # a slow one, in a pipeline
-            lambda: store.steer("a", "cancel"),
+            lambda: store.request_control("a", "cancel"),
             lambda: store.search(Search()),
             lambda: PostgresBlobs(store.database).put(b"x" * 100_000),
         ]

@@ -121,11 +121,13 @@ def test_what_runs_in_redis_and_has_no_row_in_postgresql_can_be_cancelled_all_th
             await begin(stores, name)
             await stores.cold.database.change("DELETE FROM executions")
             with pytest.raises(NotFound):
-                await stores.cold.steer("unknown", "cancel")
-            await stores.cold.steer(name, "cancel")
+                await stores.cold.request_control("unknown", "cancel")
+            await stores.cold.request_control(name, "cancel")
             assert [row.execution_id for row in await stores.cold.search(Search())] == [name]
             assert name in {
-                wished for number in range(4) for wished in await stores.cold.wishes(number)
+                execution_id
+                for number in range(4)
+                for execution_id in await stores.cold.control_requests(number)
             }
         finally:
             await stores.close()

@@ -169,11 +169,11 @@ def test_once_it_is_stored_the_answer_is_positive_though_nobody_could_be_told() 
         slow.append_error = StoreUnavailable("Redis went away just now")
         started = await slow.submit()
         await slow.service.submissions.trigger(waits.execution_id, "flow", None, {})
-        await slow.service.executions.steer(started.execution_id, "cancel")
+        await slow.service.executions.request_control(started.execution_id, "cancel")
         assert len(slow.appended) == 3
         running = await slow.stores.cold.started(0)
         assert set(running) == {started.execution_id, waits.execution_id}
-        assert await slow.stores.cold.wishes(0) == {started.execution_id: "cancel"}
+        assert await slow.stores.cold.control_requests(0) == {started.execution_id: "cancel"}
 
     over_slow_stores(scenario)
 
@@ -197,14 +197,14 @@ def test_nothing_is_written_while_it_is_known_that_nothing_can_be_appended() -> 
             lambda: slow.submit(waits=True),
             lambda: service.submissions.submit_many(service.plans.known("flow", 1), [None], {}),  # type: ignore[arg-type]
             lambda: service.submissions.trigger(waits.execution_id, "flow", None, {}),
-            lambda: service.executions.steer(runs.execution_id, "pause"),
+            lambda: service.executions.request_control(runs.execution_id, "pause"),
         ]
         for attempt in attempts:
             with pytest.raises(StoreUnavailable, match="Redis is away"):
                 await attempt()
         assert len(slow.created) == written
         assert await slow.stores.cold.get_workflow("unknown") is None
-        assert await slow.stores.cold.wishes(0) == {}
+        assert await slow.stores.cold.control_requests(0) == {}
         slow.closed = False
         await service.submissions.trigger(waits.execution_id, "flow", None, {})
 

@@ -17,10 +17,10 @@ from penstock.errors import StoreUnavailable
 from penstock.stores import codec
 from penstock.stores.base import (
     Commit,
+    ControlRequest,
     Lease,
     NewExecution,
     Stored,
-    Wish,
     WorkflowVersion,
     partition_of,
 )
@@ -46,7 +46,7 @@ from penstock.stores.task_queue import key_of
 Image = dict[str, Any]
 OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_attending")
 OF_THE_ROWS = ("records", "changes", "letters", "numbers", "_generations", "_places")
-OF_THE_INTENTS = ("_intents", "_keys", "_wishes", "_waiting")
+OF_THE_INTENTS = ("_intents", "_keys", "_control_requests", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
 OF_THE_QUEUE = ("_waiting", "_ranked", "_held", "_beats", "_on_hold", "_stopped", "_queued")
 
@@ -312,14 +312,16 @@ class SplitCold(MemoryColdStore):
     async def unfinished(self, partition: int) -> list[str]:
         return await super().started(partition)
 
-    async def wishes(self, partition: int) -> dict[str, Wish]:
+    async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
         """Without those that are fulfilled."""
         states = {name: self._state(name) for name in await self.unfinished(partition)}
-        wishes = {name: wish for name, wish in self._wishes.items() if name in states}
+        control_requests = {
+            name: request for name, request in self._control_requests.items() if name in states
+        }
         return {
-            name: wish
-            for name, wish in wishes.items()
-            if wish == "cancel" or (wish == "resume") == (states[name] == "PAUSED")
+            name: request
+            for name, request in control_requests.items()
+            if request == "cancel" or (request == "resume") == (states[name] == "PAUSED")
         }
 
     async def intent(self, execution_id: str) -> NewExecution | None:

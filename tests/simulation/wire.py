@@ -40,7 +40,7 @@ FAULTY = {
     "depart",
     "known",
     "intents",
-    "wishes",
+    "control_requests",
     "built",
     "outbox",
     "changes",

@@ -1,4 +1,7 @@
-"""One wish for many executions at once, with one answer each: what can't be done to one says why, the others go on."""
+"""One control request, or a retry, for many executions at once, with one answer each.
+
+What can't be done to one says why; the others go on.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,9 @@ from penstock.api.executions import runs_view
 from penstock.api.limits import charge
 from penstock.api.problems import problem_of
 from penstock.service import Service
-from penstock.stores.base import Wish
+from penstock.stores.base import ControlRequest
 
-Action: TypeAlias = Wish | Literal["retry"]
+BulkControl: TypeAlias = ControlRequest | Literal["retry"]
 RETRY: Final = "retry"
 MOST_AT_ONCE = 16
 """Of one call: the store has others to serve."""
@@ -39,20 +42,20 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     async def bulk(request: Request) -> Response:
         """One answer each, in the same order. `preview` only says what a retry would run."""
         body = await bodies.read(request, body_schemas.BULK)
-        action, names, preview = body["action"], body["execution_ids"], body.get("preview", False)
-        if preview and action != RETRY:
+        control, names, preview = body["action"], body["execution_ids"], body.get("preview", False)
+        if preview and control != RETRY:
             raise invalid_request(
-                [("preview", f"only a retry has a preview; leave it out to {action} them")]
+                [("preview", f"only a retry has a preview; leave it out to {control} them")]
             )
         await charge(request.scope, len(names))
-        items = await _do_all(service, action, names, preview=preview)
+        items = await _do_all(service, control, names, preview=preview)
         if preview:
             skip_audit(request.scope)
         else:
             done = [item["execution_id"] for item in items if item["ok"]]
             note(
                 request.scope,
-                action=action,
+                action=control,
                 count=len(items),
                 done=len(done),
                 execution_ids=done[:IDS_MAX],
@@ -63,7 +66,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 
 
 async def _do_all(
-    service: Service, action: Action, names: list[str], *, preview: bool
+    service: Service, control: BulkControl, names: list[str], *, preview: bool
 ) -> list[dict[str, Any]]:
     room = asyncio.Semaphore(MOST_AT_ONCE)
 
@@ -78,9 +81,9 @@ async def _do_all(
         }
         try:
             async with room:
-                if action == RETRY:
+                if control == RETRY:
                     return done | await _retry(service, name, preview=preview)
-                await service.executions.steer(name, action)
+                await service.executions.request_control(name, control)
         except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
             return done | {"ok": False, "error": problem_of(error)}
         return done

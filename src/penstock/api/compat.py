@@ -168,7 +168,7 @@ class Workflows:
 
     async def cancel(self, execution_id: str) -> Response:
         stored = await newest(self._service, execution_id)
-        await self._service.executions.steer(stored.record.execution_id, "cancel")
+        await self._service.executions.request_control(stored.record.execution_id, "cancel")
         shown = dict.fromkeys(("execution_id", "id", "workflow_id"), execution_id)
         return answer(
             {

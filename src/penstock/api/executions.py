@@ -1,4 +1,4 @@
-"""Executions over HTTP: start, search, look, steer."""
+"""Executions over HTTP: start, search, look, send control requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from penstock.service import Service
 from penstock.service.executions import row_view
 from penstock.service.retries import RetryPlan
 from penstock.service.submissions import MOST_LABELS, Accepted, Order
-from penstock.stores.base import Wish
+from penstock.stores.base import ControlRequest
 from penstock.stores.records import Search
 from penstock.telemetry import traces
 
@@ -71,7 +71,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     _start_routes(router, service, bodies)
     _look_routes(router, service)
     _node_routes(router, service)
-    _steer_routes(router, service, bodies)
+    _control_routes(router, service, bodies)
     return router
 
 
@@ -344,15 +344,17 @@ def _labels(texts: list[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _steer_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
-    def add(wish: Wish, summary: str) -> None:
+def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
+    def add(request: ControlRequest, summary: str) -> None:
         @router.post(
-            f"/{{execution_id}}/{wish}",
-            **operation(f"{wish}_execution", summary, {202: schemas.Requested}, errors=(404, 409)),
+            f"/{{execution_id}}/{request}",
+            **operation(
+                f"{request}_execution", summary, {202: schemas.Requested}, errors=(404, 409)
+            ),
         )
-        async def steer(execution_id: str) -> Response:
-            await service.executions.steer(execution_id, wish)
-            return answer({"execution_id": execution_id, "requested": wish}, 202)
+        async def request_control(execution_id: str) -> Response:
+            await service.executions.request_control(execution_id, request)
+            return answer({"execution_id": execution_id, "requested": request}, 202)
 
     add("cancel", "Cancel: at once for the execution, cooperative for what runs")
     add("pause", "Pause: what runs is recorded, nothing new starts")

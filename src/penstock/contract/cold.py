@@ -1,4 +1,4 @@
-"""Executions in the cold store: intents, wishes, what has ended."""
+"""Executions in the cold store: intents, control requests, what has ended."""
 
 import pytest
 
@@ -93,44 +93,46 @@ async def test_an_execution_that_ended_is_kept_and_no_longer_started(stores: Sto
     assert [line.seq for line in stored.history] == [1, 99]
 
 
-async def test_the_last_wish_for_an_execution_is_kept_until_it_has_ended(stores: Stores) -> None:
+async def test_the_last_control_request_for_an_execution_is_kept_until_it_has_ended(
+    stores: Stores,
+) -> None:
     names = execution_ids(stores)
-    steered, other = next(names), next(names)
-    owner = await begin(stores, steered)
+    controlled, other = next(names), next(names)
+    owner = await begin(stores, controlled)
     await begin(stores, other)
-    await stores.cold.steer(steered, "pause")
-    await stores.cold.steer(steered, "cancel")
-    assert dict(await stores.cold.wishes(0)) == {steered: "cancel"}
+    await stores.cold.request_control(controlled, "pause")
+    await stores.cold.request_control(controlled, "cancel")
+    assert dict(await stores.cold.control_requests(0)) == {controlled: "cancel"}
     owner = await Owner.of(stores)
-    await owner.commit(ended(steered))
-    assert dict(await stores.cold.wishes(0)) == {}
+    await owner.commit(ended(controlled))
+    assert dict(await stores.cold.control_requests(0)) == {}
 
 
 async def test_a_cancel_that_was_asked_for_is_not_overwritten(stores: Stores) -> None:
     name = next(execution_ids(stores))
     await begin(stores, name)
-    await stores.cold.steer(name, "cancel")
-    for wish in ("pause", "resume"):
+    await stores.cold.request_control(name, "cancel")
+    for request in ("pause", "resume"):
         with pytest.raises(Conflict, match="being cancelled"):
-            await stores.cold.steer(name, wish)
-    await stores.cold.steer(name, "cancel")
-    assert dict(await stores.cold.wishes(0)) == {name: "cancel"}
+            await stores.cold.request_control(name, request)
+    await stores.cold.request_control(name, "cancel")
+    assert dict(await stores.cold.control_requests(0)) == {name: "cancel"}
 
 
 async def test_what_is_paused_is_not_paused_again_nor_what_goes_on_resumed(stores: Stores) -> None:
     name = next(execution_ids(stores))
     await begin(stores, name)
     with pytest.raises(Conflict, match="isn't paused"):
-        await stores.cold.steer(name, "resume")
-    await stores.cold.steer(name, "pause")
+        await stores.cold.request_control(name, "resume")
+    await stores.cold.request_control(name, "pause")
     with pytest.raises(Conflict, match="is paused already"):
-        await stores.cold.steer(name, "pause")
-    await stores.cold.steer(name, "resume")
+        await stores.cold.request_control(name, "pause")
+    await stores.cold.request_control(name, "resume")
     with pytest.raises(Conflict, match="isn't paused"):
-        await stores.cold.steer(name, "resume")
+        await stores.cold.request_control(name, "resume")
 
 
-async def test_an_end_that_was_just_committed_cannot_be_steered(stores: Stores) -> None:
+async def test_an_end_that_was_just_committed_cannot_be_controlled(stores: Stores) -> None:
     """Whoever waits for it is told at once, also where the cold store hears of it later."""
     names = execution_ids(stores)
     for state in EXECUTION_ENDS:
@@ -140,16 +142,16 @@ async def test_an_end_that_was_just_committed_cannot_be_steered(stores: Stores) 
         found = await stores.cold.execution(name)
         assert found is not None
         assert found.record.state is state
-        for wish in ("cancel", "pause", "resume"):
+        for request in ("cancel", "pause", "resume"):
             with pytest.raises(Conflict, match=f"is {state}"):
-                await stores.cold.steer(name, wish)
+                await stores.cold.request_control(name, request)
 
 
-async def test_what_has_ended_or_never_was_cannot_be_steered(stores: Stores) -> None:
+async def test_what_has_ended_or_never_was_cannot_be_controlled(stores: Stores) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
     await owner.commit(ended(name))
     with pytest.raises(Conflict, match="is COMPLETED"):
-        await stores.cold.steer(name, "cancel")
+        await stores.cold.request_control(name, "cancel")
     with pytest.raises(NotFound, match="unknown"):
-        await stores.cold.steer("unknown", "cancel")
+        await stores.cold.request_control("unknown", "cancel")

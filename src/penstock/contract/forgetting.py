@@ -62,7 +62,7 @@ async def test_what_was_never_triggered_has_an_age_limit_too(stores: Stores) -> 
     await stores.cold.create([made(name, OLD, waits=True) for name in (old, triggered, cancelled)])
     await stores.cold.create([made(young, YOUNG, waits=True)])
     await stores.cold.trigger(triggered, None, {})
-    await stores.cold.steer(cancelled, "cancel")
+    await stores.cold.request_control(cancelled, "cancel")
     assert await stores.forget(BEFORE) == 1
     assert await names_in(stores) == {young, triggered, cancelled}
     with pytest.raises(NotFound):

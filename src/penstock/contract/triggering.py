@@ -94,9 +94,9 @@ async def test_what_does_not_wait_cannot_be_triggered(stores: Stores) -> None:
 async def test_a_cancel_makes_it_begin_so_that_it_can_end(stores: Stores) -> None:
     name = next(execution_ids(stores))
     await stores.cold.create([new(name, waits=True)])
-    await stores.cold.steer(name, "cancel")
+    await stores.cold.request_control(name, "cancel")
     assert await stores.cold.started(0) == [name]
-    assert dict(await stores.cold.wishes(0)) == {name: "cancel"}
+    assert dict(await stores.cold.control_requests(0)) == {name: "cancel"}
     intent = await stores.cold.intent(name)
     assert intent is not None
     assert not intent.waits
@@ -112,14 +112,14 @@ async def test_it_cannot_be_paused_or_resumed(stores: Stores) -> None:
     name = next(execution_ids(stores))
     await stores.cold.create([new(name, waits=True)])
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await stores.cold.steer(name, "pause")
+        await stores.cold.request_control(name, "pause")
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await stores.cold.steer(name, "resume")
+        await stores.cold.request_control(name, "resume")
     assert await stores.cold.started(0) == []
     await stores.cold.trigger(name, None, {})
-    assert dict(await stores.cold.wishes(0)) == {}
-    await stores.cold.steer(name, "pause")
-    assert dict(await stores.cold.wishes(0)) == {name: "pause"}
+    assert dict(await stores.cold.control_requests(0)) == {}
+    await stores.cold.request_control(name, "pause")
+    assert dict(await stores.cold.control_requests(0)) == {name: "pause"}
 
 
 async def test_a_known_key_gives_the_one_that_waits(stores: Stores) -> None:

@@ -1,4 +1,4 @@
-"""The engine in your process: opens the stores, runs a worker and an orchestrator, starts and steers executions."""
+"""The engine in your process: opens the stores, runs a worker and an orchestrator, starts and controls executions."""
 
 from __future__ import annotations
 
@@ -315,17 +315,17 @@ class Engine:
     @_counted
     async def cancel(self, execution_id: str) -> None:
         """Raises `Conflict` if it has ended, `NotFound` if there is none; so do `pause` and `resume`."""
-        await self.service.executions.steer(execution_id, "cancel")
+        await self.service.executions.request_control(execution_id, "cancel")
 
     @_while_open
     @_counted
     async def pause(self, execution_id: str) -> None:
-        await self.service.executions.steer(execution_id, "pause")
+        await self.service.executions.request_control(execution_id, "pause")
 
     @_while_open
     @_counted
     async def resume(self, execution_id: str) -> None:
-        await self.service.executions.steer(execution_id, "resume")
+        await self.service.executions.request_control(execution_id, "resume")
 
     def _look_again(self) -> None:
         """A new owner has begun."""

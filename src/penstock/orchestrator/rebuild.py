@@ -27,7 +27,7 @@ from penstock.engine.rebuilding import begin_generation
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.orchestrator.transfer import PORTION_BYTES
 from penstock.stores import codec
-from penstock.stores.base import Lease, NewExecution, Stores, Wish
+from penstock.stores.base import ControlRequest, Lease, NewExecution, Stores
 from penstock.stores.split import REBUILD_JUMP, Claim, Split, Unfinished
 from penstock.telemetry.metrics import Metrics
 
@@ -148,7 +148,7 @@ async def _restore(
     stores: Stores, split: Split, lease: Lease, generation: int, *, only_unknown: bool = False
 ) -> int:
     """Put unfinished executions into the hot store; with `only_unknown`, those that were copied and aren't there."""
-    wishes = await stores.cold.wishes(lease.partition)
+    control_requests = await stores.cold.control_requests(lease.partition)
     restored, after, count = 0, "", FIRST_PORTION
     while kept := await split.cold.unfinished(lease.partition, after, count):
         after = kept[-1].execution_id
@@ -160,8 +160,12 @@ async def _restore(
         executions = await _from_checkpoints(kept, generation, stores.hot.now())
         others = [each.execution_id for each in kept if each.execution_id not in executions]
         begin = _from_intents(await stores.cold.intents(others) if others else {}, generation)
-        events = [event for name in executions for event in _going_on(name, wishes.get(name))]
-        events += [event for name in begin for event in _beginning(name, wishes.get(name))]
+        events = [
+            event for name in executions for event in _going_on(name, control_requests.get(name))
+        ]
+        events += [
+            event for name in begin for event in _beginning(name, control_requests.get(name))
+        ]
         await split.hot.restore(lease, {**executions, **begin})
         await stores.hot.append(
             events, own=True
@@ -170,20 +174,20 @@ async def _restore(
     return restored
 
 
-def _going_on(name: str, wish: Wish | None) -> list[AnyEvent]:
+def _going_on(name: str, request: ControlRequest | None) -> list[AnyEvent]:
     """What was asked for comes first: nothing is handed out that somebody has stopped."""
-    if wish == "cancel":
+    if request == "cancel":
         return [CancelRequested(name)]
-    return [PauseRequested(name), Continued(name)] if wish == "pause" else [Continued(name)]
+    return [PauseRequested(name), Continued(name)] if request == "pause" else [Continued(name)]
 
 
-def _beginning(name: str, wish: Wish | None) -> list[AnyEvent]:
+def _beginning(name: str, request: ControlRequest | None) -> list[AnyEvent]:
     """One that hasn't begun can't be paused: that is handled with its beginning, in one commit."""
-    if wish == "cancel":
+    if request == "cancel":
         return [CancelRequested(name)]
     return (
         [ExecutionStarted(name), PauseRequested(name)]
-        if wish == "pause"
+        if request == "pause"
         else [ExecutionStarted(name)]
     )
 

@@ -25,11 +25,11 @@ from penstock.engine.events import (
     TaskReturned,
 )
 from penstock.engine.states import EXECUTION_ENDS, NodeState
-from penstock.stores.base import Stored, Stores, TaskQueue, Wish
+from penstock.stores.base import ControlRequest, Stored, Stores, TaskQueue
 
 CHUNK = 500
 INBOX_CHUNK = 5000
-EVENTS: dict[Wish, Callable[[str], AnyEvent]] = {
+CONTROL_EVENTS: dict[ControlRequest, Callable[[str], AnyEvent]] = {
     "cancel": CancelRequested,
     "pause": PauseRequested,
     "resume": ResumeRequested,
@@ -66,14 +66,14 @@ async def _make_up_starts(
 ) -> list[float]:
     """Ask for everything again that nobody will do otherwise; answers when executions that hadn't begun were made."""
     lost = await _lost(stores, partition, names, position)
-    wishes = await stores.cold.wishes(
+    control_requests = await stores.cold.control_requests(
         partition
     )  # last: one that is stored meanwhile isn't followed by an older one
     # a cancel finds its execution by itself, and nothing is to run
     events: list[AnyEvent] = [
-        ExecutionStarted(name) for name in lost if wishes.get(name) != "cancel"
+        ExecutionStarted(name) for name in lost if control_requests.get(name) != "cancel"
     ]
-    events += [EVENTS[wish](name) for name, wish in wishes.items()]
+    events += [CONTROL_EVENTS[request](name) for name, request in control_requests.items()]
     for first in range(0, len(events), CHUNK):
         await stores.hot.append(events[first : first + CHUNK], own=True)
     return list(lost.values())
@@ -129,7 +129,7 @@ async def _make_up(stores: Stores, partition: int) -> int:
     names = await stores.cold.started(partition)
     orphans = set(stores.queue.orphans())
     lost: set[Key] = set()
-    wishes = await stores.cold.wishes(partition)
+    control_requests = await stores.cold.control_requests(partition)
     for first in range(0, len(names), CHUNK):
         chunk = names[first : first + CHUNK]
         known = await stores.hot.load(chunk)
@@ -138,10 +138,10 @@ async def _make_up(stores: Stores, partition: int) -> int:
             stored = known.get(name)
             if stored is not None:
                 events += _hand_out_again(stored, stores.queue, orphans, lost)
-            elif wishes.get(name) != "cancel":
+            elif control_requests.get(name) != "cancel":
                 events.append(ExecutionStarted(name))
-            if name in wishes:
-                events.append(EVENTS[wishes[name]](name))
+            if name in control_requests:
+                events.append(CONTROL_EVENTS[control_requests[name]](name))
         await stores.hot.append(events, own=True)
     stores.queue.disown(orphans - lost)
     return len(names)

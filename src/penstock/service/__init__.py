@@ -2,7 +2,7 @@
 
 workflows    definitions, versions, aliases
 submissions  starting executions; `backlog` refuses more than a store should hold
-executions   looking at them, steering them, waiting for their end; `nodes`, at one node of them
+executions   looking at them, control requests, waiting for their end; `nodes`, at one node of them
 failures     which nodes failed, and why
 retries      running again what didn't complete; `letters`, the dead letters, use it too
 feed         live events

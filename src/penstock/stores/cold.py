@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Transition
-from penstock.stores.base import NewExecution, Stored, Wish, WorkflowVersion
+from penstock.stores.base import ControlRequest, NewExecution, Stored, WorkflowVersion
 from penstock.stores.idempotency import Made
 from penstock.stores.records import (
     ApiKey,
@@ -101,15 +101,17 @@ class Executions(Protocol):
         Raises `NotFound`, or `Conflict` if it doesn't wait.
         """
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
-        """Store what somebody wants of an execution that hasn't ended, before it is tried; the last wish counts.
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
+        """Record a control request for an execution that hasn't ended, before it is tried.
+
+        The last one counts.
 
         A cancel also makes one that `waits` begin, so that it can end. Raises `NotFound`, or `Conflict` if it has ended
-        or, for the other wishes, waits.
+        or, for the other control requests, waits.
         """
 
-    async def wishes(self, partition: int) -> Mapping[str, Wish]:
-        """Of executions that haven't ended: what a new owner has to see to.
+    async def control_requests(self, partition: int) -> Mapping[str, ControlRequest]:
+        """The control requests of executions that haven't ended: what a new owner has to see to.
 
         What is fulfilled may be left out.
         """

@@ -14,10 +14,10 @@ from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.stores import codec, idempotency
 from penstock.stores.base import (
+    ControlRequest,
     NewExecution,
     Stored,
-    Wish,
-    check_steerable,
+    check_controllable,
     check_triggerable,
     partition_of,
 )
@@ -55,7 +55,7 @@ class MemoryExecutions:
         self._hot = hot
         self._intents: dict[str, bytes] = {}
         self._keys: dict[idempotency.Key, idempotency.Made] = {}
-        self._wishes: dict[str, Wish] = {}
+        self._control_requests: dict[str, ControlRequest] = {}
         self._waiting: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._last_number = 0
@@ -92,17 +92,21 @@ class MemoryExecutions:
         new.record.overrides.update(overrides)
         self._write(new)
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         waits = execution_id in self._waiting
-        wished = self._wishes.get(execution_id)
-        check_steerable(execution_id, self._state(execution_id), wish, waits=waits, wished=wished)
-        self._wishes[execution_id] = wish
+        last_request = self._control_requests.get(execution_id)
+        check_controllable(
+            execution_id, self._state(execution_id), request, waits=waits, last_request=last_request
+        )
+        self._control_requests[execution_id] = request
         if waits:
             await self.trigger(execution_id, None, {})
 
-    async def wishes(self, partition: int) -> dict[str, Wish]:
+    async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
         running = set(await self.started(partition))
-        return {name: wish for name, wish in self._wishes.items() if name in running}
+        return {
+            name: request for name, request in self._control_requests.items() if name in running
+        }
 
     def _state(self, execution_id: str) -> str | None:
         data = self._hot.records.get(execution_id)
@@ -160,7 +164,7 @@ class MemoryExecutions:
         for name in old:
             del self._intents[name], self._numbers[name], self._hot.records[name]
             self._hot.changes.pop(name, None)
-            self._wishes.pop(name, None)
+            self._control_requests.pop(name, None)
             self._waiting.discard(name)
         self._keys = {key: made for key, made in self._keys.items() if made.execution_id not in old}
         self._hot.feed[:] = [

@@ -11,7 +11,13 @@ from penstock.engine.commands import ExecutionRecord, Transition
 from penstock.engine.events import TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.stores import codec
-from penstock.stores.base import NewExecution, Stored, Wish, check_steerable, check_triggerable
+from penstock.stores.base import (
+    ControlRequest,
+    NewExecution,
+    Stored,
+    check_controllable,
+    check_triggerable,
+)
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import Made
 from penstock.stores.partial import history_of
@@ -22,10 +28,10 @@ from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
 
 SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
-# A wish that was fulfilled isn't one any more. The hot store tells of every pause and resume: a row
-# that is behind, is so for a moment, and until then shows a wish too many, or one that is asked for
-# the next time.
-SELECT_WISHES = f"""
+# The column `wish` holds the last control request. One that was fulfilled isn't one any more.
+# The hot store tells of every pause and resume: a row that is behind, is so for a moment, and until
+# then shows a control request too many, or one that is asked for the next time.
+SELECT_CONTROL_REQUESTS = f"""
     SELECT id, wish FROM executions WHERE partition = %s AND {SHOULD_RUN} AND (wish = 'cancel'
       OR (wish = 'pause' AND state <> 'PAUSED') OR (wish = 'resume' AND state = 'PAUSED'))
 """  # noqa: S608 -- our own words
@@ -72,18 +78,22 @@ class PostgresExecutions:
             statement = "UPDATE executions SET state = %s, intent = %s WHERE n = %s"
             await connection.execute(statement, (SHOULD_START, codec.encode(record), n))
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         async with self._database.transaction() as connection:
             found = await _locked(connection, "n, state, wish", execution_id)
-            n, state, wished = found or (0, None, None)
-            check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)
+            n, state, last_request = found or (0, None, None)
+            check_controllable(
+                execution_id, state, request, waits=state == WAITS, last_request=last_request
+            )
             begun = SHOULD_START if state == WAITS else state
             await connection.execute(
-                "UPDATE executions SET wish = %s, state = %s WHERE n = %s", (wish, begun, n)
+                "UPDATE executions SET wish = %s, state = %s WHERE n = %s", (request, begun, n)
             )
 
-    async def wishes(self, partition: int) -> dict[str, Wish]:
-        return dict(await self._database.rows(SELECT_WISHES, (partition,), seconds=SLOW_SECONDS))
+    async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
+        return dict(
+            await self._database.rows(SELECT_CONTROL_REQUESTS, (partition,), seconds=SLOW_SECONDS)
+        )
 
     async def started(self, partition: int) -> list[str]:
         """Without those that a copy came of: a hot store that doesn't have them any more is built again as a whole."""

@@ -12,11 +12,11 @@ from penstock.engine.commands import Transition
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import (
+    ControlRequest,
     Kept,
     NewExecution,
     Stored,
-    Wish,
-    check_steerable,
+    check_controllable,
     check_triggerable,
 )
 from penstock.stores.cold import NO_LINES
@@ -126,21 +126,25 @@ class SqliteExecutions:
         n, new = await self._writer.submit(write)
         self._begin(execution_id, n, new)
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
+        """Record it in the column `wish`."""
+
         def write(connection: sqlite3.Connection) -> None:
             found = _find(
                 connection, "SELECT n, state, wish FROM executions WHERE id = ?", execution_id
             )
-            n, state, wished = found or (0, None, None)
-            check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)
+            n, state, last_request = found or (0, None, None)
+            check_controllable(
+                execution_id, state, request, waits=state == WAITS, last_request=last_request
+            )
             begun = SHOULD_START if state == WAITS else state
             connection.execute(
-                "UPDATE executions SET wish = ?, state = ? WHERE n = ?", (wish, begun, n)
+                "UPDATE executions SET wish = ?, state = ? WHERE n = ?", (request, begun, n)
             )
 
         await self._writer.submit(write)
 
-    async def wishes(self, partition: int) -> dict[str, Wish]:  # noqa: ARG002
+    async def control_requests(self, partition: int) -> dict[str, ControlRequest]:  # noqa: ARG002
         rows = await self._reader.rows(
             f"SELECT id, wish FROM executions WHERE {SHOULD_RUN} AND wish IS NOT NULL"  # noqa: S608
         )
