@@ -46,7 +46,7 @@ CHANGES: dict[str, Any] = {
     "create": tuple[list[NewExecution], dict[str, AuditLine]],
     "trigger": tuple[str, bytes | None, dict[str, Any]],
     "request_control": tuple[str, str],
-    "close_letters": tuple[list[int], str, float, str | None],
+    "close_dead_letters": tuple[list[int], str, float, str | None],
     "put_key": tuple[ApiKey],
     "revoke_key": tuple[str, float],
     "write_audit": tuple[list[AuditLine]],
@@ -166,10 +166,10 @@ class JournalColdStore:
             self._journal.write(name, given)
         return answer
 
-    async def close_letters(self, ids: Collection[int], *arguments: Any, **named: Any) -> int:
+    async def close_dead_letters(self, ids: Collection[int], *arguments: Any, **named: Any) -> int:
         """Only those that are there: what is asked for may be a number that no entry can hold."""
-        known = [each for each in ids if await self._memory.letter(each) is not None]
-        closed: int = await self._change("close_letters", known, *arguments, **named)
+        known = [each for each in ids if await self._memory.dead_letter(each) is not None]
+        closed: int = await self._change("close_dead_letters", known, *arguments, **named)
         return closed
 
     async def create(

@@ -125,7 +125,7 @@ GUARDS = [
         "tests/orchestrator/test_cold_store_went_back.py",
     ),
     Guard(
-        "letters of an execution without a row bring all of it", "orchestrator/transfer.py",
+        "dead letters of an execution without a row bring all of it", "orchestrator/transfer.py",
         "        if missing:  # only", "        if False:  # only",
         "tests/orchestrator/test_cold_store_went_back.py",
     ),

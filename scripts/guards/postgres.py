@@ -139,7 +139,7 @@ GUARDS = [
         "tests/postgres/test_copies.py",
     ),
     Guard(
-        "a letter is stored once", "stores/postgres/copying.py",
+        "a dead letter is stored once", "stores/postgres/copying.py",
         "    WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)\n"
         "    ORDER BY place ON CONFLICT DO NOTHING\n",
         "    ORDER BY place\n",
@@ -201,9 +201,9 @@ GUARDS = [
         'tests/contract/test_books.py -k "redis and not cluster"',
     ),
     Guard(
-        "a letter is closed once (PostgreSQL)", "stores/postgres/letters.py",
+        "a dead letter is closed once (PostgreSQL)", "stores/postgres/dead_letters.py",
         " AND closed IS NULL", "",
-        'tests/contract/test_letters.py -k "redis and not cluster"',
+        'tests/contract/test_dead_letters.py -k "redis and not cluster"',
     ),
     Guard(
         "an alias of a version that isn't there is refused", "stores/postgres/definitions.py",

@@ -261,9 +261,9 @@ GUARDS = [
         "tests/contract/test_books.py -k sqlite",
     ),
     Guard(
-        "a letter is closed once (SQLite)", "stores/sqlite/letters.py",
+        "a dead letter is closed once (SQLite)", "stores/sqlite/dead_letters.py",
         "WHERE id = ? AND closed IS NULL", "WHERE id = ?",
-        "tests/contract/test_letters.py -k sqlite",
+        "tests/contract/test_dead_letters.py -k sqlite",
     ),
     Guard(
         "what isn't triggerable isn't triggered (SQLite)", "stores/sqlite/executions.py",

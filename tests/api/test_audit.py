@@ -347,12 +347,12 @@ def test_a_line_of_a_bulk_retry_of_dead_letters_names_them(tmp_path: Path) -> No
             "nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}],
         }
         failed = api.ended(failing)["execution_id"]
-        (letter,) = api.items("/dead-letters", execution_id=failed)
-        (retried,) = api.post("/dead-letters/retry", {"ids": [letter["id"]]}).body["items"]
+        (dead_letter,) = api.items("/dead-letters", execution_id=failed)
+        (retried,) = api.post("/dead-letters/retry", {"ids": [dead_letter["id"]]}).body["items"]
         line = api.items("/audit", action="retry_dead_letters")[0]
         assert line["detail"] == {
             "count": 1,
-            "dead_letter_ids": [letter["id"]],
+            "dead_letter_ids": [dead_letter["id"]],
             "execution_ids": [retried["execution_id"]],
             "failed": 0,
         }

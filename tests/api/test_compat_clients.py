@@ -378,7 +378,7 @@ ERRORS: dict[str, tuple[str, str, Any, int, str, str]] = {
         "execution_not_found",
         "EXECUTION_NOT_FOUND",
     ),
-    "letter of nobody": (
+    "dead letter of nobody": (
         "POST",
         "/admin/dlq/nope/retry",
         None,

@@ -184,7 +184,7 @@ def test_what_was_stored_is_answered_positively_though_the_rest_fails() -> None:
     with_place(scenario)
 
 
-def test_a_retry_that_is_stored_is_answered_though_its_letters_could_not_be_closed() -> None:
+def test_a_retry_that_is_stored_is_answered_though_its_dead_letters_could_not_be_closed() -> None:
     async def scenario(it: Place) -> None:
         bad = b'{"definition": {"nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}]}}'
         failed = (await it.call("POST", "/api/v1/executions?wait=20", bad)).json

@@ -15,8 +15,8 @@ import pytest
 from penstock.contract.facts import (
     Owner,
     begin,
+    dead_letter,
     ended,
-    letter,
     new,
     queued,
     started,
@@ -33,7 +33,7 @@ from penstock.stores.records import (
     ApiKey,
     AuditLine,
     AuditSearch,
-    LetterSearch,
+    DeadLetterSearch,
     Search,
     WorkflowRow,
 )
@@ -62,7 +62,7 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
         logs=[("a", 1, "line")],
         wake_at=77.0,
         timer_changed=True,
-        dead_letters=[letter("active")],
+        dead_letters=[dead_letter("active")],
     )
 
     async def write(stores: SqliteStores) -> None:
@@ -88,8 +88,8 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
             "active",
         ]
         assert await stores.hot.due(0, 77.0, 10) == ["active"]
-        assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [
-            letter("active")
+        assert [row.dead_letter for row in await stores.cold.dead_letters(DeadLetterSearch())] == [
+            dead_letter("active")
         ]
         assert await stores.cold.create([new("x", idempotency_key="key", request_hash="hash")]) == [
             "waiting"
@@ -111,8 +111,10 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
 
     async def write(stores: SqliteStores) -> None:
         owner = await begin(stores, "over")
-        await owner.commit(ended("over", dead_letters=[letter("over", "a"), letter("over", "b")]))
-        await stores.cold.close_letters([1], "retried", 2.0, "again")
+        await owner.commit(
+            ended("over", dead_letters=[dead_letter("over", "a"), dead_letter("over", "b")])
+        )
+        await stores.cold.close_dead_letters([1], "retried", 2.0, "again")
         await stores.cold.create([waiting, submitted("late", created_at=10.0)])
         for content in ("one", "two"):
             await stores.cold.put_workflow("kept", content, b"text", 1.0)
@@ -128,8 +130,8 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
         assert await stores.cold.workflows() == [
             WorkflowRow("kept", 2, 2, 1.0, 1.0, {"stable": {1: 90, 2: 10}})
         ]
-        rows = await stores.cold.letters(LetterSearch(closed=True))
-        assert [(row.letter.node, row.closed, row.retried_as) for row in rows] == [
+        rows = await stores.cold.dead_letters(DeadLetterSearch(closed=True))
+        assert [(row.dead_letter.node, row.closed, row.retried_as) for row in rows] == [
             ("b", None, None),
             ("a", "retried", "again"),
         ]

@@ -191,7 +191,7 @@ def test_of_a_time_out_and_a_result_at_once_one_is_recorded(fault: Fault) -> Non
         verdict = judge(it, accepted).assert_kept()
         states = verdict.states()
         assert set(states) == {"COMPLETED", "FAILED"}, "one of them always came first"
-        assert len(verdict.letters) == states["FAILED"], (
+        assert len(verdict.dead_letters) == states["FAILED"], (
             "one dead letter for each that timed out, and none besides"
         )
         fault.shows(

@@ -73,12 +73,12 @@ class Tour:
         self.accepted[name] = WAITING
 
     async def _retry(self, failing: str) -> None:
-        async def letters() -> list[dict[str, Any]]:
+        async def dead_letters() -> list[dict[str, Any]]:
             found = await self._call("GET", f"/dead-letters?execution_id={failing}", may=(200,))
             return list(found.body["items"])
 
-        (letter,) = await until(letters, "the dead letter is there", seconds=60)
-        again = await self._call("POST", f"/dead-letters/{letter['id']}/retry", may=(201, 409))
+        (dead_letter,) = await until(dead_letters, "the dead letter is there", seconds=60)
+        again = await self._call("POST", f"/dead-letters/{dead_letter['id']}/retry", may=(201, 409))
         if again.status == 201:
             self.accepted[again.body["execution_id"]] = FAILING
 

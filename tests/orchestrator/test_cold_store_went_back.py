@@ -12,7 +12,7 @@ from penstock.orchestrator import archiver, checkpointer, transfer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.service import Orchestrator
-from penstock.stores.records import LetterSearch
+from penstock.stores.records import DeadLetterSearch
 from penstock.stores.split import ColdStoreWentBack, Outgoing
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
@@ -75,7 +75,7 @@ def test_what_runs_without_a_row_has_one_after_the_next_checkpoint_and_can_be_ca
     asyncio.run(scenario())
 
 
-def test_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None:
+def test_dead_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None:
     async def scenario() -> None:
         desk, metrics = SplitDesk(), Metrics()
         owner = await _owner(desk)
@@ -91,9 +91,9 @@ def test_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None
         await desk.drain(owner)
         desk.stores.put_cold_back(older)
         await desk.archiver(owner, metrics).drain()
-        assert [row.letter.node for row in await desk.stores.cold.letters(LetterSearch())] == [
-            "bad"
-        ]
+        assert [
+            row.dead_letter.node for row in await desk.stores.cold.dead_letters(DeadLetterSearch())
+        ] == ["bad"]
         assert desk.row(name).runs["bad"].state == "FAILED"
         assert desk.row(paused).record.state == "PAUSED"
         assert metrics.rewritten == 2

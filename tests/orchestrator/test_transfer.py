@@ -19,7 +19,7 @@ from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator import archiver, loader, transfer
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.service import Orchestrator
-from penstock.stores.records import LetterSearch
+from penstock.stores.records import DeadLetterSearch
 from penstock.stores.split import Copy, Written, summary_from
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
@@ -144,13 +144,13 @@ def test_dead_letters_are_brought_once_also_while_their_execution_runs() -> None
         await desk.drain(owner)
         archive = desk.archiver(owner)
         await archive.drain()
-        assert [row.letter.node for row in await desk.stores.cold.letters(LetterSearch())] == [
-            "bad"
-        ]
+        assert [
+            row.dead_letter.node for row in await desk.stores.cold.dead_letters(DeadLetterSearch())
+        ] == ["bad"]
         await desk.succeed([slow])
         await desk.drain(owner)
         await archive.drain()
-        assert len(await desk.stores.cold.letters(LetterSearch())) == 1
+        assert len(await desk.stores.cold.dead_letters(DeadLetterSearch())) == 1
         assert not desk.stores.hot.changes
 
     asyncio.run(scenario())

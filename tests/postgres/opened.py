@@ -54,7 +54,7 @@ def copy_of(
     *,
     generation: int = 1,
     changes: bool = True,
-    letters: Sequence[DeadLetter] = (),
+    dead_letters: Sequence[DeadLetter] = (),
     outputs: Mapping[str, Value] | None = None,
     finished_at: float = 1009.0,
 ) -> Copy:
@@ -63,7 +63,7 @@ def copy_of(
     if state in EXECUTION_ENDS:
         told.finished_at = finished_at
     parts = [change_of(told, revision, dict(outputs or {}))] if changes else []
-    return Copy(name, summary_of(told, revision), parts, list(letters))
+    return Copy(name, summary_of(told, revision), parts, list(dead_letters))
 
 
 def change_of(told: ExecutionRecord, revision: int, outputs: dict[str, Value]) -> bytes:

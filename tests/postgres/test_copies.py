@@ -8,14 +8,14 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from penstock.contract.facts import letter, record
+from penstock.contract.facts import dead_letter, record
 from penstock.engine.commands import AttemptFailure, DeadLetter
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, Fenced
 from penstock.stores.postgres import copying
 from penstock.stores.postgres.cold import PostgresColdStore
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.records import DeadLetterSearch, Search
 from penstock.stores.split import REBUILD_JUMP, ColdStoreWentBack, Copy, Written
 from tests.postgres.opened import change_of, copy_of, new, shown, with_store
 from tests.waiting import until
@@ -181,7 +181,7 @@ async def test_what_has_begun_no_longer_waits_whatever_its_record_says(
 @with_store
 async def test_an_execution_without_a_row_gets_one_from_its_copy(store: PostgresColdStore) -> None:
     """Its row is gone because an older copy of the database was put back; nobody else knows of it any more."""
-    lost = copy_of("lost", COMPLETED, 3, letters=[letter("lost")])
+    lost = copy_of("lost", COMPLETED, 3, dead_letters=[dead_letter("lost")])
     told = record("lost", COMPLETED, started_at=1001.0, finished_at=1009.0, labels={"order": 17})
     told.retry_of, told.idempotency = "first", ["key-1", "order-17", "hash"]
     lost.changes = [change_of(told, 3, {"a": b"1"})]
@@ -189,7 +189,9 @@ async def test_an_execution_without_a_row_gets_one_from_its_copy(store: Postgres
     written = await store.put_copies(0, 7, [lost, copy_of("there", RUNNING, 2)])
     assert (list(written.rewritten), list(written.missing)) == (["lost"], [])
     assert await shown(store, "lost") == ("COMPLETED", 1, 3)
-    assert [row.letter.execution_id for row in await store.letters(LetterSearch())] == ["lost"]
+    assert [
+        row.dead_letter.execution_id for row in await store.dead_letters(DeadLetterSearch())
+    ] == ["lost"]
     (row,) = await store.search(Search(labels={"order": "17"}))
     assert (row.execution_id, row.state, row.retry_of) == ("lost", "COMPLETED", "first")
     made = await store.made_by("key-1", "order-17")
@@ -203,7 +205,7 @@ async def test_an_execution_without_a_row_gets_one_from_its_copy(store: Postgres
         told.input,
     )
     assert await store.put_copies(0, 8, [lost]) == Written(), "it is there now"
-    assert len(await store.letters(LetterSearch())) == 1
+    assert len(await store.dead_letters(DeadLetterSearch())) == 1
 
 
 @with_store
@@ -228,11 +230,11 @@ async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_reb
 async def test_a_copy_without_changes_and_without_a_row_is_answered_as_missing(
     store: PostgresColdStore,
 ) -> None:
-    only_letters = Copy("a", None, [], [letter("a")])
-    copies = [copy_of("b", PAUSED, 3, changes=False), only_letters, copy_of("c", RUNNING, 2)]
+    only_dead_letters = Copy("a", None, [], [dead_letter("a")])
+    copies = [copy_of("b", PAUSED, 3, changes=False), only_dead_letters, copy_of("c", RUNNING, 2)]
     written = await store.put_copies(0, 7, copies)
     assert (list(written.rewritten), list(written.missing)) == (["c"], ["a", "b"])
-    assert await store.letters(LetterSearch(closed=True)) == []
+    assert await store.dead_letters(DeadLetterSearch(closed=True)) == []
     assert await store.execution("a") is None
     assert await _commit_number(store) == 7
 
@@ -295,20 +297,32 @@ async def test_each_generation_is_greater_than_the_last(store: PostgresColdStore
 
 
 @with_store
-async def test_a_letter_is_stored_once_and_closed_ones_stay_closed(
+async def test_a_dead_letter_is_stored_once_and_closed_ones_stay_closed(
     store: PostgresColdStore,
 ) -> None:
     await store.create([new("a")])
-    only_letters = Copy("a", None, [], [letter("a", "p"), letter("a", "q")])
+    only_dead_letters = Copy("a", None, [], [dead_letter("a", "p"), dead_letter("a", "q")])
     for _ in range(2):
-        await store.put_copies(0, 1, [only_letters])
-    rows = await store.letters(LetterSearch())
-    assert [(row.id, row.letter.node) for row in rows] == [(2, "q"), (1, "p")]
-    await store.close_letters([1], "dropped", 5.0)
+        await store.put_copies(0, 1, [only_dead_letters])
+    rows = await store.dead_letters(DeadLetterSearch())
+    assert [(row.id, row.dead_letter.node) for row in rows] == [(2, "q"), (1, "p")]
+    await store.close_dead_letters([1], "dropped", 5.0)
     await store.put_copies(
-        0, 1, [copy_of("a", FAILED, 3, letters=[*only_letters.letters, letter("a", "r")])]
+        0,
+        1,
+        [
+            copy_of(
+                "a",
+                FAILED,
+                3,
+                dead_letters=[*only_dead_letters.dead_letters, dead_letter("a", "r")],
+            )
+        ],
     )
-    assert [row.letter.node for row in await store.letters(LetterSearch())] == ["r", "q"]
+    assert [row.dead_letter.node for row in await store.dead_letters(DeadLetterSearch())] == [
+        "r",
+        "q",
+    ]
     assert await store.execution("a") is not None
 
 
@@ -320,17 +334,17 @@ async def test_texts_that_handlers_choose_do_not_stop_an_archive(store: Postgres
         "a",
         FAILED,
         3,
-        letters=[DeadLetter("a", "n\x00", "h\x00", 1.0, [AttemptFailure(1, 1.0, error)])],
+        dead_letters=[DeadLetter("a", "n\x00", "h\x00", 1.0, [AttemptFailure(1, 1.0, error)])],
     )
     assert copy.summary is not None
     copy.summary.error, copy.summary.error_node = error, "n\x00"
     await store.put_copies(0, 1, [copy])
     (row,) = await store.search(Search())
     assert (row.error, row.error_node) == (error, "n\x00")
-    for search in (LetterSearch(category="odd\x00category"), LetterSearch(handler="h\x00")):
-        (found,) = await store.letters(search)
-        assert found.letter == copy.letters[0]
-    assert await store.letters(LetterSearch(category="odd")) == []
+    for search in (DeadLetterSearch(category="odd\x00category"), DeadLetterSearch(handler="h\x00")):
+        (found,) = await store.dead_letters(search)
+        assert found.dead_letter == copy.dead_letters[0]
+    assert await store.dead_letters(DeadLetterSearch(category="odd")) == []
 
 
 @with_store
@@ -360,16 +374,16 @@ async def test_copies_of_a_store_that_was_built_again_since_are_refused_as_a_who
     await store.create([new("a")])
     await store.put_copies(0, 5, [])
     await store.put_copies(0, 5 + REBUILD_JUMP, [])
-    for late in ([copy_of("a", COMPLETED, 9, letters=[letter("a")])], []):
+    for late in ([copy_of("a", COMPLETED, 9, dead_letters=[dead_letter("a")])], []):
         with pytest.raises(Fenced, match="built again since commit 300"):
             await store.put_copies(0, 300, late)
     assert await shown(store, "a") == ("PENDING", 1, 0)
-    assert await store.letters(LetterSearch()) == []
+    assert await store.dead_letters(DeadLetterSearch()) == []
     assert await _commit_number(store) == 5 + REBUILD_JUMP
 
 
 @with_store
-async def test_letters_that_come_after_the_retry_are_closed_as_those_that_came_before(
+async def test_dead_letters_that_come_after_the_retry_are_closed_as_those_that_came_before(
     store: PostgresColdStore,
 ) -> None:
     await store.create([new("a"), new("b"), new("again", retry_of="a", created_at=1234.0)])
@@ -377,12 +391,14 @@ async def test_letters_that_come_after_the_retry_are_closed_as_those_that_came_b
         0,
         1,
         [
-            copy_of("a", FAILED, 3, letters=[letter("a")]),
-            copy_of("b", FAILED, 3, letters=[letter("b")]),
+            copy_of("a", FAILED, 3, dead_letters=[dead_letter("a")]),
+            copy_of("b", FAILED, 3, dead_letters=[dead_letter("b")]),
         ],
     )
-    assert [row.letter.execution_id for row in await store.letters(LetterSearch())] == ["b"]
-    (row,) = await store.letters(LetterSearch(execution_id="a", closed=True))
+    assert [
+        row.dead_letter.execution_id for row in await store.dead_letters(DeadLetterSearch())
+    ] == ["b"]
+    (row,) = await store.dead_letters(DeadLetterSearch(execution_id="a", closed=True))
     assert (row.closed, row.closed_at, row.retried_as) == ("retried", 1234.0, "again")
 
 

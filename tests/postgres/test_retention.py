@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from msgspec import structs
 
-from penstock.contract.facts import letter, submitted
+from penstock.contract.facts import dead_letter, submitted
 from penstock.engine.events import Blob
 from penstock.engine.states import ExecutionState
 from penstock.errors import StoreError
@@ -17,7 +17,7 @@ from penstock.stores.postgres.blobs import PostgresBlobs
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.purging import purge as purge_database
 from penstock.stores.postgres.retention import Purged, purge, would_go
-from penstock.stores.records import AuditLine, AuditSearch, LetterSearch, Search
+from penstock.stores.records import AuditLine, AuditSearch, DeadLetterSearch, Search
 from tests.postgres.opened import copy_of, new, with_opened, with_store
 from tests.servers import database_url
 from tests.waiting import until
@@ -41,16 +41,16 @@ async def test_what_ended_before_goes_with_all_that_belongs_to_it(store: Postgre
     copies = [
         copy_of(name, COMPLETED, 3, finished_at=at) for name, at in ends.items() if name != "failed"
     ]
-    failed = copy_of("failed", FAILED, 3, finished_at=OLD, letters=[letter("failed")])
+    failed = copy_of("failed", FAILED, 3, finished_at=OLD, dead_letters=[dead_letter("failed")])
     await store.put_copies(0, 1, [*copies, failed, copy_of("runs", RUNNING, 2)])
     assert await would_go(store, BEFORE) == Purged(executions=2)
-    assert await purge(store, BEFORE) == Purged(executions=2, letters=1)
+    assert await purge(store, BEFORE) == Purged(executions=2, dead_letters=1)
     assert {row.execution_id for row in await store.search(Search(labels={"a": "b"}))} == {
         "young",
         "runs",
         "waits",
     }
-    assert await store.letters(LetterSearch(closed=True)) == []
+    assert await store.dead_letters(DeadLetterSearch(closed=True)) == []
     assert [await store.execution(name) for name in ("old", "failed")] == [None, None]
     async with store.database.connection() as connection:
         for table, expected in (("archives", 2), ("labels", 6), ("letters", 0), ("executions", 3)):

@@ -45,7 +45,7 @@ from penstock.stores.task_queue import key_of
 
 Image = dict[str, Any]
 OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_attending")
-OF_THE_ROWS = ("records", "changes", "letters", "numbers", "_generations", "_places")
+OF_THE_ROWS = ("records", "changes", "dead_letters", "numbers", "_generations", "_places")
 OF_THE_INTENTS = ("_intents", "_keys", "_control_requests", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
 OF_THE_QUEUE = ("_waiting", "_ranked", "_held", "_beats", "_on_hold", "_stopped", "_queued")
@@ -200,7 +200,7 @@ class Rows:
         self.rebuilds = 0
         self.records: dict[str, bytes] = {}
         self.changes: dict[str, list[bytes]] = {}
-        self.letters: list[bytes] = []
+        self.dead_letters: list[bytes] = []
         self.feed: list[tuple[str, bytes]] = []
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
@@ -239,8 +239,10 @@ class Rows:
                 self._put(each, each.summary)
                 newest = max(self._generations[partition], each.summary.generation)
                 self._generations[partition] = newest
-            letters = [codec.encode(letter) for letter in each.letters]
-            self.letters += [letter for letter in letters if letter not in self.letters]
+            dead_letters = [codec.encode(dead_letter) for dead_letter in each.dead_letters]
+            self.dead_letters += [
+                dead_letter for dead_letter in dead_letters if dead_letter not in self.dead_letters
+            ]
         self.numbers[partition] = max(self.numbers[partition], commit_number)
         return Written(rewritten, missing)
 

@@ -123,7 +123,7 @@ BULK: dict[str, Any] = {
         {"action": "retry", "execution_ids": ["0192"], "preview": True},
     ],
 }
-RETRY_LETTERS: dict[str, Any] = {
+RETRY_DEAD_LETTERS: dict[str, Any] = {
     "title": "RetryDeadLetters",
     "type": "object",
     "description": "Which ones: by id, or all open ones that fit every filter.",
@@ -143,7 +143,7 @@ RETRY_LETTERS: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"handler": "call_external_service", "preview": True}, {"ids": [1, 2]}],
 }
-DROP_LETTERS: dict[str, Any] = {
+DROP_DEAD_LETTERS: dict[str, Any] = {
     "title": "DropDeadLetters",
     "type": "object",
     "required": ["ids"],
@@ -179,4 +179,4 @@ KEY: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"name": "billing", "scopes": ["submit"]}],
 }
-BODIES = (DOCUMENT, ORDER, BATCH, ALIAS, RETRY, BULK, RETRY_LETTERS, DROP_LETTERS, KEY)
+BODIES = (DOCUMENT, ORDER, BATCH, ALIAS, RETRY, BULK, RETRY_DEAD_LETTERS, DROP_DEAD_LETTERS, KEY)

@@ -7,9 +7,9 @@ import pytest
 from penstock.contract.facts import (
     Owner,
     begin,
+    dead_letter,
     ended,
     execution_ids,
-    letter,
     new,
     queued,
     record,
@@ -22,7 +22,7 @@ from penstock.engine.events import Blob, ExecutionStarted, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import StoreError
 from penstock.stores.base import Stored, Stores
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.records import DeadLetterSearch, Search
 
 
 async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> None:
@@ -70,7 +70,7 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
         ],
         logs=[("a", 1, "line\nanother"), ("b", 2, "é")],
         failures=[("b", failed.failures[0])],
-        dead_letters=[letter(name, "b")],
+        dead_letters=[dead_letter(name, "b")],
         tasks=[given],
         wake_at=5000.0,
         timer_changed=True,
@@ -83,7 +83,9 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     assert await stores.hot.load([name]) == {name: expected}
     assert await stores.hot.active(0) == [name]
     assert await stores.hot.next_due(0) == 5000.0
-    assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [letter(name, "b")]
+    assert [row.dead_letter for row in await stores.cold.dead_letters(DeadLetterSearch())] == [
+        dead_letter(name, "b")
+    ]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [given]
     assert await owner.inbox() == []
 

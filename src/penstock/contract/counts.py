@@ -6,16 +6,16 @@ from collections import Counter
 from penstock.contract.facts import (
     Owner,
     begin,
+    dead_letter,
     ended,
     execution_ids,
-    letter,
     over,
     running,
     submitted,
 )
 from penstock.engine.states import ExecutionState
 from penstock.stores.base import NewExecution, Stores
-from penstock.stores.records import Counts, LetterSearch, Search, Window
+from penstock.stores.records import Counts, DeadLetterSearch, Search, Window
 
 WINDOW = Window(since=1000.0, bucket_seconds=10.0, buckets=6)
 MANY = 10_000
@@ -68,7 +68,7 @@ async def test_what_nobody_has_begun_counts_as_pending_and_what_has_begun_as_run
 async def test_a_store_without_anything_counts_nothing(stores: Stores) -> None:
     assert await stores.cold.count_created(WINDOW, MANY) == Counts([])
     assert await stores.cold.count_active(MANY) == {"PENDING": 0, "RUNNING": 0, "PAUSED": 0}
-    assert await stores.cold.count_letters(MANY) == 0
+    assert await stores.cold.count_dead_letters(MANY) == 0
 
 
 async def test_what_a_clock_that_is_ahead_has_made_counts_in_the_last_bucket(
@@ -118,16 +118,18 @@ async def test_active_executions_are_counted_up_to_what_was_asked(stores: Stores
     assert await stores.cold.count_active(3) == {"PENDING": 3, "RUNNING": 0, "PAUSED": 0}
 
 
-async def test_open_letters_are_counted_up_to_what_was_asked(stores: Stores) -> None:
+async def test_open_dead_letters_are_counted_up_to_what_was_asked(stores: Stores) -> None:
     name = next(execution_ids(stores))
     owner = await begin(stores, name)
     await owner.commit(
-        ended(name, ExecutionState.FAILED, dead_letters=[letter(name, node) for node in "abcd"])
+        ended(
+            name, ExecutionState.FAILED, dead_letters=[dead_letter(name, node) for node in "abcd"]
+        )
     )
-    assert [await stores.cold.count_letters(most) for most in (1, 4, MANY)] == [1, 4, 4]
-    (first, *_) = await stores.cold.letters(LetterSearch())
-    await stores.cold.close_letters([first.id], "dropped", 5.0)
-    assert await stores.cold.count_letters(MANY) == 3
+    assert [await stores.cold.count_dead_letters(most) for most in (1, 4, MANY)] == [1, 4, 4]
+    (first, *_) = await stores.cold.dead_letters(DeadLetterSearch())
+    await stores.cold.close_dead_letters([first.id], "dropped", 5.0)
+    assert await stores.cold.count_dead_letters(MANY) == 3
 
 
 async def test_counts_say_what_a_search_says(stores: Stores) -> None:

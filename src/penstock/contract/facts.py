@@ -120,7 +120,7 @@ def success(task: Task, worker_id: str, output: bytes = b"{}", *, logs: str = ""
     return TaskSucceeded(*key, worker_id, 1003.0, output, logs)
 
 
-def letter(
+def dead_letter(
     execution_id: str, node: str = "fetch", handler: str = "echo", category: str = "handler"
 ) -> DeadLetter:
     failure = AttemptFailure(
@@ -160,7 +160,8 @@ async def settle(stores: Stores, lease: Lease) -> None:
     entries = await stores.split.hot.outbox(lease.partition, 1000)
     changes = await stores.split.hot.changes([entry.execution_id for entry in entries])
     copies = [
-        Copy(it.execution_id, it.summary, changes[it.execution_id], it.letters) for it in entries
+        Copy(it.execution_id, it.summary, changes[it.execution_id], it.dead_letters)
+        for it in entries
     ]
     if entries:
         await stores.split.cold.put_copies(lease.partition, lease.commit_number, copies)

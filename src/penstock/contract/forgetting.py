@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from penstock.contract.facts import Owner, ended, execution_ids, letter, new, started
+from penstock.contract.facts import Owner, dead_letter, ended, execution_ids, new, started
 from penstock.engine.commands import Commands
 from penstock.errors import NotFound
 from penstock.stores.base import NewExecution, Stores
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.records import DeadLetterSearch, Search
 
 BEFORE = 1000.0
 OLD, YOUNG = 10.0, 2000.0
@@ -22,7 +22,7 @@ def made(execution_id: str, created_at: float, **fields: Any) -> NewExecution:
 
 
 def over(execution_id: str, finished_at: float) -> Commands:
-    commands = ended(execution_id, dead_letters=[letter(execution_id)])
+    commands = ended(execution_id, dead_letters=[dead_letter(execution_id)])
     assert commands.record is not None
     commands.record = structs.replace(commands.record, created_at=OLD, finished_at=finished_at)
     return commands
@@ -51,7 +51,9 @@ async def test_what_ended_long_ago_goes_with_all_that_is_its_own(stores: Stores)
     assert await stores.cold.history(old) is None
     assert await stores.cold.search(Search(labels={"of": old})) == []
     assert await stores.cold.made_by("", young) is not None
-    assert [row.letter.execution_id for row in await stores.cold.letters(LetterSearch())] == [young]
+    assert [
+        row.dead_letter.execution_id for row in await stores.cold.dead_letters(DeadLetterSearch())
+    ] == [young]
     assert await stores.cold.execution(young) is not None
     assert await stores.forget(BEFORE) == 0
 
@@ -87,10 +89,10 @@ async def test_numbers_go_on_after_everything_is_forgotten(stores: Stores) -> No
     await stores.cold.create([made(first, OLD)])
     await finish(stores, {first: OLD})
     end = await stores.cold.feed_end()
-    letter_id = (await stores.cold.letters(LetterSearch()))[0].id
+    dead_letter_id = (await stores.cold.dead_letters(DeadLetterSearch()))[0].id
     assert await stores.forget(BEFORE) == 1
     assert await stores.cold.feed_end() == end
     await stores.cold.create([made(second, OLD)])
     await finish(stores, {second: OLD})
     assert (await stores.cold.feed_end()) > end
-    assert (await stores.cold.letters(LetterSearch()))[0].id > letter_id
+    assert (await stores.cold.dead_letters(DeadLetterSearch()))[0].id > dead_letter_id

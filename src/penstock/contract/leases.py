@@ -9,8 +9,8 @@ from penstock.contract.facts import (
     HOUR,
     Owner,
     begin,
+    dead_letter,
     execution_ids,
-    letter,
     new,
     queued,
     started,
@@ -22,7 +22,7 @@ from penstock.engine.commands import Commands
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced
 from penstock.stores.base import Commit, Stores
-from penstock.stores.records import LetterSearch
+from penstock.stores.records import DeadLetterSearch
 
 SHORT_SECONDS = 0.02
 MANY = 20
@@ -178,7 +178,7 @@ async def _assert_refused(
         outputs={"kept": b"1"},
         tasks=[task(name, "new")],
         stops=[stop(kept)],
-        dead_letters=[letter(name)],
+        dead_letters=[dead_letter(name)],
         wake_at=1.0,
         timer_changed=True,
         held=True,
@@ -194,7 +194,7 @@ async def _assert_refused(
         await stores.hot.commit(commit)
     assert await stores.hot.load([name, other]) == before
     assert await stores.hot.next_due(0) is None
-    assert await stores.cold.letters(LetterSearch()) == []
+    assert await stores.cold.dead_letters(DeadLetterSearch()) == []
     assert [event.execution_id for event in await (await Owner.of(stores)).inbox()] == [other]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [kept]
     waiting = asyncio.create_task(stores.queue.fetch("worker-2", {"echo"}, 10))

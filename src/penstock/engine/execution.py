@@ -337,7 +337,7 @@ class Execution:
         failures.note(self, run, error, is_last=True)
         self.move(run, FAILED, error.category)
         if dead_letter:
-            letter = DeadLetter(
+            entry = DeadLetter(
                 self.record.execution_id,
                 node.address,
                 node.handler,
@@ -345,7 +345,7 @@ class Execution:
                 run.failures,
                 run.failures_dropped,
             )
-            self.commands.dead_letters.append(letter)
+            self.commands.dead_letters.append(entry)
         self.settle(number, Outcome.SUCCESS if node.optional else Outcome.FAILURE)
         if not node.optional:
             ending.fail(self, error, node.address)

@@ -70,12 +70,12 @@ class Archiver:
                 await asyncio.sleep(COLLECT_SECONDS)
 
     async def _move(self, entries: Sequence[Outgoing]) -> None:
-        letters, summaries = _told(entries)
+        dead_letters, summaries = _told(entries)
         reports = {entry.execution_id: entry.report for entry in entries if entry.report}
         refused = await self._put(
             [
                 Copy(name, None, [], those)
-                for name, those in letters.items()
+                for name, those in dead_letters.items()
                 if name not in summaries
             ]
         )
@@ -83,7 +83,7 @@ class Archiver:
         while names:
             changes = await self._reader.read(names)
             names = names[len(changes) :]
-            copies = _copies(changes, summaries, letters)
+            copies = _copies(changes, summaries, dead_letters)
             for copy in copies:
                 copy.report = reports.get(copy.execution_id, b"")
             refused |= await self._put(copies)
@@ -114,20 +114,20 @@ class Archiver:
 
 
 def _told(entries: Sequence[Outgoing]) -> tuple[dict[str, list[DeadLetter]], dict[str, Summary]]:
-    """By execution, whatever was said of it: its letters, and the last that was said of its state."""
-    letters: dict[str, list[DeadLetter]] = {}
+    """By execution, whatever was said of it: its dead letters, and the last that was said of its state."""
+    dead_letters: dict[str, list[DeadLetter]] = {}
     summaries: dict[str, Summary] = {}
     for entry in entries:
-        letters.setdefault(entry.execution_id, []).extend(entry.letters)
+        dead_letters.setdefault(entry.execution_id, []).extend(entry.dead_letters)
         if entry.summary is not None:
             summaries[entry.execution_id] = entry.summary
-    return letters, summaries
+    return dead_letters, summaries
 
 
 def _copies(
     changes: Mapping[str, list[bytes]],
     summaries: Mapping[str, Summary],
-    letters: Mapping[str, list[DeadLetter]],
+    dead_letters: Mapping[str, list[DeadLetter]],
 ) -> list[Copy]:
     copies: list[Copy] = []
     for name, data in changes.items():
@@ -136,5 +136,5 @@ def _copies(
             summary = (
                 summary_from(data) or summary
             )  # it may have gone on since: the copy says what is in it
-        copies.append(Copy(name, summary, data, letters[name]))
+        copies.append(Copy(name, summary, data, dead_letters[name]))
     return copies

@@ -18,14 +18,14 @@ from penstock.orchestrator.plans import Plans
 from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
 from penstock.stores.base import Kept, NewExecution, Stored, Stores
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.records import DeadLetterSearch, Search
 
 __all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
 
 log = logging.getLogger("penstock.service")
 
 MOST_DIGITS = 9
-MOST_LETTERS = 100_000
+MOST_DEAD_LETTERS = 100_000
 KEY_SCOPE = "retry"
 """No API key has this id, so an idempotency key of a client can't be taken for one of ours."""
 
@@ -76,18 +76,18 @@ class Retries:
         except KeyReused:
             await self._check_first(execution_id)
             raise
-        await self._close_letters(execution_id, made)
+        await self._close_dead_letters(execution_id, made)
         return made, ready.plan
 
-    async def _close_letters(self, execution_id: str, made: str) -> None:
+    async def _close_dead_letters(self, execution_id: str, made: str) -> None:
         """Its dead letters have been seen to, whichever way the retry was asked for."""
         try:
-            letters = await self._cold.letters(
-                LetterSearch(execution_id=execution_id, limit=MOST_LETTERS)
+            dead_letters = await self._cold.dead_letters(
+                DeadLetterSearch(execution_id=execution_id, limit=MOST_DEAD_LETTERS)
             )
-            if letters:
-                await self._cold.close_letters(
-                    [row.id for row in letters], "retried", self._now(), made
+            if dead_letters:
+                await self._cold.close_dead_letters(
+                    [row.id for row in dead_letters], "retried", self._now(), made
                 )
         except StoreError as error:  # the retry is stored, and whoever asked for it must hear so
             log.warning(

@@ -48,7 +48,7 @@ class Change(msgspec.Struct, array_like=True):
 _encoder = msgspec.msgpack.Encoder()
 _change_decoder = msgspec.msgpack.Decoder(Change)
 _event_decoder = msgspec.msgpack.Decoder(AnyEvent)
-_letter_decoder = msgspec.msgpack.Decoder(DeadLetter)
+_dead_letter_decoder = msgspec.msgpack.Decoder(DeadLetter)
 _record_decoder = msgspec.msgpack.Decoder(ExecutionRecord)
 _inputs_decoder = msgspec.msgpack.Decoder(list[tuple[str, Value]])
 _intent_decoder = msgspec.msgpack.Decoder(NewExecution)
@@ -131,8 +131,8 @@ def decode_event(data: bytes) -> AnyEvent:
     return event
 
 
-def decode_letter(data: bytes) -> DeadLetter:
-    return _letter_decoder.decode(data)
+def decode_dead_letter(data: bytes) -> DeadLetter:
+    return _dead_letter_decoder.decode(data)
 
 
 def decode_record(data: bytes) -> ExecutionRecord:

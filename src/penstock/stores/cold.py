@@ -15,10 +15,10 @@ from penstock.stores.records import (
     AuditSearch,
     Closed,
     Counts,
+    DeadLetterRow,
+    DeadLetterSearch,
     ExecutionRow,
     FeedPart,
-    LetterRow,
-    LetterSearch,
     Place,
     Search,
     Weights,
@@ -151,12 +151,12 @@ class Executions(Protocol):
 
 
 class DeadLetters(Protocol):
-    async def letters(self, search: LetterSearch) -> list[LetterRow]:
+    async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         """With `closed`, those that are closed as well."""
 
-    async def letter(self, letter_id: int) -> LetterRow | None: ...
+    async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None: ...
 
-    async def close_letters(
+    async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
         """Answers how many of them were open; those that were closed stay as they are."""
@@ -181,7 +181,7 @@ class Counting(Protocol):
     async def count_unfinished(self) -> dict[str, int]:
         """By workflow, how many executions should run and haven't ended; not those that wait to be triggered."""
 
-    async def count_letters(self, most: int) -> int:
+    async def count_dead_letters(self, most: int) -> int:
         """Those that are open, counted up to `most`."""
 
 

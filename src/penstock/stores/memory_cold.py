@@ -22,17 +22,17 @@ from penstock.stores.base import (
     partition_of,
 )
 from penstock.stores.cold import NO_LINES
-from penstock.stores.matching import finds, finds_letter
+from penstock.stores.matching import finds, finds_dead_letter
 from penstock.stores.memory_books import MemoryBooks, MemoryDefinitions
 from penstock.stores.memory_counts import MemoryCounts
 from penstock.stores.partial import history_of
 from penstock.stores.records import (
     AuditLine,
     Closed,
+    DeadLetterRow,
+    DeadLetterSearch,
     ExecutionRow,
     FeedPart,
-    LetterRow,
-    LetterSearch,
     Place,
     Search,
 )
@@ -44,7 +44,7 @@ class Facts(Protocol):
     partitions: int
     records: dict[str, bytes]
     changes: dict[str, list[bytes]]
-    letters: list[bytes]
+    dead_letters: list[bytes]
     feed: list[tuple[str, bytes]]
 
     def stored(self, execution_id: str) -> Stored: ...
@@ -155,7 +155,7 @@ class MemoryExecutions:
         )
 
     def forget(self, before: float) -> int:
-        """The letters and the places in the feed stay, without content: their numbers go on."""
+        """The dead letters and the places in the feed stay, without content: their numbers go on."""
         old = {name for name in self._intents if self._is_old(name, before)}
         retries = {name: codec.decode_intent(data).retry_of for name, data in self._intents.items()}
         old -= {
@@ -170,11 +170,16 @@ class MemoryExecutions:
         self._hot.feed[:] = [
             (name, b"" if name in old else change) for name, change in self._hot.feed
         ]
-        self._hot.letters[:] = [data if self._has(data) else b"" for data in self._hot.letters]
+        self._hot.dead_letters[:] = [
+            data if self._has(data) else b"" for data in self._hot.dead_letters
+        ]
         return len(old)
 
-    def _has(self, letter: bytes) -> bool:
-        return bool(letter) and codec.decode_letter(letter).execution_id in self._intents
+    def _has(self, dead_letter: bytes) -> bool:
+        return (
+            bool(dead_letter)
+            and codec.decode_dead_letter(dead_letter).execution_id in self._intents
+        )
 
     def _is_old(self, name: str, before: float) -> bool:
         record = codec.decode_record(self._hot.records[name])
@@ -202,48 +207,55 @@ class MemoryExecutions:
         return (len(self._hot.feed),)
 
 
-class MemoryLetters:
+class MemoryDeadLetters:
     def __init__(self, hot: Facts) -> None:
         self._hot = hot
         self._closed: dict[int, tuple[Closed, float, str | None]] = {}
 
-    async def letters(self, search: LetterSearch) -> list[LetterRow]:
-        numbers = range(len(self._hot.letters), 0, -1)
-        rows = (self._letter(number) for number in numbers if self._hot.letters[number - 1])
-        return list(islice((row for row in rows if finds_letter(search, row)), search.limit))
+    async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
+        numbers = range(len(self._hot.dead_letters), 0, -1)
+        rows = (
+            self._dead_letter(number) for number in numbers if self._hot.dead_letters[number - 1]
+        )
+        return list(islice((row for row in rows if finds_dead_letter(search, row)), search.limit))
 
-    async def letter(self, letter_id: int) -> LetterRow | None:
-        is_there = 0 < letter_id <= len(self._hot.letters) and self._hot.letters[letter_id - 1]
-        return self._letter(letter_id) if is_there else None
+    async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
+        is_there = (
+            0 < dead_letter_id <= len(self._hot.dead_letters)
+            and self._hot.dead_letters[dead_letter_id - 1]
+        )
+        return self._dead_letter(dead_letter_id) if is_there else None
 
-    def _letter(self, number: int) -> LetterRow:
-        letter = codec.decode_letter(self._hot.letters[number - 1])
-        record = codec.decode_record(self._hot.records[letter.execution_id])
-        return LetterRow(
+    def _dead_letter(self, number: int) -> DeadLetterRow:
+        dead_letter = codec.decode_dead_letter(self._hot.dead_letters[number - 1])
+        record = codec.decode_record(self._hot.records[dead_letter.execution_id])
+        return DeadLetterRow(
             number,
-            letter,
+            dead_letter,
             record.workflow,
             record.version,
             *self._closed.get(number, (None, None, None)),
         )
 
-    async def close_letters(
+    async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
         closing = {
-            each for each in ids if 0 < each <= len(self._hot.letters) and each not in self._closed
+            each
+            for each in ids
+            if 0 < each <= len(self._hot.dead_letters) and each not in self._closed
         }
         self._closed.update(dict.fromkeys(closing, (how, now, retried_as)))
         return len(closing)
 
 
 class MemoryColdStore(
-    MemoryDefinitions, MemoryExecutions, MemoryLetters, MemoryCounts, MemoryBooks
+    MemoryDefinitions, MemoryExecutions, MemoryDeadLetters, MemoryCounts, MemoryBooks
 ):
     def __init__(self, hot: Facts) -> None:
         MemoryDefinitions.__init__(self)
         MemoryExecutions.__init__(self, hot)
-        MemoryLetters.__init__(self, hot)
+        MemoryDeadLetters.__init__(self, hot)
         MemoryBooks.__init__(self)
 
     async def create(

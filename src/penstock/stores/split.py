@@ -62,7 +62,7 @@ class Outgoing(msgspec.Struct, array_like=True):
     execution_id: str
     summary: Summary | None
     """Set if the execution ended, was paused or was resumed."""
-    letters: list[DeadLetter] = []
+    dead_letters: list[DeadLetter] = []
     report: bytes = b""
     """Of an execution that ended (`stores.reports`)."""
 
@@ -72,12 +72,12 @@ class Copy(msgspec.Struct, array_like=True):
 
     execution_id: str
     summary: Summary | None
-    """None: only its letters are new."""
+    """None: only its dead letters are new."""
     changes: list[bytes]
     """Everything that commits did to it (encoded `codec.Change`s, oldest first); empty: leave the
     stored ones.
     """
-    letters: list[DeadLetter] = []
+    dead_letters: list[DeadLetter] = []
     report: bytes = b""
     """Of an execution that ended (`stores.reports`)."""
 
@@ -257,7 +257,7 @@ class ColdSide(Protocol):
         is another since. Raises `Fenced` too if the partition was claimed again since `term`; None:
         whoever has claimed it. Raises `ColdStoreWentBack`, and stores nothing, if that is below
         `cold_number`, which it has acknowledged. Rows and changes are replaced by a greater
-        (generation, revision); a letter is known by its execution, node and time, and stored once.
+        (generation, revision); a dead letter is known by its execution, node and time, and stored once.
         An execution without a row gets one, made from its changes.
         """
 

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 from penstock.stores.sqlite.books import SqliteBooks
 from penstock.stores.sqlite.counting import SqliteCounts
+from penstock.stores.sqlite.dead_letters import SqliteDeadLetters
 from penstock.stores.sqlite.definitions import SqliteDefinitions
 from penstock.stores.sqlite.executions import SqliteExecutions
 from penstock.stores.sqlite.forgetting import SqliteForgetting
 from penstock.stores.sqlite.hot import SqliteHotStore
-from penstock.stores.sqlite.letters import SqliteLetters
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer
 
 
 class SqliteColdStore(
-    SqliteDefinitions, SqliteExecutions, SqliteLetters, SqliteCounts, SqliteBooks, SqliteForgetting
+    SqliteDefinitions,
+    SqliteExecutions,
+    SqliteDeadLetters,
+    SqliteCounts,
+    SqliteBooks,
+    SqliteForgetting,
 ):
     def __init__(
         self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
@@ -26,6 +31,6 @@ class SqliteColdStore(
         SqliteDefinitions.__init__(self, writer, reader)
         SqliteExecutions.__init__(self, hot, writer, reader, searcher)
         SqliteForgetting.__init__(self, writer, searcher, self._numbers)
-        SqliteLetters.__init__(self, writer, reader, searcher)
+        SqliteDeadLetters.__init__(self, writer, reader, searcher)
         SqliteCounts.__init__(self, searcher)
         SqliteBooks.__init__(self, writer, reader, searcher)
