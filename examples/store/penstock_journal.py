@@ -28,7 +28,7 @@ from msgspec import structs
 from penstock.config import Settings
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import SettingsError, StoreLocked, StoreUnavailable
-from penstock.stores.base import Commit, NewExecution
+from penstock.stores.base import Commit, Intent
 from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import ApiKey, AuditLine, Weights
@@ -43,7 +43,7 @@ CHANGES: dict[str, Any] = {
     "set_alias": tuple[str, str, Weights],
     "remove_alias": tuple[str, str],
     "remember_handlers": tuple[dict[str, HandlerDefaults]],
-    "create": tuple[list[NewExecution], dict[str, AuditLine]],
+    "record_intents": tuple[list[Intent], dict[str, AuditLine]],
     "trigger": tuple[str, bytes | None, dict[str, Any]],
     "request_control": tuple[str, str],
     "close_dead_letters": tuple[list[int], str, float, str | None],
@@ -172,20 +172,20 @@ class JournalColdStore:
         closed: int = await self._change("close_dead_letters", known, *arguments, **named)
         return closed
 
-    async def create(
+    async def record_intents(
         self, executions: Any, audit: Mapping[str, AuditLine] | None = None
     ) -> list[str]:
         """What an idempotency key made before isn't written: when it is read, the key may have been forgotten."""
         self._journal.check()
         lines = dict(audit or {})
-        ids: list[str] = await self._memory.create(executions, lines)
+        ids: list[str] = await self._memory.record_intents(executions, lines)
         made = [
             it
             for it, made_id in zip(executions, ids, strict=True)
             if it.record.execution_id == made_id
         ]
         if made:
-            self._journal.write("create", (made, lines))
+            self._journal.write("record_intents", (made, lines))
         return ids
 
 

@@ -146,12 +146,12 @@ GUARDS = [
         "tests/postgres/test_copies.py",
     ),
     Guard(
-        "a key that comes from two at once is claimed once", "stores/postgres/creating.py",
+        "a key that comes from two at once is claimed once", "stores/postgres/intents.py",
         "AS new (key) ORDER BY key\n    ON CONFLICT DO NOTHING\n", "AS new (key) ORDER BY key\n",
         "tests/postgres/test_concurrency.py",
     ),
     Guard(
-        "who renews a key locks it", "stores/postgres/creating.py",
+        "who renews a key locks it", "stores/postgres/intents.py",
         " ORDER BY key FOR UPDATE\n", " ORDER BY key\n",
         "tests/postgres/test_concurrency.py",
     ),

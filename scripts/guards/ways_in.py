@@ -28,7 +28,7 @@ GUARDS = [
     ),
     Guard(
         "two retries at once make one execution", "service/retries.py",
-        "NewExecution(record, execution_id, request,", "NewExecution(record, None, request,",
+        "Intent(record, execution_id, request,", "Intent(record, None, request,",
         "tests/service/test_retries.py",
     ),
     Guard(
@@ -88,7 +88,7 @@ GUARDS = [
     ),
     Guard(
         "a document that is started doesn't take over its name", "service/submissions.py",
-        "named=order.named", "named=True",
+        "named=start_request.named", "named=True",
         "tests/api/test_executions.py",
     ),
     Guard(

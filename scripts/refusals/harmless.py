@@ -97,7 +97,7 @@ HARMLESS: dict[tuple[str, str], str] = {
         "error('not a text')",
     ): "without it the number after the text fails on what is no number",
     (
-        "stores/postgres/creating.py",
+        "stores/postgres/intents.py",
         "ON CONFLICT DO NOTHING",
     ): "a blob is used by an execution, however often it says so",
     (

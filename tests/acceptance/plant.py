@@ -34,7 +34,7 @@ from penstock.config import Settings
 from penstock.local import PostgresServer, RedisServer
 from penstock.local.process import Process
 from penstock.scaled import open_scaled, service_over
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from penstock.stores.base import ControlRequest
 from penstock.stores.postgres.migrating import migrate
 from penstock.stores.scaled import ScaledStores
@@ -311,7 +311,7 @@ class Client:
     ) -> list[str]:
         """`name`: of a workflow that is stored already and has this document."""
         if name:
-            orders = [Order(workflow=name) for _ in range(count)]
+            orders = [StartRequest(workflow=name) for _ in range(count)]
             ids = [(await self.service.submissions.submit(order)).execution_id for order in orders]
         else:
             plan = await self.service.workflows.plan(document)

@@ -36,7 +36,7 @@ READS: dict[type, Collection[str]] = {
     ColdSide: ("unfinished",),
     cold.Definitions: ("get_workflow", "workflows", "versions", "aliases", "known_handlers"),
     cold.Executions: (
-        "made_by",
+        "key_use",
         "control_requests",
         "started",
         "execution",
@@ -82,7 +82,7 @@ UNDER_WORK = {
         "Definitions.set_alias",
         "Definitions.remove_alias",
         "Definitions.delete_workflow",
-        "Executions.create",
+        "Executions.record_intents",
         "Executions.trigger",
         "Executions.request_control",
         "HotStore.append",

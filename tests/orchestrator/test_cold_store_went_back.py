@@ -231,7 +231,7 @@ def test_an_idempotency_key_is_part_of_what_the_hot_store_has() -> None:
         desk = SplitDesk()
         owner = await _owner(desk)
         plan = await desk.workflow([node("a")])
-        name = await desk.accept(plan)
+        name = await desk.record_intent(plan)
         intent = await desk.stores.cold.intent(name)
         assert intent is not None
         intent.idempotency_key, intent.request_hash, intent.key_scope = "order-17", "hash", "key-1"

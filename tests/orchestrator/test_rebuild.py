@@ -22,8 +22,8 @@ from penstock.orchestrator import rebuild
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.recovery import recover
 from penstock.orchestrator.service import Orchestrator
+from penstock.stores.base import Intent
 from penstock.stores.base import Kept as KeptNode
-from penstock.stores.base import NewExecution
 from penstock.stores.split import REBUILD_JUMP
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
@@ -153,7 +153,7 @@ def test_what_ends_while_it_is_looked_for_does_not_come_back(
         name = await desk.start([node("a")])
         intents = desk.stores.cold.intents
 
-        async def ended_since(names: Collection[str]) -> Mapping[str, NewExecution]:
+        async def ended_since(names: Collection[str]) -> Mapping[str, Intent]:
             found = await intents(names)
             found[name].record.state = ExecutionState.CANCELLED
             return found
@@ -251,10 +251,10 @@ def test_nodes_that_a_retry_keeps_are_kept_again() -> None:
         desk = SplitDesk()
         await _owner(desk)
         plan = await desk.workflow([node("a"), node("b", "a")])
-        name = await desk.accept(plan)
+        name = await desk.record_intent(plan)
         intent = await desk.stores.cold.intent(name)
         assert intent is not None
-        desk.stores.cold._write(NewExecution(intent.record, kept=[KeptNode("a", b"{}")]))
+        desk.stores.cold._write(Intent(intent.record, kept=[KeptNode("a", b"{}")]))
         owner = await _lose(desk)
         assert [task.node for task in await desk.work(owner)] == ["b"]
 

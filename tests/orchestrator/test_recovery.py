@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, new, queued, task
+from penstock.contract.facts import Owner, begin, ended, new_intent, queued, task
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import (
     AnyEvent,
@@ -52,10 +52,10 @@ async def _inbox(stores: Stores) -> list[AnyEvent]:
 
 
 def test_an_execution_that_was_accepted_and_never_started_is_started(tmp_path: Path) -> None:
-    async def accept(stores: SqliteStores) -> None:
-        await stores.cold.create([new("e1"), new("e2")])
+    async def record_two(stores: SqliteStores) -> None:
+        await stores.cold.record_intents([new_intent("e1"), new_intent("e2")])
 
-    events, _ = _after_a_restart(tmp_path, accept)
+    events, _ = _after_a_restart(tmp_path, record_two)
     assert events == [ExecutionStarted("e1"), ExecutionStarted("e2")]
 
 
@@ -115,7 +115,7 @@ def test_all_of_many_executions_are_looked_at(tmp_path: Path) -> None:
     async def leave_in_the_middle(stores: SqliteStores) -> None:
         owner = await begin(stores, *names[:-1])
         await owner.commit(*(queued(task(name)) for name in names[:-1]))
-        await stores.cold.create([new(names[-1])])
+        await stores.cold.record_intents([new_intent(names[-1])])
 
     events, _ = _after_a_restart(tmp_path, leave_in_the_middle)
     assert sum(isinstance(event, TaskReturned) for event in events) == 2 * CHUNK
@@ -127,7 +127,7 @@ def test_where_the_store_keeps_its_tasks_only_starts_are_made_up_for() -> None:
         desk = Desk()
         await desk.start(diamond())
         await desk.drain(await desk.own())
-        missing = await desk.accept(await desk.workflow([node("a")], name="other"))
+        missing = await desk.record_intent(await desk.workflow([node("a")], name="other"))
         assert await recover(desk.stores, 0) == 2
         assert await _inbox(desk.stores) == [ExecutionStarted(missing)]
 
@@ -205,7 +205,7 @@ def test_a_start_that_waits_in_the_inbox_is_not_lost_however_long_it_waits() -> 
     async def scenario() -> None:
         desk = Desk()
         names = [await desk.start([node("a")]) for _ in range(20)]
-        missing = await desk.accept(await desk.workflow([node("a")]))
+        missing = await desk.record_intent(await desk.workflow([node("a")]))
         desk.now += 60.0
         assert await sweep(desk.stores, 0, 10.0) == 1
         starts = [event.execution_id for event in await _inbox(desk.stores)]

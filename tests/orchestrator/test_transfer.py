@@ -429,7 +429,7 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
             for name in ("intents", "started", "control_requests", "get_workflow"):
                 outage.setattr(desk.stores.cold, name, away)
             outage.setattr(desk.stores.split.cold, "put_copies", _unavailable)
-            waits = await desk.accept(await desk.plans.need("flow", 1))
+            waits = await desk.record_intent(await desk.plans.need("flow", 1))
             await desk.stores.hot.append([ExecutionStarted(waits)])
             await desk.succeed(await desk.fetch())
             await until(lambda: desk.stores.hot.boxes[0])

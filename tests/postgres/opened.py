@@ -11,7 +11,7 @@ from penstock.engine.commands import DeadLetter, ExecutionRecord, Transition
 from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.stores import codec
-from penstock.stores.base import NewExecution
+from penstock.stores.base import Intent
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.split import Copy, summary_of
 from tests.servers import database_url
@@ -40,11 +40,11 @@ async def with_opened(url: str, test: Callable[[PostgresColdStore], Awaitable[An
         await store.close()
 
 
-def new(name: str, **fields: Any) -> NewExecution:
+def new_intent(name: str, **fields: Any) -> Intent:
     made = record(name)
     made.created_at = fields.pop("created_at", made.created_at)
     made.labels = fields.pop("labels", {})
-    return NewExecution(made, **fields)
+    return Intent(made, **fields)
 
 
 def copy_of(

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from penstock.config import Settings
-from penstock.contract.facts import begin, ended, execution_ids, new
+from penstock.contract.facts import begin, ended, execution_ids, new_intent
 from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
 from penstock.stores.opening import open_stores
 from penstock.stores.records import Search
@@ -66,7 +66,7 @@ def test_what_redis_has_and_postgresql_has_not_heard_of_is_found_as_running() ->
         await stores.open()
         names = [name for name, _ in zip(execution_ids(stores), range(9), strict=False)]
         owner = await begin(stores, *names[::2])
-        await stores.cold.create([new(name) for name in names[1::2]])
+        await stores.cold.record_intents([new_intent(name) for name in names[1::2]])
         await owner.commit(ended(names[0]))
         begun, waiting = set(names[2::2]), set(names[1::2])
         for state, expected in (

@@ -18,8 +18,8 @@ from penstock.stores import codec
 from penstock.stores.base import (
     Commit,
     ControlRequest,
+    Intent,
     Lease,
-    NewExecution,
     Stored,
     WorkflowVersion,
     partition_of,
@@ -205,7 +205,7 @@ class Rows:
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
         self._places: dict[str, tuple[int, int]] = {}
-        self.write_intent: Callable[[NewExecution], None]
+        self.write_intent: Callable[[Intent], None]
         """Given by the cold store, which has the intents."""
 
     def stored(self, execution_id: str) -> Stored:
@@ -326,7 +326,7 @@ class SplitCold(MemoryColdStore):
             if request == "cancel" or (request == "resume") == (states[name] == "PAUSED")
         }
 
-    async def intent(self, execution_id: str) -> NewExecution | None:
+    async def intent(self, execution_id: str) -> Intent | None:
         intent = await super().intent(execution_id)
         if intent is not None:
             intent.record.state = codec.decode_record(self._rows.records[execution_id]).state

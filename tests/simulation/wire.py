@@ -31,7 +31,7 @@ FAULTY = {
     "workers",
     "reap",
     "leave",
-    "create",
+    "record_intents",
     "execution",
     "intent",
     "put",

@@ -22,7 +22,7 @@ from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import CONTROL_EVENTS
 from penstock.orchestrator.service import Orchestrator
 from penstock.sandbox import InlineSandbox, Job
-from penstock.stores.base import ControlRequest, NewExecution
+from penstock.stores.base import ControlRequest, Intent
 from penstock.stores.memory import MemoryStores
 from penstock.telemetry.metrics import Metrics
 from penstock.testing import run_jumping
@@ -185,7 +185,7 @@ class World:
         record = ExecutionRecord(
             execution_id, plan.name, version.version, ExecutionState.PENDING, b"{}", self.clock()
         )
-        await self.stores.cold.create([NewExecution(record)])
+        await self.stores.cold.record_intents([Intent(record)])
         self.documents[execution_id] = document
         if self.random.random() < 0.8:  # otherwise the client dies between the two steps of a start
             await self.stores.hot.append([ExecutionStarted(execution_id)])

@@ -26,7 +26,7 @@ DOCUMENT: dict[str, Any] = {
     ],
 }
 PRIORITY: dict[str, Any] = {"type": "integer", "minimum": -100, "maximum": 100}
-ORDER: dict[str, Any] = {
+START_REQUEST: dict[str, Any] = {
     "title": "StartExecution",
     "type": "object",
     "description": "Either `workflow`, a stored one such as `report@stable`, or `definition`, a document.",
@@ -179,4 +179,14 @@ KEY: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"name": "billing", "scopes": ["submit"]}],
 }
-BODIES = (DOCUMENT, ORDER, BATCH, ALIAS, RETRY, BULK, RETRY_DEAD_LETTERS, DROP_DEAD_LETTERS, KEY)
+BODIES = (
+    DOCUMENT,
+    START_REQUEST,
+    BATCH,
+    ALIAS,
+    RETRY,
+    BULK,
+    RETRY_DEAD_LETTERS,
+    DROP_DEAD_LETTERS,
+    KEY,
+)

@@ -33,7 +33,7 @@ from penstock.errors import Conflict, NotFound, PenstockError
 from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.keys import includes
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stored
 from penstock.stores.records import DeadLetterSearch, Search
 from penstock.telemetry import traces
@@ -112,10 +112,12 @@ class Workflows:
         """The execution waits in PENDING for its trigger."""
         document = await self._bodies.read(request, body_schemas.DOCUMENT)
         trace = traces.incoming(request.headers.get("traceparent"))
-        order = Order(workflow=document, waits=True, trace=trace, lenient_config=True)
-        new = await self._service.submissions.prepare(order)
-        await self._service.submissions.store(new)
-        record = new.record
+        start_request = StartRequest(
+            workflow=document, waits=True, trace=trace, lenient_config=True
+        )
+        intent = await self._service.submissions.prepare(start_request)
+        await self._service.submissions.record_soon(intent)
+        record = intent.record
         note(
             request.scope,
             f"executions/{record.execution_id}",

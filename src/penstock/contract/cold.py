@@ -2,23 +2,23 @@
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, execution_ids, new, submitted
+from penstock.contract.facts import Owner, begin, ended, execution_ids, new_intent, submitted
 from penstock.engine.events import Blob, TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
-from penstock.stores.base import Kept, NewExecution, Stores
+from penstock.stores.base import Intent, Kept, Stores
 
 
 async def test_a_created_execution_should_run_and_can_be_looked_at(stores: Stores) -> None:
     name = next(execution_ids(stores))
-    intent = new(
+    intent = new_intent(
         name,
         labels={"team": "é", "n": 1},
         idempotency_key="key",
         request_hash="hash",
         retry_of="before",
     )
-    assert await stores.cold.create([intent]) == [name]
+    assert await stores.cold.record_intents([intent]) == [name]
     assert await stores.cold.started(0) == [name]
     stored = await stores.cold.execution(name)
     assert stored is not None
@@ -41,12 +41,12 @@ async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
     ).record
     kept = [Kept("a", b"[1]"), Kept("b[3]", Blob("key", 999))]
     intents = [
-        NewExecution(record, "key", "hash", "before", kept, waits=False, key_scope="k1"),
-        NewExecution(submitted(next(names)).record, kept=kept),
-        new(next(names), request_hash="hash"),
-        new(next(names), key_scope="k1", waits=True),
+        Intent(record, "key", "hash", "before", kept, waits=False, key_scope="k1"),
+        Intent(submitted(next(names)).record, kept=kept),
+        new_intent(next(names), request_hash="hash"),
+        new_intent(next(names), key_scope="k1", waits=True),
     ]
-    await stores.cold.create(intents)
+    await stores.cold.record_intents(intents)
     for intent in intents:
         for _ in range(2):
             assert await stores.cold.intent(intent.record.execution_id) == intent
@@ -66,7 +66,7 @@ async def test_a_look_at_the_intent_of_one_that_has_begun_or_ended_changes_nothi
             found.record.state = (
                 ExecutionState.PENDING
             )  # where ended executions leave the hot store, it says so
-            assert found == new(name)
+            assert found == new_intent(name)
     known = [begun, finished] if stores.split is None else [begun]
     assert sorted(await stores.hot.load([begun, finished])) == sorted(known)
     await owner.commit(ended(begun))

@@ -10,7 +10,7 @@ from penstock.contract.facts import (
     dead_letter,
     ended,
     execution_ids,
-    new,
+    new_intent,
     queued,
     record,
     started,
@@ -27,7 +27,7 @@ from penstock.stores.records import DeadLetterSearch, Search
 
 async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> None:
     name = next(execution_ids(stores))
-    await stores.cold.create([new(name)])
+    await stores.cold.record_intents([new_intent(name)])
     await stores.hot.append([ExecutionStarted(name)])
     owner = await Owner.of(stores)
     owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
@@ -112,7 +112,7 @@ async def test_failures_are_kept_beside_their_node_and_written_once(stores: Stor
 
 async def test_nothing_shows_before_the_commit(stores: Stores) -> None:
     name = next(execution_ids(stores))
-    await stores.cold.create([new(name)])
+    await stores.cold.record_intents([new_intent(name)])
     assert await stores.hot.load([name, "unknown"]) == {}
     assert await stores.hot.active(0) == []
     assert await stores.hot.next_due(0) is None
@@ -252,7 +252,7 @@ async def test_a_timer_that_is_set_by_the_commit_that_ends_the_execution_does_no
 
 async def test_an_execution_may_start_and_end_in_one_commit(stores: Stores) -> None:
     name = next(execution_ids(stores))
-    await stores.cold.create([new(name)])
+    await stores.cold.record_intents([new_intent(name)])
     owner = await Owner.of(stores)
     await owner.commit(ended(name))
     assert await stores.hot.active(0) == []

@@ -14,7 +14,7 @@ from penstock.contract.facts import (
     submitted,
 )
 from penstock.engine.states import ExecutionState
-from penstock.stores.base import NewExecution, Stores
+from penstock.stores.base import Intent, Stores
 from penstock.stores.records import Counts, DeadLetterSearch, Search, Window
 
 WINDOW = Window(since=1000.0, bucket_seconds=10.0, buckets=6)
@@ -53,7 +53,7 @@ async def test_what_nobody_has_begun_counts_as_pending_and_what_has_begun_as_run
     made = await _made(stores, *[("one", 1000.0)] * 5)
     waits = submitted("waits", created_at=1001.0, workflow="one")
     waits.waits = True
-    await stores.cold.create([waits])
+    await stores.cold.record_intents([waits])
     owner = await Owner.of(stores)
     await owner.commit(running(made[0]), running(made[1]))
     await owner.commit(running(made[1], ExecutionState.PAUSED))
@@ -149,7 +149,7 @@ async def test_counts_say_what_a_search_says(stores: Stores) -> None:
 ENDS = (ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.CANCELLED)
 
 
-async def _made(stores: Stores, *given: tuple[str, float]) -> list[NewExecution]:
+async def _made(stores: Stores, *given: tuple[str, float]) -> list[Intent]:
     """An execution of each workflow and time, in this order, all in one partition."""
     before = len(await stores.cold.search(Search(limit=MANY)))
     names = [
@@ -159,7 +159,7 @@ async def _made(stores: Stores, *given: tuple[str, float]) -> list[NewExecution]
         submitted(name, workflow=workflow, created_at=at)
         for name, (workflow, at) in zip(names, given, strict=True)
     ]
-    await stores.cold.create(made)
+    await stores.cold.record_intents(made)
     return made
 
 
@@ -173,7 +173,7 @@ async def test_what_has_not_ended_is_counted_by_workflow(stores: Stores) -> None
     made = await _made(stores, ("one", 1000.0), ("one", 1000.0), ("two", 1000.0), ("two", 1000.0))
     waits = submitted("waits", created_at=1001.0, workflow="one")
     waits.waits = True
-    await stores.cold.create([waits])
+    await stores.cold.record_intents([waits])
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made))
     await owner.commit(running(made[0], ExecutionState.PAUSED))

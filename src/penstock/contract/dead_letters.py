@@ -34,7 +34,7 @@ async def test_dead_letters_are_found_by_each_filter(stores: Stores) -> None:
     names = execution_ids(stores)
     a, b = submitted(next(names), workflow="one"), submitted(next(names), workflow="two", version=7)
     name_a, name_b = a.record.execution_id, b.record.execution_id
-    await stores.cold.create([a, b])
+    await stores.cold.record_intents([a, b])
     dead_letters = [
         dead_letter(name_a, "p", "http", "timeout"),
         dead_letter(name_a, "q", "llm", "handler"),

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from penstock.contract.facts import Owner, begin, ended, execution_ids, new, started
+from penstock.contract.facts import Owner, begin, ended, execution_ids, new_intent, started
 from penstock.engine.commands import Commands, Transition
 from penstock.stores.base import Stores, partition_of
 from penstock.stores.records import FeedPart, Place, behind
@@ -25,7 +25,7 @@ async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(
     stores: Stores,
 ) -> None:
     name = next(execution_ids(stores))
-    await stores.cold.create([new(name)])
+    await stores.cold.record_intents([new_intent(name)])
     assert await stores.cold.history(name) == []
     for unknown in ("unknown", "", "half \ud800"):
         assert await stores.cold.history(unknown) is None
@@ -118,7 +118,7 @@ async def test_the_feed_is_of_all_partitions_and_each_lane_is_read_on_by_itself(
     owners = [await Owner.of(stores, partition) for partition in range(stores.hot.partitions)]
     names = [f"e{number}" for number in range(24)]
     for name in names:
-        await stores.cold.create([new(name)])
+        await stores.cold.record_intents([new_intent(name)])
         await owners[partition_of(name, len(owners))].commit(started(name))
     everything = await stores.cold.feed(await _start(stores))
     lanes = len(await stores.cold.feed_end())

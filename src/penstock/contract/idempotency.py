@@ -4,21 +4,23 @@ import asyncio
 
 import pytest
 
-from penstock.contract.facts import execution_ids, new, submitted
+from penstock.contract.facts import execution_ids, new_intent, submitted
 from penstock.errors import Conflict, KeyReused, StoreError
-from penstock.stores.base import KEY_SECONDS, NewExecution, Stores
+from penstock.stores.base import KEY_SECONDS, Intent, Stores
 
 
 async def test_the_same_idempotency_key_gives_the_same_execution(stores: Stores) -> None:
     names = execution_ids(stores)
     a, b, c, d = (next(names) for _ in range(4))
     batch = [
-        new(a, idempotency_key="k", request_hash="h"),
-        new(b),
-        new(c, idempotency_key="k", request_hash="h"),
+        new_intent(a, idempotency_key="k", request_hash="h"),
+        new_intent(b),
+        new_intent(c, idempotency_key="k", request_hash="h"),
     ]
-    assert await stores.cold.create(batch) == [a, b, a]
-    assert await stores.cold.create([new(d, idempotency_key="k", request_hash="h")]) == [a]
+    assert await stores.cold.record_intents(batch) == [a, b, a]
+    assert await stores.cold.record_intents(
+        [new_intent(d, idempotency_key="k", request_hash="h")]
+    ) == [a]
     assert sorted(await stores.cold.started(0)) == sorted([a, b])
     assert await stores.cold.execution(d) is None
 
@@ -26,7 +28,8 @@ async def test_the_same_idempotency_key_gives_the_same_execution(stores: Stores)
 async def test_the_same_key_from_many_at_once_gives_one_execution(stores: Stores) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(20), strict=False)]
     creates = (
-        stores.cold.create([new(name, idempotency_key="k", request_hash="h")]) for name in names
+        stores.cold.record_intents([new_intent(name, idempotency_key="k", request_hash="h")])
+        for name in names
     )
     answers = await asyncio.gather(*creates)
     assert len({answer for (answer,) in answers}) == 1
@@ -38,9 +41,11 @@ async def test_the_same_key_for_another_request_is_refused_and_stores_nothing(
 ) -> None:
     names = execution_ids(stores)
     a, b, c = (next(names) for _ in range(3))
-    await stores.cold.create([new(a, idempotency_key="k", request_hash="h")])
+    await stores.cold.record_intents([new_intent(a, idempotency_key="k", request_hash="h")])
     with pytest.raises(Conflict, match="'k'"):
-        await stores.cold.create([new(b), new(c, idempotency_key="k", request_hash="another")])
+        await stores.cold.record_intents(
+            [new_intent(b), new_intent(c, idempotency_key="k", request_hash="another")]
+        )
     assert await stores.cold.started(0) == [a]
     assert await stores.cold.execution(b) is None
 
@@ -60,11 +65,13 @@ async def test_a_key_of_any_text_is_a_key_or_refused_and_the_store_goes_on(store
         name = next(names)
         try:
             async with asyncio.timeout(5):
-                made = await stores.cold.create([new(name, idempotency_key=key, request_hash="h")])
+                made = await stores.cold.record_intents(
+                    [new_intent(name, idempotency_key=key, request_hash="h")]
+                )
         except (Conflict, StoreError, UnicodeEncodeError):
             continue
         assert made == [name], key
-    assert await stores.cold.create([new(last := next(names))]) == [last]
+    assert await stores.cold.record_intents([new_intent(last := next(names))]) == [last]
 
 
 async def test_the_same_key_twice_in_one_call_for_two_requests_is_refused_and_stores_nothing(
@@ -73,13 +80,13 @@ async def test_the_same_key_twice_in_one_call_for_two_requests_is_refused_and_st
     names = execution_ids(stores)
     a, b = next(names), next(names)
     two = [
-        new(a, idempotency_key="k", request_hash="h"),
-        new(b, idempotency_key="k", request_hash="another"),
+        new_intent(a, idempotency_key="k", request_hash="h"),
+        new_intent(b, idempotency_key="k", request_hash="another"),
     ]
     with pytest.raises(KeyReused, match="'k'"):
-        await stores.cold.create(two)
+        await stores.cold.record_intents(two)
     assert await stores.cold.started(0) == []
-    assert await stores.cold.create(two[1:]) == [b]
+    assert await stores.cold.record_intents(two[1:]) == [b]
 
 
 async def test_each_scope_has_keys_of_its_own(stores: Stores) -> None:
@@ -87,23 +94,23 @@ async def test_each_scope_has_keys_of_its_own(stores: Stores) -> None:
     a, b, c = (next(names) for _ in range(3))
     keys = [("", "x:y"), ("x", "y"), ("x:y", "")]
     made = [
-        new(name, idempotency_key=key, key_scope=scope, request_hash=name)
+        new_intent(name, idempotency_key=key, key_scope=scope, request_hash=name)
         for name, (scope, key) in zip((a, b, c), keys, strict=True)
     ]
-    assert await stores.cold.create(made) == [a, b, c]
-    again = [new(next(names), idempotency_key="y", key_scope="x", request_hash=b)]
-    assert await stores.cold.create(again) == [b]
+    assert await stores.cold.record_intents(made) == [a, b, c]
+    again = [new_intent(next(names), idempotency_key="y", key_scope="x", request_hash=b)]
+    assert await stores.cold.record_intents(again) == [b]
 
 
 async def test_a_key_is_forgotten_after_a_day(stores: Stores) -> None:
     names = execution_ids(stores)
     a, b, c, d = (next(names) for _ in range(4))
-    assert await stores.cold.create([_keyed(a, 0.0, "h")]) == [a]
-    assert await stores.cold.create([_keyed(b, KEY_SECONDS - 1, "h")]) == [a]
+    assert await stores.cold.record_intents([_keyed(a, 0.0, "h")]) == [a]
+    assert await stores.cold.record_intents([_keyed(b, KEY_SECONDS - 1, "h")]) == [a]
     with pytest.raises(KeyReused):
-        await stores.cold.create([_keyed(b, KEY_SECONDS - 1, "another")])
-    assert await stores.cold.create([_keyed(c, KEY_SECONDS, "another")]) == [c]
-    assert await stores.cold.create([_keyed(d, KEY_SECONDS + 1, "another")]) == [c]
+        await stores.cold.record_intents([_keyed(b, KEY_SECONDS - 1, "another")])
+    assert await stores.cold.record_intents([_keyed(c, KEY_SECONDS, "another")]) == [c]
+    assert await stores.cold.record_intents([_keyed(d, KEY_SECONDS + 1, "another")]) == [c]
     assert sorted(await stores.cold.started(0)) == sorted([a, c])
     intent = await stores.cold.intent(a)
     assert intent is not None
@@ -113,18 +120,19 @@ async def test_a_key_is_forgotten_after_a_day(stores: Stores) -> None:
 async def test_of_many_keys_in_one_call_the_known_ones_give_what_they_made(stores: Stores) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(600), strict=False)]
     first = [
-        new(name, idempotency_key=f"k{i}", request_hash="h") for i, name in enumerate(names[:300])
+        new_intent(name, idempotency_key=f"k{i}", request_hash="h")
+        for i, name in enumerate(names[:300])
     ]
-    assert await stores.cold.create(first) == names[:300]
+    assert await stores.cold.record_intents(first) == names[:300]
     second = [
-        new(name, idempotency_key=f"k{i}", request_hash="h")
+        new_intent(name, idempotency_key=f"k{i}", request_hash="h")
         for i, name in enumerate(names[300:], start=150)
     ]
-    assert await stores.cold.create(second) == [*names[150:300], *names[450:]]
+    assert await stores.cold.record_intents(second) == [*names[150:300], *names[450:]]
     assert len(await stores.cold.started(0)) == 450
 
 
-def _keyed(name: str, seconds: float, request_hash: str) -> NewExecution:
+def _keyed(name: str, seconds: float, request_hash: str) -> Intent:
     made = submitted(name, created_at=1000.0 + seconds)
     made.idempotency_key, made.request_hash = "k", request_hash
     return made

@@ -11,7 +11,7 @@ from penstock.contract.facts import (
     begin,
     dead_letter,
     execution_ids,
-    new,
+    new_intent,
     queued,
     started,
     stop,
@@ -169,7 +169,7 @@ async def _assert_refused(
     owner = await begin(stores, name)
     kept = task(name, "kept")
     await owner.commit(queued(kept))
-    await stores.cold.create([new(other)])
+    await stores.cold.record_intents([new_intent(other)])
     await stores.hot.append([ExecutionStarted(other)])
     before = await stores.hot.load([name])
     changes = Commands(

@@ -11,7 +11,7 @@ from penstock.contract.facts import (
     begin,
     ended,
     execution_ids,
-    new,
+    new_intent,
     over,
     running,
     started,
@@ -20,7 +20,7 @@ from penstock.contract.facts import (
 from penstock.engine.commands import Transition
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
-from penstock.stores.base import NewExecution, Stores
+from penstock.stores.base import Intent, Stores
 from penstock.stores.records import ExecutionRow, Search
 
 ODD = [
@@ -43,7 +43,7 @@ ODD = [
 
 async def test_executions_are_listed_newest_first_and_by_state(stores: Stores) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(5), strict=False)]
-    await stores.cold.create([new(name) for name in names])
+    await stores.cold.record_intents([new_intent(name) for name in names])
     owner = await Owner.of(stores)
     await owner.commit(started(names[1]), started(names[2]), started(names[3]), started(names[4]))
     await owner.commit(ended(names[2]), ended(names[3], ExecutionState.FAILED), ended(names[4]))
@@ -70,7 +70,7 @@ async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
     }
     made = [submitted(next(names), **fields) for _ in range(4)]
     made[3].retry_of = "before"
-    await stores.cold.create(made)
+    await stores.cold.record_intents(made)
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made[1:]))
     error = TaskError("http", "boom", detail={"status": 500})
@@ -99,7 +99,7 @@ async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
 
 async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) -> None:
     given = submitted(next(execution_ids(stores)))
-    await stores.cold.create([given])
+    await stores.cold.record_intents([given])
     owner = await Owner.of(stores)
     await owner.commit(running(given, ExecutionState.PAUSED))
     assert await _found(stores, states=("PAUSED",)) == [given.record.execution_id]
@@ -115,7 +115,7 @@ async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) 
 async def test_labels_of_any_text_are_found_and_only_those(stores: Stores) -> None:
     names = execution_ids(stores)
     made = {text: next(names) for text in ODD}
-    await stores.cold.create(
+    await stores.cold.record_intents(
         [submitted(name, labels={text: text[::-1]}) for text, name in made.items()]
     )
     for text, name in made.items():
@@ -135,10 +135,10 @@ async def test_a_label_that_is_not_text_is_compared_as_json(stores: Stores) -> N
         '{"b":1,"a":2}': {"b": 1, "a": 2},
     }
     made = {text: submitted(next(names), labels={"x": value}) for text, value in values.items()}
-    await stores.cold.create(list(made.values()))
+    await stores.cold.record_intents(list(made.values()))
     for text, given in made.items():
         assert await _found(stores, labels={"x": text}) == [given.record.execution_id], text
-    await stores.cold.create([submitted(last := next(names), labels={"x": "1"})])
+    await stores.cold.record_intents([submitted(last := next(names), labels={"x": "1"})])
     assert await _found(stores, labels={"x": "1"}) == [last, made["1"].record.execution_id]
 
 
@@ -146,7 +146,9 @@ async def test_all_labels_that_are_given_must_hold(stores: Stores) -> None:
     names = execution_ids(stores)
     both, one = next(names), next(names)
     labels = {"team": "a", "env": "prod"}
-    await stores.cold.create([submitted(both, labels=labels), submitted(one, labels={"team": "a"})])
+    await stores.cold.record_intents(
+        [submitted(both, labels=labels), submitted(one, labels={"team": "a"})]
+    )
     assert await _found(stores, labels={"team": "a"}) == [one, both]
     assert await _found(stores, labels=labels) == [both]
     assert await _found(stores, labels={**labels, "env": "test"}) == []
@@ -157,7 +159,7 @@ async def test_text_is_part_of_the_id_or_of_the_workflows_name_and_taken_literal
 ) -> None:
     names = ["alpha-%-1", "alpha-_-2", "ALPHA-3", "beta\\4", "é-5", "plain-6"]
     made = [submitted(name, workflow="w_100%" if name == "plain-6" else "flow") for name in names]
-    await stores.cold.create(made)
+    await stores.cold.record_intents(made)
     expected = {
         "": names[::-1],
         "alpha": names[2::-1],
@@ -182,7 +184,7 @@ async def test_text_is_part_of_the_id_or_of_the_workflows_name_and_taken_literal
 
 async def test_time_is_from_and_before(stores: Stores) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(5), strict=False)]
-    await stores.cold.create(
+    await stores.cold.record_intents(
         [submitted(name, created_at=100.0 + i) for i, name in enumerate(names)]
     )
     assert await _found(stores, since=103.0) == [names[4], names[3]]
@@ -206,7 +208,7 @@ async def test_time_is_found_whatever_the_clock_did_between_starts(stores: Store
     ]
     names = [name for name, _ in zip(execution_ids(stores), times, strict=False)]
     for name, at in zip(names, times, strict=True):
-        await stores.cold.create([submitted(name, created_at=at)])
+        await stores.cold.record_intents([submitted(name, created_at=at)])
     edges = sorted({0.0, 1000.000005, *times, 2e9})
     for since in edges:
         for until in edges:
@@ -216,7 +218,7 @@ async def test_time_is_found_whatever_the_clock_did_between_starts(stores: Store
 
 async def test_thousands_of_starts_at_the_same_time_are_found_by_it(stores: Stores) -> None:
     names = [name for name, _ in zip(execution_ids(stores), range(3000), strict=False)]
-    await stores.cold.create([submitted(name, created_at=500.0) for name in names])
+    await stores.cold.record_intents([submitted(name, created_at=500.0) for name in names])
     assert len(await _found(stores, since=500.0, until=500.001, limit=5000)) == 3000
     assert await _found(stores, since=500.001) == []
 
@@ -224,8 +226,8 @@ async def test_thousands_of_starts_at_the_same_time_are_found_by_it(stores: Stor
 async def test_retries_are_found_by_what_they_retry(stores: Stores) -> None:
     names = execution_ids(stores)
     first = next(names)
-    retries = [new(next(names), retry_of=first) for _ in range(2)]
-    await stores.cold.create([new(first), *retries])
+    retries = [new_intent(next(names), retry_of=first) for _ in range(2)]
+    await stores.cold.record_intents([new_intent(first), *retries])
     assert await _found(stores, retry_of=first) == [
         each.record.execution_id for each in retries[::-1]
     ]
@@ -238,7 +240,7 @@ async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
 ) -> None:
     names = execution_ids(stores)
     made = [submitted(next(names), labels={"a": "b"}) for _ in range(25)]
-    await stores.cold.create(made)
+    await stores.cold.record_intents(made)
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made))
     ending = iter(list(made))
@@ -256,7 +258,7 @@ async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
             seen += [row.execution_id for row in page]
             before = page[-1].n
             made.append(submitted(next(names), labels={"a": "b"}, created_at=2000.0))
-            await stores.cold.create(made[-1:])
+            await stores.cold.record_intents(made[-1:])
             await owner.commit(running(made[-1]))
             await owner.commit(*(over(each) for each in islice(ending, 1)))
         assert seen == expected, wanted
@@ -307,7 +309,7 @@ async def _many(stores: Stores, choose: random.Random) -> list[dict[str, Any]]:
             }
         )
         rows[-1]["retry_of"] = given.retry_of
-        await stores.cold.create([given])
+        await stores.cold.record_intents([given])
         if shown != "PENDING":
             first.append(running(given))
         if shown == "PAUSED":
@@ -351,7 +353,7 @@ def _fits(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return all(judges[name](value) for name, value in wanted.items())
 
 
-def _row(given: NewExecution, state: str, **fields: Any) -> ExecutionRow:
+def _row(given: Intent, state: str, **fields: Any) -> ExecutionRow:
     record = given.record
     made = ExecutionRow(
         0, record.execution_id, record.workflow, record.version, state, record.created_at

@@ -11,7 +11,7 @@ from penstock.contract.facts import (
     ended,
     execution_ids,
     hand_out,
-    new,
+    new_intent,
     queued,
     started,
     stop,
@@ -291,7 +291,7 @@ async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(
     owners = {}
     for partition in range(stores.hot.partitions):
         name = next(execution_ids(stores, partition))
-        await stores.cold.create([new(name)])
+        await stores.cold.record_intents([new_intent(name)])
         owners[name] = await Owner.of(stores, partition)
         await owners[name].commit(started(name))
         await owners[name].commit(queued(task(name)))

@@ -24,7 +24,7 @@ from penstock.orchestrator.view import history_view
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
 from penstock.service.forgetting import keep_forgetting
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stores
 from penstock.stores.handlers import tell_handlers
 from penstock.stores.opening import open_stores
@@ -236,7 +236,7 @@ class Engine:
 
         The same `idempotency_key` again gives the same execution.
         """
-        order = Order(
+        start_request = StartRequest(
             workflow=workflow.document() if isinstance(workflow, Workflow) else workflow,
             input=input,
             labels=labels or {},
@@ -244,8 +244,8 @@ class Engine:
             trace=traces.incoming(None),
             named=True,
         )
-        accepted = await self.service.submissions.submit(order)
-        return ExecutionHandle(self, accepted.execution_id)
+        submitted = await self.service.submissions.submit(start_request)
+        return ExecutionHandle(self, submitted.execution_id)
 
     @_while_open
     @_counted

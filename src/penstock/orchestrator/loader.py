@@ -13,7 +13,7 @@ from penstock.engine.execution import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, NotFound, StoreError, StoreUnavailable
 from penstock.orchestrator.plans import Plans
-from penstock.stores.base import NewExecution, Stored, Stores
+from penstock.stores.base import Intent, Stored, Stores
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -94,7 +94,7 @@ class Loader:
 
     async def _intents(
         self, names: Collection[str], known: Mapping[str, Stored], starts: Collection[str]
-    ) -> Mapping[str, NewExecution]:
+    ) -> Mapping[str, Intent]:
         """Of those that need one: a start or a cancel that the hot store doesn't know, the cold store must."""
         needed = [
             name for name in names if (_keeps(known[name]) if name in known else name in starts)
@@ -120,7 +120,7 @@ class Loader:
             )
         return found
 
-    async def _ask_for_intents(self, names: Collection[str]) -> Mapping[str, NewExecution]:
+    async def _ask_for_intents(self, names: Collection[str]) -> Mapping[str, Intent]:
         """Raises `StoreUnavailable` also if the answer takes long, and for a while after that without asking."""
         now = asyncio.get_running_loop().time()
         if now < self._silent_until:
@@ -132,9 +132,7 @@ class Loader:
             self._silent_until = now + SILENT_SECONDS
             raise StoreUnavailable(SILENT) from error
 
-    async def _execution(
-        self, stored: Stored | None, intent: NewExecution | None
-    ) -> Execution | None:
+    async def _execution(self, stored: Stored | None, intent: Intent | None) -> Execution | None:
         if stored is not None:
             if stored.record.state in EXECUTION_ENDS:
                 return None
@@ -172,6 +170,6 @@ def _keeps(stored: Stored) -> bool:
     return bool(stored.record.kept) or stored.record.state is ExecutionState.PENDING
 
 
-def _keep(execution: Execution, intent: NewExecution | None) -> None:
+def _keep(execution: Execution, intent: Intent | None) -> None:
     if intent is not None and intent.kept:
         keeping.keep(execution, {kept.address: kept.output for kept in intent.kept})

@@ -27,7 +27,7 @@ from penstock.engine.rebuilding import begin_generation
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.orchestrator.transfer import PORTION_BYTES
 from penstock.stores import codec
-from penstock.stores.base import ControlRequest, Lease, NewExecution, Stores
+from penstock.stores.base import ControlRequest, Intent, Lease, Stores
 from penstock.stores.split import REBUILD_JUMP, Claim, Split, Unfinished
 from penstock.telemetry.metrics import Metrics
 
@@ -224,7 +224,7 @@ def _snapshot(kept: Unfinished, generation: int, now: float) -> bytes:
     return codec.encode_whole(stored)
 
 
-def _from_intents(intents: Mapping[str, NewExecution], generation: int) -> dict[str, bytes]:
+def _from_intents(intents: Mapping[str, Intent], generation: int) -> dict[str, bytes]:
     """Kept too, though nothing has happened: they may have been begun in the generation that is lost."""
     executions: dict[str, bytes] = {}
     for name, intent in intents.items():

@@ -17,7 +17,7 @@ from penstock.errors import Conflict, KeyReused, NotFound, StoreError
 from penstock.orchestrator.plans import Plans
 from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
-from penstock.stores.base import Kept, NewExecution, Stored, Stores
+from penstock.stores.base import Intent, Kept, Stored, Stores
 from penstock.stores.records import DeadLetterSearch, Search
 
 __all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
@@ -69,10 +69,10 @@ class Retries:
         request = content_hash([ready.plan.version, start, record.labels])
         kept = [Kept(name, ready.stored.outputs[name]) for name in ready.plan.keeps]
         record.kept = len(kept)
-        new = NewExecution(record, execution_id, request, execution_id, kept, key_scope=KEY_SCOPE)
+        intent = Intent(record, execution_id, request, execution_id, kept, key_scope=KEY_SCOPE)
         await self._submissions.backlog.enter(record.workflow)
         try:
-            [made] = await self._submissions.accept([new])
+            [made] = await self._submissions.record_intents([intent])
         except KeyReused:
             await self._check_first(execution_id)
             raise

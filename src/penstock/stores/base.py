@@ -75,8 +75,8 @@ class Stored(msgspec.Struct):
     logs: list[tuple[str, int, str]]
 
 
-class NewExecution(msgspec.Struct):
-    """An intent: once this is stored, the execution will run."""
+class Intent(msgspec.Struct):
+    """The intent to run an execution: once it is recorded, the execution will run."""
 
     record: ExecutionRecord
     idempotency_key: str | None = None

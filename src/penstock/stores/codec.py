@@ -26,7 +26,7 @@ from penstock.engine.commands import (
 from penstock.engine.events import AnyEvent, Value
 from penstock.engine.failures import trim
 from penstock.errors import SchemaMismatch
-from penstock.stores.base import Commit, Lease, NewExecution, Stored
+from penstock.stores.base import Commit, Intent, Lease, Stored
 
 SCHEMA = 1
 READABLE = (SCHEMA - 1, SCHEMA)
@@ -51,7 +51,7 @@ _event_decoder = msgspec.msgpack.Decoder(AnyEvent)
 _dead_letter_decoder = msgspec.msgpack.Decoder(DeadLetter)
 _record_decoder = msgspec.msgpack.Decoder(ExecutionRecord)
 _inputs_decoder = msgspec.msgpack.Decoder(list[tuple[str, Value]])
-_intent_decoder = msgspec.msgpack.Decoder(NewExecution)
+_intent_decoder = msgspec.msgpack.Decoder(Intent)
 
 encode = _encoder.encode
 
@@ -139,7 +139,7 @@ def decode_record(data: bytes) -> ExecutionRecord:
     return _record_decoder.decode(data)
 
 
-def decode_intent(data: bytes) -> NewExecution:
+def decode_intent(data: bytes) -> Intent:
     return _intent_decoder.decode(data)
 
 

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Transition
-from penstock.stores.base import ControlRequest, NewExecution, Stored, WorkflowVersion
-from penstock.stores.idempotency import Made
+from penstock.stores.base import ControlRequest, Intent, Stored, WorkflowVersion
+from penstock.stores.idempotency import KeyUse
 from penstock.stores.records import (
     ApiKey,
     AuditLine,
@@ -73,12 +73,12 @@ class Definitions(Protocol):
 
 
 class Executions(Protocol):
-    async def create(
-        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    async def record_intents(
+        self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        """Store intents.
+        """Record intents: once they are recorded, their executions will run.
 
-        Answers the ids in order: for a known idempotency key the one it made before.
+        Answers the ids in order: for a known idempotency key that of the execution it started.
 
         `audit` has lines by execution id: they are written in the same step, for those that are
         new.
@@ -86,8 +86,8 @@ class Executions(Protocol):
         Raises `KeyReused` if a key comes back with another request; then none of them is stored.
         """
 
-    async def made_by(self, scope: str, key: str) -> Made | None:
-        """What an idempotency key has made."""
+    async def key_use(self, scope: str, key: str) -> KeyUse | None:
+        """What an idempotency key was used for, or None."""
 
     async def trigger(
         self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
@@ -125,9 +125,9 @@ class Executions(Protocol):
     async def execution(self, execution_id: str) -> Stored | None:
         """One that nothing was committed for is PENDING, whether it waits or is about to begin."""
 
-    async def intent(self, execution_id: str) -> NewExecution | None: ...
+    async def intent(self, execution_id: str) -> Intent | None: ...
 
-    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         """Of many at once; unknown ones are missing.
 
         Where ended executions leave the hot store, the record of one that has ended says so in its

@@ -15,7 +15,7 @@ from penstock.engine.states import EXECUTION_ENDS
 from penstock.stores import codec, idempotency
 from penstock.stores.base import (
     ControlRequest,
-    NewExecution,
+    Intent,
     Stored,
     check_controllable,
     check_triggerable,
@@ -54,31 +54,31 @@ class MemoryExecutions:
     def __init__(self, hot: Facts) -> None:
         self._hot = hot
         self._intents: dict[str, bytes] = {}
-        self._keys: dict[idempotency.Key, idempotency.Made] = {}
+        self._keys: dict[idempotency.Key, idempotency.KeyUse] = {}
         self._control_requests: dict[str, ControlRequest] = {}
         self._waiting: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._last_number = 0
 
-    async def made_by(self, scope: str, key: str) -> idempotency.Made | None:
+    async def key_use(self, scope: str, key: str) -> idempotency.KeyUse | None:
         return self._keys.get((scope, key))
 
-    def write(self, executions: Sequence[NewExecution]) -> list[str]:
-        made: dict[idempotency.Key, idempotency.Made] = {}
-        ids = idempotency.settle(executions, ChainMap(made, self._keys))
-        self._keys.update(made)
-        for name, new in zip(ids, executions, strict=True):
-            if name == new.record.execution_id and name not in self._intents:
-                self._write(new)
+    def write(self, intents: Sequence[Intent]) -> list[str]:
+        key_uses: dict[idempotency.Key, idempotency.KeyUse] = {}
+        ids = idempotency.settle(intents, ChainMap(key_uses, self._keys))
+        self._keys.update(key_uses)
+        for name, intent in zip(ids, intents, strict=True):
+            if name == intent.record.execution_id and name not in self._intents:
+                self._write(intent)
         return ids
 
-    def _write(self, new: NewExecution) -> None:
-        name = new.record.execution_id
+    def _write(self, intent: Intent) -> None:
+        name = intent.record.execution_id
         if name not in self._numbers:
             self._numbers[name] = self._last_number = self._last_number + 1
-        self._intents[name] = codec.encode(new)
-        self._hot.records[name] = codec.encode(new.record)
-        (self._waiting.add if new.waits else self._waiting.discard)(name)
+        self._intents[name] = codec.encode(intent)
+        self._hot.records[name] = codec.encode(intent.record)
+        (self._waiting.add if intent.waits else self._waiting.discard)(name)
 
     async def trigger(
         self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
@@ -86,11 +86,11 @@ class MemoryExecutions:
         check_triggerable(
             execution_id, self._state(execution_id), waits=execution_id in self._waiting
         )
-        new = codec.decode_intent(self._intents[execution_id])
-        new.waits = False
-        new.record.input = new.record.input if given is None else given
-        new.record.overrides.update(overrides)
-        self._write(new)
+        intent = codec.decode_intent(self._intents[execution_id])
+        intent.waits = False
+        intent.record.input = intent.record.input if given is None else given
+        intent.record.overrides.update(overrides)
+        self._write(intent)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         waits = execution_id in self._waiting
@@ -124,11 +124,11 @@ class MemoryExecutions:
     async def execution(self, execution_id: str) -> Stored | None:
         return self._hot.stored(execution_id) if execution_id in self._hot.records else None
 
-    async def intent(self, execution_id: str) -> NewExecution | None:
+    async def intent(self, execution_id: str) -> Intent | None:
         data = self._intents.get(execution_id)
         return codec.decode_intent(data) if data is not None else None
 
-    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         found = {name: await self.intent(name) for name in execution_ids}
         return {name: intent for name, intent in found.items() if intent is not None}
 
@@ -258,14 +258,14 @@ class MemoryColdStore(
         MemoryDeadLetters.__init__(self, hot)
         MemoryBooks.__init__(self)
 
-    async def create(
-        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    async def record_intents(
+        self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        ids = self.write(executions)
-        new = [
-            new.record.execution_id
-            for new, name in zip(executions, ids, strict=True)
-            if new.record.execution_id == name
+        ids = self.write(intents)
+        recorded = [
+            intent.record.execution_id
+            for intent, name in zip(intents, ids, strict=True)
+            if intent.record.execution_id == name
         ]
-        await self.write_audit([audit[name] for name in new if name in audit])
+        await self.write_audit([audit[name] for name in recorded if name in audit])
         return ids

@@ -17,7 +17,7 @@ from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord
 from penstock.engine.events import TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, SchemaMismatch, StoreError
-from penstock.stores.base import Lease, NewExecution, WorkflowVersion
+from penstock.stores.base import Intent, Lease, WorkflowVersion
 from penstock.stores.partial import history_of, record_of
 from penstock.stores.reports import report_of
 
@@ -142,7 +142,7 @@ def last_record(changes: Sequence[bytes]) -> ExecutionRecord | None:
     )
 
 
-def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
+def intent_from(changes: Sequence[bytes]) -> Intent | None:
     """What was asked for, as far as an execution's own changes tell; None if there is no record among them."""
     record = next((found for change in changes if (found := record_of(change)) is not None), None)
     if record is None:
@@ -162,7 +162,7 @@ def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
         kept=record.kept,
         retry_of=record.retry_of,
     )
-    intent = NewExecution(asked, retry_of=record.retry_of)
+    intent = Intent(asked, retry_of=record.retry_of)
     if record.idempotency:
         intent.key_scope, intent.idempotency_key, intent.request_hash = record.idempotency
     return intent

@@ -9,9 +9,9 @@ from psycopg import AsyncCursor
 from penstock.engine.commands import DeadLetter
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
-from penstock.stores.postgres.creating import INSERT_USES, create_again
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
+from penstock.stores.postgres.intents import INSERT_USES, record_intents_again
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
 from penstock.stores.split import (
     Copy,
@@ -173,7 +173,7 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
         if copy.execution_id in without
     }
     found = {name: intent for name, intent in intents.items() if intent is not None}
-    await create_again(connection, partition, list(found.values()))
+    await record_intents_again(connection, partition, list(found.values()))
     await _write(connection, [copy for copy in copies if copy.execution_id in found])
     return Written(sorted(found), sorted(without - found.keys()))
 

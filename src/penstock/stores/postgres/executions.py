@@ -13,17 +13,17 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import (
     ControlRequest,
-    NewExecution,
+    Intent,
     Stored,
     check_controllable,
     check_triggerable,
 )
 from penstock.stores.cold import NO_LINES
-from penstock.stores.idempotency import Made
+from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
-from penstock.stores.postgres import creating, searching
-from penstock.stores.postgres.creating import SHOULD_START, WAITS, Rest
+from penstock.stores.postgres import searching
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
+from penstock.stores.postgres.intents import SHOULD_START, WAITS, Rest, key_digest, record_intents
 from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
 
@@ -52,18 +52,18 @@ class PostgresExecutions:
         self.partitions = 0
         """Known once the store has been opened."""
 
-    async def create(
-        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    async def record_intents(
+        self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        return await creating.create(self._database, self.partitions, executions, audit)
+        return await record_intents(self._database, self.partitions, intents, audit)
 
-    async def made_by(self, scope: str, key: str) -> Made | None:
+    async def key_use(self, scope: str, key: str) -> KeyUse | None:
         statement = "SELECT execution_id, request_hash, created_at FROM idempotency WHERE key = %s"
         try:
-            rows = await self._database.rows(statement, (creating.key_digest(scope, key),))
+            rows = await self._database.rows(statement, (key_digest(scope, key),))
         except UnicodeEncodeError:
             return None
-        return Made(*rows[0]) if rows else None
+        return KeyUse(*rows[0]) if rows else None
 
     async def trigger(
         self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
@@ -115,11 +115,11 @@ class PostgresExecutions:
         _keep_end(stored.record, tuple(row))
         return stored
 
-    async def intent(self, execution_id: str) -> NewExecution | None:
+    async def intent(self, execution_id: str) -> Intent | None:
         rows = await self._database.rows(SELECT_INTENTS, ([execution_id],))
         return _intent(*rows[0][1:]) if rows else None
 
-    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         names = [name for name in execution_ids if _may_be_there(name)]
         rows = await self._database.rows(SELECT_INTENTS, (names,)) if names else []
         found = {row[0]: _intent(*row[1:]) for row in rows}
@@ -163,13 +163,13 @@ def _may_be_there(execution_id: str) -> bool:
         return False
 
 
-def _intent(state: str, intent: bytes, rest: bytes | None, retry_of: str | None) -> NewExecution:
-    new = NewExecution(codec.decode_record(intent), retry_of=retry_of, waits=state == WAITS)
+def _intent(state: str, record: bytes, rest: bytes | None, retry_of: str | None) -> Intent:
+    intent = Intent(codec.decode_record(record), retry_of=retry_of, waits=state == WAITS)
     if rest is not None:
         more = _rest_decoder.decode(rest)
-        new.idempotency_key, new.request_hash = more.idempotency_key, more.request_hash
-        new.key_scope, new.kept = more.key_scope, more.kept
-    return new
+        intent.idempotency_key, intent.request_hash = more.idempotency_key, more.request_hash
+        intent.key_scope, intent.kept = more.key_scope, more.kept
+    return intent
 
 
 def _keep_end(record: ExecutionRecord, row: Row) -> None:
