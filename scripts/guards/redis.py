@@ -173,22 +173,22 @@ GUARDS = [
     Guard(
         "calls leave the window in time", "api/window.lua",
         "while oldest < now - window do", "while false do",
-        "tests/api/test_shared_windows.py",
+        "tests/api/test_redis_rate_limit.py",
     ),
     Guard(
         "no more calls than the limit are let in", "api/window.lua",
         "if count + amount > limit then", "if false then",
-        "tests/api/test_shared_windows.py",
+        "tests/api/test_redis_rate_limit.py",
     ),
     Guard(
         "a window from before the clock went back is emptied", "api/window.lua",
         "if newest > now + window then", "if false then",
-        "tests/api/test_shared_windows.py",
+        "tests/api/test_redis_rate_limit.py",
     ),
     Guard(
         "after a clock went back a little nobody waits for longer than a window", "api/window.lua",
         "elseif newest > now then", "elseif false then",
-        "tests/api/test_shared_windows.py",
+        "tests/api/test_redis_rate_limit.py",
     ),
     Guard(
         "an orchestrator that ran out is not there", "stores/redis/lua/attend.lua",

@@ -92,7 +92,7 @@ GUARDS = [
         "tests/api/test_executions.py",
     ),
     Guard(
-        "a batch counts as its items", "api/limits.py",
+        "a batch counts as its items", "api/rate_limit.py",
         "        await more(items - 1)\n", "        return\n",
         "tests/api/test_rate_limit.py",
     ),
@@ -118,7 +118,7 @@ GUARDS = [
         "tests/api/test_keys.py",
     ),
     Guard(
-        "what is over the rate limit is refused", "api/limits.py",
+        "what is over the rate limit is refused", "api/rate_limit.py",
         "app = self._app if let_in else _refusal(limit, kind, seconds)", "app = self._app",
         "tests/api/test_rate_limit.py",
     ),

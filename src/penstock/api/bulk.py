@@ -12,12 +12,12 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, schemas
-from penstock.api.auditing import IDS_MAX, note, skip_audit
+from penstock.api.audit_log import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
 from penstock.api.executions import runs_view
-from penstock.api.limits import charge
 from penstock.api.problems import problem_of
+from penstock.api.rate_limit import charge
 from penstock.service import Service
 from penstock.stores.base import ControlRequest
 

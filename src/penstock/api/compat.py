@@ -22,7 +22,7 @@ from starlette.responses import Response
 from penstock.api import body_schemas
 from penstock.api import compat_views as views
 from penstock.api.access import CALLER, Caller
-from penstock.api.auditing import note
+from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.health import store_checks

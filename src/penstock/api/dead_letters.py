@@ -8,13 +8,13 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, schemas
-from penstock.api.auditing import IDS_MAX, note, skip_audit
+from penstock.api.audit_log import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.executions import retry_view
-from penstock.api.limits import charge
 from penstock.api.paging import Cursor, Limit, number_place, page
 from penstock.api.problems import problem_of
+from penstock.api.rate_limit import charge
 from penstock.errors import NotFound
 from penstock.service import Service
 from penstock.service.dead_letters import DeadLetters, Retried, dead_letter_view

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, node_schemas, schemas
-from penstock.api.auditing import IDS_MAX, line_of, note, skip_audit
+from penstock.api.audit_log import IDS_MAX, line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
-from penstock.api.limits import charge
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
-from penstock.api.paths import is_written
 from penstock.api.problems import problem_of
+from penstock.api.rate_limit import charge
+from penstock.api.raw_path import is_route_word
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
@@ -307,7 +307,7 @@ def _node_routes(router: APIRouter, service: Service) -> None:
         ),
     )
     async def logs(execution_id: str, node_id: str, request: Request) -> Response:
-        if not is_written(request, "logs"):
+        if not is_route_word(request, "logs"):
             return await node(execution_id, f"{node_id}/logs")
         texts = await service.executions.logs(execution_id, node_id)
         items = [{"attempt": each.attempt, "text": each.text, "live": each.live} for each in texts]
