@@ -29,7 +29,7 @@ from penstock.embedded import run_loop
 from penstock.local import PostgresServer, RedisServer
 from penstock.scaled import open_scaled, service_over
 from penstock.service import Service
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from penstock.stores.postgres.migrating import migrate
 from penstock.stores.scaled import ScaledStores
 
@@ -153,7 +153,7 @@ async def bench(url: str, database: str, processes: dict[str, int]) -> AsyncIter
             "orch" in name for name in processes
         ):
             await asyncio.sleep(STEP_SECONDS)
-        warm = await service.submissions.submit(Order(workflow=diamond()))
+        warm = await service.submissions.submit(StartRequest(workflow=diamond()))
         await service.executions.end(warm.execution_id, 30)
         await asyncio.sleep(2)  # partitions settle down among the orchestrators
         yield Bench(stores, service, processes)

@@ -181,7 +181,7 @@ def press(name: str) -> Step:
     return lambda page, _: page.get_by_role("button", name=re.compile(name)).first.click()
 
 
-def first_letters(page: Page, _: Service) -> None:
+def first_dead_letters(page: Page, _: Service) -> None:
     page.locator("main button[aria-expanded]").first.click()
 
 
@@ -198,7 +198,7 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
     "diff": ("/workflows/order?tab=diff", []),
     "statistics": ("/workflows/order?tab=statistics", []),
     "start": ("/workflows/order", [graph, press("^Start")]),
-    "dead-letters": ("/dead-letters", [first_letters]),
+    "dead-letters": ("/dead-letters", [first_dead_letters]),
     "workers": ("/workers", []),
 }
 DARK = ("overview", "running")

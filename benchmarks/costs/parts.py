@@ -31,7 +31,7 @@ from penstock.worker.runtime import Worker
 COMMON: list[tuple[Any, str, str]] = [
     (Submissions, "submit", "api"),
     (Submissions, "submit_many", "api"),
-    (Submissions, "_store_starts", "api"),
+    (Submissions, "_record_batch", "api"),
     (Loader, "load", "load"),
     (PartitionOwner, "_decide", "decide"),
     (PartitionOwner, "_commit_batch", "commit"),

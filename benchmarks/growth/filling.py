@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from penstock.stores.base import partition_of
-from penstock.stores.postgres.creating import COLUMNS, TYPES
+from penstock.stores.postgres.intents import COLUMNS, TYPES
 
 CHUNK = 20_000
 PER_SECOND = 10_000

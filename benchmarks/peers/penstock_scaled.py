@@ -15,7 +15,7 @@ from benchmarks.peers.penstock_tasks import GRAPHS, STAMP, UNITS
 from benchmarks.peers.yardstick import SUBMISSIONS, WORKLOADS, Measured, answer, bare
 from benchmarks.scaled import Bench, bench, roles
 from penstock.embedded import run_loop
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from penstock.stores.postgres.migrating import migrate
 
 PATIENCE_SECONDS = 60
@@ -25,7 +25,7 @@ async def run_latency(it: Bench) -> Measured:
     waits = []
     for _ in range(SUBMISSIONS):
         began = it.stores.hot.now()
-        made = await it.service.submissions.submit(Order(workflow=STAMP))
+        made = await it.service.submissions.submit(StartRequest(workflow=STAMP))
         await it.service.executions.end(made.execution_id, PATIENCE_SECONDS)
         lines = await it.service.executions.history(made.execution_id)
         waits.append(

@@ -28,7 +28,7 @@ from msgspec import structs
 from penstock.config import Settings
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import SettingsError, StoreLocked, StoreUnavailable
-from penstock.stores.base import Commit, NewExecution
+from penstock.stores.base import Commit, Intent
 from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import ApiKey, AuditLine, Weights
@@ -43,10 +43,10 @@ CHANGES: dict[str, Any] = {
     "set_alias": tuple[str, str, Weights],
     "remove_alias": tuple[str, str],
     "remember_handlers": tuple[dict[str, HandlerDefaults]],
-    "create": tuple[list[NewExecution], dict[str, AuditLine]],
+    "record_intents": tuple[list[Intent], dict[str, AuditLine]],
     "trigger": tuple[str, bytes | None, dict[str, Any]],
-    "steer": tuple[str, str],
-    "close_letters": tuple[list[int], str, float, str | None],
+    "request_control": tuple[str, str],
+    "close_dead_letters": tuple[list[int], str, float, str | None],
     "put_key": tuple[ApiKey],
     "revoke_key": tuple[str, float],
     "write_audit": tuple[list[AuditLine]],
@@ -166,26 +166,26 @@ class JournalColdStore:
             self._journal.write(name, given)
         return answer
 
-    async def close_letters(self, ids: Collection[int], *arguments: Any, **named: Any) -> int:
+    async def close_dead_letters(self, ids: Collection[int], *arguments: Any, **named: Any) -> int:
         """Only those that are there: what is asked for may be a number that no entry can hold."""
-        known = [each for each in ids if await self._memory.letter(each) is not None]
-        closed: int = await self._change("close_letters", known, *arguments, **named)
+        known = [each for each in ids if await self._memory.dead_letter(each) is not None]
+        closed: int = await self._change("close_dead_letters", known, *arguments, **named)
         return closed
 
-    async def create(
+    async def record_intents(
         self, executions: Any, audit: Mapping[str, AuditLine] | None = None
     ) -> list[str]:
         """What an idempotency key made before isn't written: when it is read, the key may have been forgotten."""
         self._journal.check()
         lines = dict(audit or {})
-        ids: list[str] = await self._memory.create(executions, lines)
+        ids: list[str] = await self._memory.record_intents(executions, lines)
         made = [
             it
             for it, made_id in zip(executions, ids, strict=True)
             if it.record.execution_id == made_id
         ]
         if made:
-            self._journal.write("create", (made, lines))
+            self._journal.write("record_intents", (made, lines))
         return ids
 
 

@@ -20,7 +20,7 @@ from tests.simulation.judge import violations
 @dataclass
 class Verdict:
     executions: dict[str, Stored] = field(default_factory=dict)
-    letters: list[DeadLetter] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     def states(self) -> Counter[str]:
@@ -50,7 +50,7 @@ def judge(path: Path, documents: Iterable[dict[str, Any]]) -> Verdict:
         if connection.execute("SELECT count(*) FROM timers").fetchone() != (0,):
             verdict.problems.append("a timer is left")
         rows = connection.execute("SELECT letter FROM letters ORDER BY id").fetchall()
-        verdict.letters = [codec.decode_letter(letter) for (letter,) in rows]
+        verdict.dead_letters = [codec.decode_dead_letter(dead_letter) for (dead_letter,) in rows]
     finally:
         connection.close()
     claims = Claims(path.with_name(path.name + ".claims"))

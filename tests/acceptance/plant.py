@@ -34,8 +34,8 @@ from penstock.config import Settings
 from penstock.local import PostgresServer, RedisServer
 from penstock.local.process import Process
 from penstock.scaled import open_scaled, service_over
-from penstock.service.submissions import Order
-from penstock.stores.base import Wish
+from penstock.service.submissions import StartRequest
+from penstock.stores.base import ControlRequest
 from penstock.stores.postgres.migrating import migrate
 from penstock.stores.scaled import ScaledStores
 from tests.acceptance import works
@@ -316,7 +316,7 @@ class Client:
     ) -> list[str]:
         """`name`: of a workflow that is stored already and has this document."""
         if name:
-            orders = [Order(workflow=name) for _ in range(count)]
+            orders = [StartRequest(workflow=name) for _ in range(count)]
             ids = [(await self.service.submissions.submit(order)).execution_id for order in orders]
         else:
             plan = await self.service.workflows.plan(document)
@@ -324,8 +324,8 @@ class Client:
         self.accepted.update(dict.fromkeys(ids, document))
         return ids
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
-        await self.service.executions.steer(execution_id, wish)
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
+        await self.service.executions.request_control(execution_id, request)
 
     async def state(self, execution_id: str) -> str:
         return str((await self.service.executions.stored(execution_id)).record.state)

@@ -33,7 +33,7 @@ either.
 @dataclass
 class Verdict:
     executions: dict[str, Stored] = field(default_factory=dict)
-    letters: list[DeadLetter] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     counts: dict[str, Any] = field(default_factory=dict)
 
@@ -108,7 +108,7 @@ def judge(
         "fenced": plant.fenced,
         "redelivered": verdict.redelivered(),
         "rebuilt": verdict.reasons()[REBUILT],
-        "letters": len(verdict.letters),
+        "letters": len(verdict.dead_letters),
         "problems": len(problems),
     }
     return verdict
@@ -127,7 +127,7 @@ def _read(plant: Plant, verdict: Verdict) -> None:
                     f"{name}: the row says {state} ended at {ended_at}, the archive {stored.record.state}"
                 )
         rows = connection.execute("SELECT letter FROM letters ORDER BY id").fetchall()
-        verdict.letters = [codec.decode_letter(letter) for (letter,) in rows]
+        verdict.dead_letters = [codec.decode_dead_letter(dead_letter) for (dead_letter,) in rows]
 
 
 def _problems(

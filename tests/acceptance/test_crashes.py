@@ -32,7 +32,7 @@ def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path
         "one execution per idempotency key"
     )
     assert verdict.states() == {"COMPLETED": executions}
-    assert verdict.letters == []
+    assert verdict.dead_letters == []
     assert verdict.reasons()["lost"] > 0, "no kill hit a task"
     assert any(not call.endswith(" 1") for call in calls(tmp_path))
     nodes = {flow["name"]: {node["id"] for node in flow["nodes"]} for flow in shop.FLOWS}
@@ -79,12 +79,14 @@ def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_other
     verdict = assert_guarantees(tmp_path)
     assert deaths == 3
     assert verdict.states() == {"COMPLETED": 5, "FAILED": 1}
-    (letter,) = verdict.letters
-    assert (letter.node_id, letter.handler) == ("bad", "poison")
-    assert [failure.error.category for failure in letter.attempts] == ["lost"] * 3
-    assert [failure.attempt for failure in letter.attempts] == [1, 2, 3]
-    assert "died while it held the task" in letter.attempts[-1].error.message
-    fault.shows(deaths=deaths, attempts=len(letter.attempts), dead_letters=1, others_completed=5)
+    (dead_letter,) = verdict.dead_letters
+    assert (dead_letter.node_id, dead_letter.handler) == ("bad", "poison")
+    assert [failure.error.category for failure in dead_letter.attempts] == ["lost"] * 3
+    assert [failure.attempt for failure in dead_letter.attempts] == [1, 2, 3]
+    assert "died while it held the task" in dead_letter.attempts[-1].error.message
+    fault.shows(
+        deaths=deaths, attempts=len(dead_letter.attempts), dead_letters=1, others_completed=5
+    )
 
 
 @pytest.mark.fault(
@@ -98,7 +100,7 @@ def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(
     verdict = assert_guarantees(tmp_path)
     assert deaths == 3
     assert verdict.states() == {"COMPLETED": 29, "FAILED": 1}
-    assert [letter.handler for letter in verdict.letters] == ["poison"]
+    assert [dead_letter.handler for dead_letter in verdict.dead_letters] == ["poison"]
     fault.shows(deaths=deaths, dead_letters=1, others_completed=29)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import psutil
 
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from tests.acceptance import works
 from tests.acceptance.plant import Client, Plant, Role, plant
 from tests.hostile.expressions import LONG_TEXT, NESTED_COUNTS
@@ -30,7 +30,7 @@ def _transforming(name: str) -> dict[str, Any]:
 
 async def _submit(client: Client, document: dict[str, Any]) -> str:
     accepted = await client.service.submissions.submit(
-        Order(workflow=document, input={"s": LONG_TEXT})
+        StartRequest(workflow=document, input={"s": LONG_TEXT})
     )
     client.accepted[accepted.execution_id] = document
     return accepted.execution_id

@@ -63,15 +63,17 @@ def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_lett
         accepted, bad = asyncio.run(main(it))
         verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 12, "FAILED": 3}
-        letters = {letter.execution_id: letter.attempts for letter in verdict.letters}
-        assert letters.keys() == set(bad)
-        never, mangled, newer = (letters[name] for name in bad)
+        dead_letters = {
+            dead_letter.execution_id: dead_letter.attempts for dead_letter in verdict.dead_letters
+        }
+        assert dead_letters.keys() == set(bad)
+        never, mangled, newer = (dead_letters[name] for name in bad)
         assert (never[-1].error.category, len(never)) == ("no_handler", 1)
         assert "work_later" in never[-1].error.message
         assert {failure.error.category for failure in (*mangled, *newer)} == {"schema"}
         assert [failure.attempt for failure in newer] == [1, 2]
         fault.shows(
-            dead_letters=len(letters),
+            dead_letters=len(dead_letters),
             attempts_of_the_newer=len(newer),
             others_completed=12,
             waited_for_a_worker=2,

@@ -47,10 +47,10 @@ STRIKES = {"worker": 1.0, "orchestrator": 2.0, "api": 1.0}
 """At full size: how many seconds apart; else any process, every second."""
 
 
-class Orders:
+class Submitter:
     """Clients of API processes that come and go.
 
-    Each order has a key and is repeated until it is answered.
+    Each start request has a key and is repeated until it is answered.
     """
 
     def __init__(self, it: Plant, session: aiohttp.ClientSession) -> None:
@@ -122,11 +122,13 @@ async def _sleep(zombie: Role, begin: float, end: float) -> None:
     zombie.thaw()
 
 
-async def _submit(client: Client, orders: Orders, choose: random.Random, rounds: int) -> None:
+async def _submit(client: Client, submitter: Submitter, choose: random.Random, rounds: int) -> None:
     """A part in each round, so that kills meet executions in all states."""
     waiting: list[asyncio.Task[None]] = []
     for number in range(rounds):
-        waiting += [asyncio.create_task(orders.order(f"order-{number}-{n}")) for n in range(ORDERS)]
+        waiting += [
+            asyncio.create_task(submitter.order(f"order-{number}-{n}")) for n in range(ORDERS)
+        ]
         documents = [FAN, *choose.choices(FLOWS, k=PER_ROUND - ORDERS - 1)]
         for document in documents:
             await client.submit(document)
@@ -134,14 +136,14 @@ async def _submit(client: Client, orders: Orders, choose: random.Random, rounds:
     await asyncio.gather(*waiting)
 
 
-def _assert_once(it: Plant, orders: Orders) -> None:
+def _assert_once(it: Plant, submitter: Submitter) -> None:
     """One execution for each key, and it is the one that was answered."""
     with it.connect() as connection:
         rows = connection.execute(
             "SELECT labels::json ->> 'key', id FROM executions WHERE labels IS NOT NULL"
         ).fetchall()
-    assert sorted(rows) == sorted(orders.answered.items())
-    assert orders.changed == []
+    assert sorted(rows) == sorted(submitter.answered.items())
+    assert submitter.changed == []
 
 
 @pytest.mark.timeout(240)
@@ -153,25 +155,25 @@ def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fa
     strikes = STRIKES if fault.is_full else {"": ROUND_SECONDS}
     rounds, asleep = fault.size(SHORT_ROUNDS, ROUNDS), ASLEEP if fault.is_full else SHORT_ASLEEP
 
-    async def main(it: Plant, choose: random.Random) -> tuple[dict[str, Any], Orders]:
+    async def main(it: Plant, choose: random.Random) -> tuple[dict[str, Any], Submitter]:
         async with it.client() as client, aiohttp.ClientSession() as session:
-            orders, zombie = Orders(it, session), it.one("orchestrator")
+            submitter, zombie = Submitter(it, session), it.one("orchestrator")
             killing = [
                 _strike(it, choose, kind, rounds, seconds, zombie)
                 for kind, seconds in strikes.items()
             ]
             await asyncio.gather(
-                _submit(client, orders, choose, rounds), _sleep(zombie, *asleep), *killing
+                _submit(client, submitter, choose, rounds), _sleep(zombie, *asleep), *killing
             )
-            client.accepted.update(dict.fromkeys(orders.answered.values(), works.diamond()))
+            client.accepted.update(dict.fromkeys(submitter.answered.values(), works.diamond()))
             await client.until_ended(seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS))
-            return client.accepted, orders
+            return client.accepted, submitter
 
     with plant(environ={} if fault.is_full else SOON_DEAD) as it:
         it.staff(orchestrators=3, workers=4, apis=fault.size(short=2, full=3))
-        accepted, orders = asyncio.run(main(it, fault.choices()))
+        accepted, submitter = asyncio.run(main(it, fault.choices()))
         verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
-        _assert_once(it, orders)
+        _assert_once(it, submitter)
         assert verdict.states() == {"COMPLETED": rounds * PER_ROUND}
         assert it.kills == sum(_strikes(rounds, seconds) for seconds in strikes.values())
         assert [role for role in it.roles if not (role.runs or role.was_killed)] == [], (
@@ -181,9 +183,9 @@ def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fa
         fault.shows(
             **{f"{kind}s_killed": count for kind, count in sorted(it.killed().items())},
             **verdict.figures(),
-            orders=len(orders.answered),
-            orders_repeated=orders.repeated,
-            two_for_a_key=len(orders.changed),
+            orders=len(submitter.answered),
+            orders_repeated=submitter.repeated,
+            two_for_a_key=len(submitter.changed),
         )
         fault.promises(
             REDELIVERY_SECONDS, slowest_redelivery_seconds=_slowest_redelivery(it, verdict)

@@ -127,12 +127,12 @@ def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters
         assert verdict.states() == {"COMPLETED": 22, "FAILED": 1}
         assert [role.code for role in victims] == [137, 137], "the handler killed them"
         assert verdict.redelivered() == 3, "of the dead, the sleeping and the first poisoned worker"
-        (letter,) = verdict.letters
-        assert (letter.handler, [failure.attempt for failure in letter.attempts]) == (
+        (dead_letter,) = verdict.dead_letters
+        assert (dead_letter.handler, [failure.attempt for failure in dead_letter.attempts]) == (
             "work_poison",
             [1, 2],
         )
-        assert {failure.error.category for failure in letter.attempts} == {"lost"}
+        assert {failure.error.category for failure in dead_letter.attempts} == {"lost"}
         fault.shows(stops=1, late_outcomes_refused=1, stale_writes=0, violations=0)
         fault.promises(REDELIVERY_SECONDS, redelivery_seconds=seconds)
         fault.shows_also(
@@ -145,7 +145,7 @@ def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters
             "poison",
             "a handler that kills its worker",
             kills=len(victims),
-            attempts=len(letter.attempts),
+            attempts=len(dead_letter.attempts),
             dead_letters=1,
             others_completed=verdict.states()["COMPLETED"],
         )

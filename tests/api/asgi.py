@@ -1,4 +1,4 @@
-"""Calls of an ASGI app without a server, spelled as uvicorn would hand them over; and a small app behind the gate."""
+"""Calls of an ASGI app without a server, spelled as uvicorn would hand them over; and a small app behind its middleware."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from penstock.api import problems
 from penstock.api.access import CALLER, TABLE
-from penstock.api.auditing import Trail
-from penstock.api.gate import protect
+from penstock.api.audit_log import AuditLog
+from penstock.api.middleware import install_middleware
 from penstock.config import Settings
 from penstock.service.keys import Keys
 from penstock.stores.records import ApiKey, AuditLine
@@ -96,7 +96,7 @@ async def _exchange(app: Any, scope: dict[str, Any], body: bytes) -> Answer:
 
 @dataclass
 class Cold:
-    """The parts of a cold store that keys and the audit trail need, with what can go wrong there."""
+    """The parts of a cold store that keys and the audit log need, with what can go wrong there."""
 
     keys_by_id: dict[str, ApiKey] = field(default_factory=dict)
     lines: list[AuditLine] = field(default_factory=list)
@@ -141,17 +141,19 @@ class Cold:
 
 
 class Site:
-    """An app with every route of the table, each answering who called, behind the gate."""
+    """An app with every route of the table, each answering who called, behind its middleware."""
 
     def __init__(self, **settings: Any) -> None:
         self.cold = Cold()
         self.keys = Keys(self.cold)
-        self.trail = Trail(self.cold)
+        self.audit_log = AuditLog(self.cold)
         self.app = FastAPI(redoc_url=None, docs_url=None, openapi_url=None)
         problems.install(self.app)
         for method, path in TABLE:
             self.app.add_route(named(path), whoami, methods=[method])
-        protect(self.app, settings=Settings(**settings), keys=self.keys, trail=self.trail)
+        install_middleware(
+            self.app, settings=Settings(**settings), keys=self.keys, audit_log=self.audit_log
+        )
 
     async def call(self, method: str, target: str, headers: Headers = (), **more: Any) -> Answer:
         return await call(self.app, method, target, headers, **more)

@@ -16,7 +16,7 @@ from penstock.api.compat import compat_routes
 from penstock.api.problems import install
 from penstock.config import Settings
 from penstock.service import Service
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.records import DeadLetterSearch, Search
 from penstock.worker.registry import Handler, Registry
 from tests.waiting import until
 
@@ -111,9 +111,9 @@ class Client:
         assert answer.status == 200, answer
         return await self.reach(execution_id)
 
-    async def letter(self) -> dict[str, Any]:
-        [letter] = (await self.get("/admin/dlq"))["items"]
-        return dict(letter)
+    async def dead_letter(self) -> dict[str, Any]:
+        [dead_letter] = (await self.get("/admin/dlq"))["items"]
+        return dict(dead_letter)
 
     async def is_empty(self) -> bool:
         """Nothing was stored."""
@@ -121,7 +121,7 @@ class Client:
         return not (
             await cold.workflows()
             or await cold.search(Search())
-            or await cold.letters(LetterSearch())
+            or await cold.dead_letters(DeadLetterSearch())
         )
 
 

@@ -10,8 +10,8 @@ from starlette.routing import compile_path
 
 from penstock.api.access import OPEN, TABLE, Needed, RouteMissing, Routes, Rule, check_routes
 from penstock.api.auth import Access, is_loopback, require_keys
+from penstock.api.client_address import TrustedProxies, limited_part
 from penstock.api.failed_logins import FailedLogins
-from penstock.api.peers import Peers, limited_part
 from penstock.config import Settings
 from penstock.errors import SettingsError, StoreUnavailable
 from penstock.service.keys import SCOPES, Keys
@@ -278,7 +278,7 @@ def test_without_someone_identified_nothing_gets_through():
         site = public()
         routes = check_routes(site.app)
         for host in (EVERYWHERE, "127.0.0.1"):
-            logins = FailedLogins(site.trail)
+            logins = FailedLogins(site.audit_log)
             bare = Access(never, routes=routes, settings=Settings(host=host), failed_logins=logins)
             assert (await call(bare, "GET", "/api/v1/executions")).status == 401
 
@@ -768,7 +768,7 @@ def test_only_trusted_proxies_say_who_is_behind_them(trusted, peer, forwarded, a
 
 
 def test_a_server_that_does_not_know_its_client():
-    assert Peers(["10.0.0.0/8"]).address({"client": None, "headers": []}) == ""
+    assert TrustedProxies(["10.0.0.0/8"]).client_address({"client": None, "headers": []}) == ""
 
 
 def test_addresses_of_one_network_count_as_one():

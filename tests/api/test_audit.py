@@ -1,4 +1,4 @@
-"""The audit trail: a line for every call that changes something, before it is answered."""
+"""The audit log: a line for every call that changes something, before it is answered."""
 
 import asyncio
 import logging
@@ -10,9 +10,9 @@ import pytest
 from fastapi import Request
 from starlette.responses import Response
 
-from penstock.api import auditing
+from penstock.api import audit_log
 from penstock.api.access import TABLE
-from penstock.api.auditing import Trail, note, run_audit_retention, skip_audit
+from penstock.api.audit_log import AuditLog, note, run_audit_retention, skip_audit
 from penstock.api.failed_logins import ADDRESSES_MAX, FailedLogins
 from penstock.errors import Conflict, StoreUnavailable
 from penstock.stores.memory import MemoryStores
@@ -202,7 +202,7 @@ def test_an_answer_waits_for_its_line():
 
 
 def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
-    monkeypatch.setattr(auditing, "STORE_WAIT_SECONDS_MAX", 0.02)
+    monkeypatch.setattr(audit_log, "STORE_WAIT_SECONDS_MAX", 0.02)
 
     async def scenario() -> None:
         site = Site()
@@ -211,7 +211,7 @@ def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
         assert (await site.call("POST", "/api/v1/executions/1/cancel")).status == 200
         assert site.cold.lines == []
         site.cold.gate.set()
-        await site.trail.drain()
+        await site.audit_log.drain()
         assert len(site.cold.lines) == 1
 
     asyncio.run(scenario())
@@ -231,7 +231,7 @@ def test_a_line_that_can_not_be_written_is_logged_on_one_line_and_the_answer_sta
     asyncio.run(scenario())
     (record,) = caplog.records
     message = record.getMessage()
-    assert message.startswith("not in the audit trail: {")
+    assert message.startswith("not in the audit log: {")
     assert '"object":"workflows/a\\r\\u001b"' in message
     assert message.isprintable()
 
@@ -240,8 +240,8 @@ def test_a_caller_that_gives_up_takes_no_other_line_with_it():
     async def scenario() -> None:
         site = Site()
         site.cold.gate = asyncio.Event()
-        one = asyncio.create_task(site.trail.write(LINE))
-        other = asyncio.create_task(site.trail.write(LINE))
+        one = asyncio.create_task(site.audit_log.write(LINE))
+        other = asyncio.create_task(site.audit_log.write(LINE))
         await let_others_run()
         one.cancel()
         await let_others_run()
@@ -255,11 +255,11 @@ def test_a_caller_that_gives_up_takes_no_other_line_with_it():
 def test_what_is_being_written_can_be_waited_for():
     async def scenario() -> None:
         site = Site()
-        trail: Trail = site.trail
-        await trail.drain()
-        writing = asyncio.create_task(trail.write(LINE))
+        audit_log: AuditLog = site.audit_log
+        await audit_log.drain()
+        writing = asyncio.create_task(audit_log.write(LINE))
         await asyncio.sleep(0)
-        await trail.drain()
+        await audit_log.drain()
         assert site.cold.batches == [1]
         await until(writing.done)
 
@@ -347,12 +347,12 @@ def test_a_line_of_a_bulk_retry_of_dead_letters_names_them(tmp_path: Path) -> No
             "nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}],
         }
         failed = api.ended(failing)["execution_id"]
-        (letter,) = api.items("/dead-letters", execution_id=failed)
-        (retried,) = api.post("/dead-letters/retry", {"ids": [letter["id"]]}).body["items"]
+        (dead_letter,) = api.items("/dead-letters", execution_id=failed)
+        (retried,) = api.post("/dead-letters/retry", {"ids": [dead_letter["id"]]}).body["items"]
         line = api.items("/audit", action="retry_dead_letters")[0]
         assert line["detail"] == {
             "count": 1,
-            "dead_letter_ids": [letter["id"]],
+            "dead_letter_ids": [dead_letter["id"]],
             "execution_ids": [retried["execution_id"]],
             "failed": 0,
         }
@@ -406,7 +406,7 @@ def test_failed_logins_leave_a_trace_and_no_flood(caplog):
 def test_what_fails_after_the_first_login_is_counted_and_many_addresses_are_one():
     async def scenario() -> None:
         site = Site()
-        logins = FailedLogins(site.trail, window_seconds=0.05)
+        logins = FailedLogins(site.audit_log, window_seconds=0.05)
         for n in range(ADDRESSES_MAX + 200):
             for _ in range(3):
                 logins.note(f"10.0.{n // 250}.{n % 250}", "GET /", "Bearer x")

@@ -353,9 +353,9 @@ async def _bring_to(client: Client, name: str, state: str) -> None:
     if state == "COMPLETED":
         client.gate.set()
     elif state == "CANCELLED":
-        await client.service.executions.steer(name, "cancel")
+        await client.service.executions.request_control(name, "cancel")
     elif state == "PAUSED":
-        await client.service.executions.steer(name, "pause")
+        await client.service.executions.request_control(name, "pause")
     await client.reach(name, state)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from penstock.worker.handlers.simple import echo
 from penstock.worker.registry import Handler
 from tests.api.compat_app import ONCE, Answer, Client, node, serving
@@ -244,7 +244,7 @@ def test_the_main_api_refuses_an_unknown_key_unless_services_are_mocked(tmp_path
                 "name": "x",
                 "nodes": [node("s", handler="sleep", config={"second": 0}, **ONCE)],
             }
-            made = await client.service.submissions.submit(Order(workflow=document))
+            made = await client.service.submissions.submit(StartRequest(workflow=document))
             done = await client.reach(made.execution_id)
             assert done["status"] == ("COMPLETED" if mock else "FAILED")
             assert mock or "did you mean 'seconds'?" in done["error"]
@@ -378,7 +378,7 @@ ERRORS: dict[str, tuple[str, str, Any, int, str, str]] = {
         "execution_not_found",
         "EXECUTION_NOT_FOUND",
     ),
-    "letter of nobody": (
+    "dead letter of nobody": (
         "POST",
         "/admin/dlq/nope/retry",
         None,

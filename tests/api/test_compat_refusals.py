@@ -139,7 +139,7 @@ OF_EXECUTIONS = [
     ("GET", "/workflows/{}/results"),
     ("DELETE", "/workflow/{}"),
 ]
-OF_LETTERS = [("POST", "/admin/dlq/{}/retry"), ("DELETE", "/admin/dlq/{}")]
+OF_DEAD_LETTERS = [("POST", "/admin/dlq/{}/retry"), ("DELETE", "/admin/dlq/{}")]
 IDS = [
     "00000000-0000-7000-8000-000000000000",
     "nope",
@@ -175,7 +175,7 @@ IDS = [
 def test_an_unknown_id_is_not_found_however_odd_it_is(tmp_path, prefix):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            for method, path in [*OF_EXECUTIONS, *OF_LETTERS]:
+            for method, path in [*OF_EXECUTIONS, *OF_DEAD_LETTERS]:
                 check_problem(await client.call(method, prefix + path.format(IDS[0])), 404)
                 for name in IDS:
                     check_problem(await client.call(method, prefix + path.format(name)), 404, 405)

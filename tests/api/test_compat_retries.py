@@ -138,16 +138,20 @@ def test_a_dead_letter_is_listed_and_retried(tmp_path, prefix):
             listed = await client.get(f"{prefix}/admin/dlq")
             assert set(listed) == set(views.CompatLetters.model_fields)
             assert (listed["count"], listed["next_cursor"]) == (1, None)
-            [letter] = listed["items"]
-            assert set(letter) == set(views.CompatLetter.model_fields)
-            assert (letter["execution_id"], letter["node_id"], letter["handler"]) == (
+            [dead_letter] = listed["items"]
+            assert set(dead_letter) == set(views.CompatLetter.model_fields)
+            assert (
+                dead_letter["execution_id"],
+                dead_letter["node_id"],
+                dead_letter["handler"],
+            ) == (
                 name,
                 "b",
                 "fragile",
             )
-            assert (letter["name"], letter["attempts"]) == ("flow", 1)
-            assert "b is broken" in letter["error"]
-            path = f"{prefix}/admin/dlq/{letter['id']}/retry"
+            assert (dead_letter["name"], dead_letter["attempts"]) == ("flow", 1)
+            assert "b is broken" in dead_letter["error"]
+            path = f"{prefix}/admin/dlq/{dead_letter['id']}/retry"
             retried = await client.call("POST", path)
             assert retried.status == 200
             assert set(retried.body) == set(views.LetterRetried.model_fields)
@@ -165,7 +169,7 @@ def test_a_dead_letter_is_dropped(tmp_path, prefix):
     async def story() -> None:
         async with serving(tmp_path) as client:
             await failed(client)
-            path = f"{prefix}/admin/dlq/{(await client.letter())['id']}"
+            path = f"{prefix}/admin/dlq/{(await client.dead_letter())['id']}"
             gone = await client.call("DELETE", path)
             assert gone.status == 200
             assert set(gone.body) == set(views.LetterDropped.model_fields)
@@ -185,7 +189,7 @@ def test_dead_letters_come_in_pages(tmp_path):
             while query:
                 shown = await client.get("/admin/dlq", query=query)
                 assert shown["count"] == len(shown["items"]) <= 2
-                seen += [letter["execution_id"] for letter in shown["items"]]
+                seen += [dead_letter["execution_id"] for dead_letter in shown["items"]]
                 query = f"limit=2&cursor={shown['next_cursor']}" if shown["next_cursor"] else ""
             assert seen == names[::-1]
 

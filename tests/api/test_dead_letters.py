@@ -13,15 +13,15 @@ from tests.api_server import running_service
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
-    with running_service(tmp_path_factory.mktemp("letters")) as service:
+    with running_service(tmp_path_factory.mktemp("dead-letters")) as service:
         yield Caller(service.address)
 
 
 def dead(api: Caller, name: str, **fields: Any) -> tuple[str, int]:
     """An execution that failed, and its only dead letter."""
     execution_id = api.ended(failing(name), **fields)["execution_id"]
-    (letter,) = api.items("/dead-letters", execution_id=execution_id)
-    return execution_id, letter["id"]
+    (dead_letter,) = api.items("/dead-letters", execution_id=execution_id)
+    return execution_id, dead_letter["id"]
 
 
 def doubly_failing(name: str) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def doubly_failing(name: str) -> dict[str, Any]:
     return {"name": name, "on_failure": "continue", "nodes": nodes}
 
 
-def test_a_letter_tells_what_failed_why_and_how_often(api: Caller) -> None:
+def test_a_dead_letter_tells_what_failed_why_and_how_often(api: Caller) -> None:
     written = failing("told", message="no luck")
     written["nodes"][1]["retry"] = {
         "max_attempts": 3,
@@ -41,31 +41,39 @@ def test_a_letter_tells_what_failed_why_and_how_often(api: Caller) -> None:
         "jitter_seconds": 0,
     }
     ended = api.ended(written)
-    (letter,) = api.items("/dead-letters", workflow="told")
-    assert letter == api.shown(f"/dead-letters/{letter['id']}")
-    assert (letter["execution_id"], letter["node_id"], letter["handler"]) == (
+    (dead_letter,) = api.items("/dead-letters", workflow="told")
+    assert dead_letter == api.shown(f"/dead-letters/{dead_letter['id']}")
+    assert (dead_letter["execution_id"], dead_letter["node_id"], dead_letter["handler"]) == (
         ended["execution_id"],
         "bad",
         "fail",
     )
-    assert (letter["workflow"], letter["version"], letter["category"]) == ("told", 1, "handler")
-    assert letter["error"] == {"category": "handler", "message": "no luck"}
-    assert [attempt["attempt"] for attempt in letter["attempts"]] == [1, 2, 3]
-    assert all(attempt["error"] == letter["error"] for attempt in letter["attempts"])
-    assert (letter["closed"], letter["closed_at"], letter["retried_as"]) == (None, None, None)
+    assert (dead_letter["workflow"], dead_letter["version"], dead_letter["category"]) == (
+        "told",
+        1,
+        "handler",
+    )
+    assert dead_letter["error"] == {"category": "handler", "message": "no luck"}
+    assert [attempt["attempt"] for attempt in dead_letter["attempts"]] == [1, 2, 3]
+    assert all(attempt["error"] == dead_letter["error"] for attempt in dead_letter["attempts"])
+    assert (dead_letter["closed"], dead_letter["closed_at"], dead_letter["retried_as"]) == (
+        None,
+        None,
+        None,
+    )
 
 
 def test_each_filter_finds_its_own(api: Caller) -> None:
     execution_id = api.ended(doubly_failing("filters"))["execution_id"]
     _, other = dead(api, "filters-too")
     found = {
-        letter["node_id"]: letter
-        for letter in api.items("/dead-letters", execution_id=execution_id)
+        dead_letter["node_id"]: dead_letter
+        for dead_letter in api.items("/dead-letters", execution_id=execution_id)
     }
     assert found.keys() == {"x", "y"}
 
     def ids(**query: Any) -> set[int]:
-        return {letter["id"] for letter in api.items("/dead-letters", **query)}
+        return {dead_letter["id"] for dead_letter in api.items("/dead-letters", **query)}
 
     both = {found["x"]["id"], found["y"]["id"]}
     assert ids(workflow="filters") == both
@@ -81,61 +89,67 @@ def test_each_filter_finds_its_own(api: Caller) -> None:
 def test_the_list_is_in_pages_the_newest_first(api: Caller) -> None:
     made = [dead(api, "paged")[1] for _ in range(5)]
     assert [
-        letter["id"] for letter in api.items("/dead-letters", workflow="paged", limit=2)
+        dead_letter["id"] for dead_letter in api.items("/dead-letters", workflow="paged", limit=2)
     ] == made[::-1]
     page = api.shown("/dead-letters", workflow="paged", limit=2)
     dead(api, "paged")
     rest = api.items("/dead-letters", workflow="paged", limit=2, cursor=page["next_cursor"])
-    assert [letter["id"] for letter in rest] == made[::-1][2:]
+    assert [dead_letter["id"] for dead_letter in rest] == made[::-1][2:]
 
 
-def test_a_retried_letter_is_closed_with_the_execution_that_came_of_it(api: Caller) -> None:
-    execution_id, letter_id = dead(api, "one-retry", labels={"team": "a"})
-    answer = api.post(f"/dead-letters/{letter_id}/retry")
+def test_a_retried_dead_letter_is_closed_with_the_execution_that_came_of_it(api: Caller) -> None:
+    execution_id, dead_letter_id = dead(api, "one-retry", labels={"team": "a"})
+    answer = api.post(f"/dead-letters/{dead_letter_id}/retry")
     assert answer.status == 201
     assert (answer.body["retry_of"], answer.body["keeps"]) == (execution_id, ["a"])
     made = api.until_state(answer.body["execution_id"], "FAILED")
     assert (made["retry_of"], made["labels"]) == (execution_id, {"team": "a"})
-    letter = api.shown(f"/dead-letters/{letter_id}")
-    assert (letter["closed"], letter["retried_as"]) == ("retried", made["execution_id"])
-    assert letter["closed_at"]
-    assert letter_id not in {each["id"] for each in api.items("/dead-letters")}
-    assert letter_id in {each["id"] for each in api.items("/dead-letters", closed=True)}
-    body = assert_problem(api.post(f"/dead-letters/{letter_id}/retry"), 409, "conflict")
+    dead_letter = api.shown(f"/dead-letters/{dead_letter_id}")
+    assert (dead_letter["closed"], dead_letter["retried_as"]) == ("retried", made["execution_id"])
+    assert dead_letter["closed_at"]
+    assert dead_letter_id not in {each["id"] for each in api.items("/dead-letters")}
+    assert dead_letter_id in {each["id"] for each in api.items("/dead-letters", closed=True)}
+    body = assert_problem(api.post(f"/dead-letters/{dead_letter_id}/retry"), 409, "conflict")
     assert made["execution_id"] in body["detail"]
     (after,) = api.items("/dead-letters", execution_id=made["execution_id"])
-    assert after["id"] != letter_id, "it failed again, and has a letter of its own"
+    assert after["id"] != dead_letter_id, "it failed again, and has a dead letter of its own"
 
 
-def test_one_retry_closes_all_letters_of_its_execution(api: Caller) -> None:
+def test_one_retry_closes_all_dead_letters_of_its_execution(api: Caller) -> None:
     execution_id = api.ended(doubly_failing("pair"))["execution_id"]
-    letters = [letter["id"] for letter in api.items("/dead-letters", execution_id=execution_id)]
-    made = api.post(f"/dead-letters/{letters[0]}/retry").body["execution_id"]
+    dead_letters = [
+        dead_letter["id"] for dead_letter in api.items("/dead-letters", execution_id=execution_id)
+    ]
+    made = api.post(f"/dead-letters/{dead_letters[0]}/retry").body["execution_id"]
     assert api.items("/dead-letters", execution_id=execution_id) == []
-    assert {api.shown(f"/dead-letters/{each}")["retried_as"] for each in letters} == {made}
+    assert {api.shown(f"/dead-letters/{each}")["retried_as"] for each in dead_letters} == {made}
 
 
-def test_ten_retries_of_a_letter_at_once_make_one_execution(api: Caller) -> None:
-    _, letter_id = dead(api, "hurry")
-    answers = at_once(10, lambda _: api.post(f"/dead-letters/{letter_id}/retry"))
+def test_ten_retries_of_a_dead_letter_at_once_make_one_execution(api: Caller) -> None:
+    _, dead_letter_id = dead(api, "hurry")
+    answers = at_once(10, lambda _: api.post(f"/dead-letters/{dead_letter_id}/retry"))
     assert {answer.status for answer in answers} <= {201, 409}
     assert len({answer.body["execution_id"] for answer in answers if answer.status == 201}) == 1
     assert len(api.items("/executions", workflow="hurry")) == 2
 
 
-def test_a_dropped_letter_is_closed_and_cannot_be_retried(api: Caller) -> None:
-    execution_id, letter_id = dead(api, "dropped")
-    assert api.delete(f"/dead-letters/{letter_id}").status == 204
+def test_a_dropped_dead_letter_is_closed_and_cannot_be_retried(api: Caller) -> None:
+    execution_id, dead_letter_id = dead(api, "dropped")
+    assert api.delete(f"/dead-letters/{dead_letter_id}").status == 204
     assert (
         "closed=true"
-        in assert_problem(api.get(f"/dead-letters/{letter_id}"), 404, "not_found")["detail"]
+        in assert_problem(api.get(f"/dead-letters/{dead_letter_id}"), 404, "not_found")["detail"]
     )
     assert api.items("/dead-letters", workflow="dropped") == []
-    (letter,) = api.items("/dead-letters", workflow="dropped", closed=True)
-    assert (letter["id"], letter["closed"], letter["retried_as"]) == (letter_id, "dropped", None)
-    assert letter["closed_at"]
-    assert_problem(api.delete(f"/dead-letters/{letter_id}"), 409, "conflict")
-    assert_problem(api.post(f"/dead-letters/{letter_id}/retry"), 409, "conflict")
+    (dead_letter,) = api.items("/dead-letters", workflow="dropped", closed=True)
+    assert (dead_letter["id"], dead_letter["closed"], dead_letter["retried_as"]) == (
+        dead_letter_id,
+        "dropped",
+        None,
+    )
+    assert dead_letter["closed_at"]
+    assert_problem(api.delete(f"/dead-letters/{dead_letter_id}"), 409, "conflict")
+    assert_problem(api.post(f"/dead-letters/{dead_letter_id}/retry"), 409, "conflict")
     assert api.post(f"/executions/{execution_id}/retry").status == 201, (
         "the execution itself can still be retried"
     )
@@ -160,29 +174,31 @@ def test_many_are_retried_by_filter_with_one_execution_for_each_that_failed(api:
         api.until_state(execution_id, "FAILED")
     assert len(api.items("/executions", workflow="many")) == 6
     assert {
-        letter["execution_id"] for letter in api.items("/dead-letters", workflow="many")
+        dead_letter["execution_id"] for dead_letter in api.items("/dead-letters", workflow="many")
     } == made
     assert len(api.items("/dead-letters", workflow="not-many")) == 1
 
 
 def test_many_are_retried_by_their_ids(api: Caller) -> None:
-    letters = [dead(api, "by-id") for _ in range(3)]
-    chosen = letters[:2]
-    done = api.post("/dead-letters/retry", {"ids": [letter for _, letter in chosen]}).body
+    dead_letters = [dead(api, "by-id") for _ in range(3)]
+    chosen = dead_letters[:2]
+    done = api.post("/dead-letters/retry", {"ids": [dead_letter for _, dead_letter in chosen]}).body
     assert {item["retry_of"]: item["letters"] for item in done["items"]} == {
         name: [each] for name, each in chosen
     }
-    assert [each["id"] for each in api.items("/dead-letters", execution_id=letters[2][0])] == [
-        letters[2][1]
+    assert [each["id"] for each in api.items("/dead-letters", execution_id=dead_letters[2][0])] == [
+        dead_letters[2][1]
     ]
     assert api.post("/dead-letters/retry", {"ids": [chosen[0][1]]}).body["items"] == [], (
         "it is closed"
     )
     assert api.post("/dead-letters/retry", {"ids": []}).body["items"] == []
     assert_problem(
-        api.post("/dead-letters/retry", {"ids": [letters[2][1], 10**9]}), 404, "not_found"
+        api.post("/dead-letters/retry", {"ids": [dead_letters[2][1], 10**9]}), 404, "not_found"
     )
-    assert api.shown(f"/dead-letters/{letters[2][1]}")["closed"] is None, "all of them, or none"
+    assert api.shown(f"/dead-letters/{dead_letters[2][1]}")["closed"] is None, (
+        "all of them, or none"
+    )
 
 
 def test_many_are_dropped_by_their_ids_and_those_that_were_open_are_counted(api: Caller) -> None:
@@ -190,11 +206,13 @@ def test_many_are_dropped_by_their_ids_and_those_that_were_open_are_counted(api:
     api.delete(f"/dead-letters/{made[0]}")
     answer = api.post("/dead-letters/drop", {"ids": [*made[:3], made[2], 10**9]})
     assert (answer.status, answer.body) == (200, {"dropped": 2})
-    assert [letter["id"] for letter in api.items("/dead-letters", workflow="drop-many")] == [
-        made[3]
-    ]
+    assert [
+        dead_letter["id"] for dead_letter in api.items("/dead-letters", workflow="drop-many")
+    ] == [made[3]]
     closed = api.items("/dead-letters", workflow="drop-many", closed=True)
-    assert {letter["id"] for letter in closed if letter["closed"] == "dropped"} == set(made[:3])
+    assert {
+        dead_letter["id"] for dead_letter in closed if dead_letter["closed"] == "dropped"
+    } == set(made[:3])
     assert api.post("/dead-letters/drop", {"ids": made[:3]}).body == {"dropped": 0}
     lines = [
         line for line in api.items("/audit", action="drop_dead_letters") if line["status"] == 200
@@ -222,18 +240,18 @@ def test_a_bulk_drop_that_means_nothing_is_refused(api: Caller, body: Any) -> No
     assert_problem(api.post("/dead-letters/drop", body), 422, "invalid_request")
 
 
-def test_a_retry_of_the_execution_itself_closes_its_letters_too(api: Caller) -> None:
-    execution_id, letter_id = dead(api, "itself")
+def test_a_retry_of_the_execution_itself_closes_its_dead_letters_too(api: Caller) -> None:
+    execution_id, dead_letter_id = dead(api, "itself")
     made = api.post(f"/executions/{execution_id}/retry").body["execution_id"]
-    letter = api.shown(f"/dead-letters/{letter_id}")
-    assert (letter["closed"], letter["retried_as"]) == ("retried", made)
-    assert_problem(api.post(f"/dead-letters/{letter_id}/retry"), 409, "conflict")
+    dead_letter = api.shown(f"/dead-letters/{dead_letter_id}")
+    assert (dead_letter["closed"], dead_letter["retried_as"]) == ("retried", made)
+    assert_problem(api.post(f"/dead-letters/{dead_letter_id}/retry"), 409, "conflict")
 
 
 @pytest.mark.parametrize(
     "path", ["0", "-1", "x", "999999", "1.5", "99999999999999999999", "%00", "..", "1/2"]
 )
-def test_a_letter_that_is_not_there_is_not_found(api: Caller, path: str) -> None:
+def test_a_dead_letter_that_is_not_there_is_not_found(api: Caller, path: str) -> None:
     for answer in (
         api.get(f"/dead-letters/{path}"),
         api.delete(f"/dead-letters/{path}"),

@@ -26,7 +26,7 @@ def told(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
 
 def test_only_the_changes_of_executions_come_with_the_ids_that_they_have_among_all() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a", "b")
+        await chronicle.record_intents("a", "b")
         async with (
             connected(server, f"{BARE}&after=0") as (_, bare),
             connected(server, "/events?after=0") as (_, whole),
@@ -44,7 +44,7 @@ def test_only_the_changes_of_executions_come_with_the_ids_that_they_have_among_a
 
 def test_with_nodes_is_how_it_is_without_a_word() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.turn("a", lines=2)
         async with connected(server, "/events?after=0&nodes=true") as (_, events):
             assert [event["data"]["seq"] for event in await events.take(5)] == [1, 2, 3, 4, 5]
@@ -55,7 +55,7 @@ def test_with_nodes_is_how_it_is_without_a_word() -> None:
 
 def test_a_client_goes_on_from_any_of_its_ids_without_a_gap_or_a_repeat() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a", "b", "c")
+        await chronicle.record_intents("a", "b", "c")
         for name in ("a", "b", "a", "c", "b"):
             await chronicle.turn(name, lines=2)
             await chronicle.commit("c", 3)
@@ -72,7 +72,7 @@ def test_a_client_goes_on_from_any_of_its_ids_without_a_gap_or_a_repeat() -> Non
 
 def test_a_client_that_is_sent_nothing_for_long_has_heartbeats_with_a_place_to_go_on_from() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.turn("a")
         async with connected(server, f"{BARE}&after=0") as (response, events):
             assert told(await events.take(1)) == [("a", 1)]
@@ -103,7 +103,7 @@ async def commit_for_ever(chronicle: Chronicle) -> None:
 
 def test_what_is_left_out_costs_a_client_nothing_on_the_wire() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         async with connected(server, BARE) as (response, _):
             await until(lambda: chronicle.feed.streams == 1, "it listens")
             feeds = chronicle.cold.feeds

@@ -57,7 +57,7 @@ def numbers(events: list[dict[str, Any]]) -> list[int]:
 
 def test_an_execution_is_followed_from_its_first_line_to_its_end() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 2)
         async with connected(server, "/executions/a/events") as (response, events):
             assert response.status == 200
@@ -85,7 +85,7 @@ def test_an_execution_is_followed_from_its_first_line_to_its_end() -> None:
 
 def test_a_client_goes_on_behind_its_last_event() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 4)
         await chronicle.finish("a")
         assert numbers(await read_all(server, "/executions/a/events", "3")) == [4, 5]
@@ -100,7 +100,7 @@ def test_a_client_goes_on_behind_its_last_event() -> None:
 
 def test_a_client_that_has_had_the_end_is_told_to_stay_away() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.finish("a")
         last = (await read_all(server, "/executions/a/events"))[-1]["id"]
         async with connected(server, "/executions/a/events", last) as (response, _):
@@ -111,7 +111,7 @@ def test_a_client_that_has_had_the_end_is_told_to_stay_away() -> None:
 
 def test_all_executions_are_followed_in_the_order_of_commits_and_taken_up_again() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a", "b")
+        await chronicle.record_intents("a", "b")
         await chronicle.commit("a", 2)
         async with connected(server, "/events?after=0") as (_, events):
             first = await events.take(2)
@@ -153,7 +153,7 @@ def test_what_cannot_be_followed_is_refused_before_a_stream_begins(
     path: str, last: str | None, status: int, code: str
 ) -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a")
         found, problem, _ = await refusal(server, path, last)
         assert (found, problem["code"]) == (status, code)
@@ -163,7 +163,7 @@ def test_what_cannot_be_followed_is_refused_before_a_stream_begins(
 
 def test_one_stream_too_many_is_refused_and_told_when_to_come_back() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         async with connected(server, "/executions/a/events"), connected(server, "/events"):
             for path in ("/executions/a/events", "/events"):
                 status, problem, headers = await refusal(server, path)
@@ -178,7 +178,7 @@ def test_one_stream_too_many_is_refused_and_told_when_to_come_back() -> None:
 
 def test_a_silent_stream_has_heartbeats() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         for path in ("/executions/a/events", "/events"):
             async with connected(server, path) as (response, _):
                 text = b""
@@ -191,7 +191,7 @@ def test_a_silent_stream_has_heartbeats() -> None:
 
 def test_a_stream_ends_after_its_longest_time_and_the_next_one_misses_nothing() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 3)
         first = await read_all(server, "/executions/a/events")
         await chronicle.commit("a", 2)
@@ -203,7 +203,7 @@ def test_a_stream_ends_after_its_longest_time_and_the_next_one_misses_nothing() 
 
 def test_stopping_the_service_ends_the_streams_and_is_not_held_up_by_them() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         async with (
             connected(server, "/executions/a/events") as (_, one),
             connected(server, "/events") as (_, everything),
@@ -221,7 +221,7 @@ def test_ids_hold_across_a_restart_of_the_service(tmp_path: Path) -> None:
     seen: dict[str, list[dict[str, Any]]] = {"/executions/a/events": [], "/events": []}
 
     async def before(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 3)
         for path, got in seen.items():
             async with connected(server, f"{path}?after=0") as (_, events):
@@ -246,7 +246,7 @@ def test_ids_hold_across_a_restart_of_the_service(tmp_path: Path) -> None:
 
 def test_a_hundred_readers_of_one_execution_get_the_same_bytes() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
 
         async def read() -> bytes:
             async with connected(server, "/executions/a/events") as (response, _):
@@ -325,7 +325,7 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_later_gets_every_event_
 
 def test_a_client_that_goes_without_reading_frees_its_stream() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 3_000)
         sleeper = Sleeper()
         await sleeper.ask(server, "/executions/a/events")
@@ -338,7 +338,7 @@ def test_a_client_that_goes_without_reading_frees_its_stream() -> None:
 
 def test_a_client_that_never_reads_loses_its_stream_after_the_longest_time() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 3_000)
         sleeper = Sleeper()
         await sleeper.ask(server, "/executions/a/events")

@@ -1,4 +1,4 @@
-"""How often: sliding windows for each key or address, exact under load."""
+"""The rate limit: sliding windows for each key or address, exact under load."""
 
 import asyncio
 import http.client
@@ -17,7 +17,7 @@ from limits import parse
 
 import penstock
 from penstock.api.access import CALLER, Caller
-from penstock.api.limits import RateLimit, Windows, limits_of
+from penstock.api.rate_limit import MemoryRateLimitStorage, RateLimitMiddleware, limits_of
 from penstock.config import Settings
 from penstock.errors import SettingsError
 from tests.api.asgi import EVERYWHERE, Answer, Site, call
@@ -186,7 +186,9 @@ def test_refusals_have_the_headers_too():
 def test_a_window_slides():
     async def scenario() -> None:
         clock = Clock()
-        app = RateLimit(accept, changes=parse("2/minute"), reads=None, windows=Windows(clock))
+        app = RateLimitMiddleware(
+            accept, changes=parse("2/minute"), reads=None, storage=MemoryRateLimitStorage(clock)
+        )
         at = {
             0: 200,
             30: 200,
@@ -208,7 +210,9 @@ def test_a_window_slides():
 def test_who_waits_as_long_as_told_gets_through():
     async def scenario() -> None:
         clock = Clock()
-        app = RateLimit(accept, changes=parse("3/minute"), reads=None, windows=Windows(clock))
+        app = RateLimitMiddleware(
+            accept, changes=parse("3/minute"), reads=None, storage=MemoryRateLimitStorage(clock)
+        )
         for n in range(50):
             clock.now += n % 7 + 0.25
             answer = await ask(app, "POST")
@@ -222,12 +226,12 @@ def test_who_waits_as_long_as_told_gets_through():
 def test_addresses_that_are_gone_are_forgotten():
     async def scenario() -> None:
         clock = Clock()
-        windows = Windows(clock)
+        storage = MemoryRateLimitStorage(clock)
         for n in range(20_000):
             clock.now += 0.01
-            assert (await windows.enter(f"address:{n}", 5, 1)).let_in
-        assert len(windows._entries) < 3000
-        assert await windows.enter("address:19999", 5, 1, 0) == (True, 1, 1.0)
+            assert (await storage.enter(f"address:{n}", 5, 1)).let_in
+        assert len(storage._entries) < 3000
+        assert await storage.enter("address:19999", 5, 1, 0) == (True, 1, 1.0)
 
     asyncio.run(scenario())
 
@@ -235,12 +239,12 @@ def test_addresses_that_are_gone_are_forgotten():
 def test_a_limit_holds_also_while_addresses_come_and_go():
     async def scenario() -> None:
         clock = Clock()
-        windows = Windows(clock)
+        storage = MemoryRateLimitStorage(clock)
         let_in = []
         for n in range(10_000):
             clock.now += 0.001
-            await windows.enter(f"address:{n}", 5, 1)
-            if (await windows.enter("busy", 7, 1)).let_in:
+            await storage.enter(f"address:{n}", 5, 1)
+            if (await storage.enter("busy", 7, 1)).let_in:
                 let_in.append(clock.now)
         assert peak_in_a_window(let_in, 1.0) == 7
 
@@ -281,8 +285,11 @@ class Served:
     def __init__(self, limit: str) -> None:
         self.now = 0.0
         self.let_in: dict[str, list[float]] = {}
-        self.app = RateLimit(
-            self.note, changes=parse(limit), reads=None, windows=Windows(lambda: self.now)
+        self.app = RateLimitMiddleware(
+            self.note,
+            changes=parse(limit),
+            reads=None,
+            storage=MemoryRateLimitStorage(lambda: self.now),
         )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

@@ -159,7 +159,9 @@ def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_
             "POST", "/api/v1/executions/batch", b'{"executions": [%b, %b]}' % (START, START)
         )
         assert [item["error"]["status"] for item in batch.json["items"]] == [503, 503]
-        assert not {"create", "put_workflow", "steer", "trigger"} & set(it.cold.calls)
+        assert not {"record_intents", "put_workflow", "request_control", "trigger"} & set(
+            it.cold.calls
+        )
         assert (await it.call("GET", f"/api/v1/executions/{running}")).status == 200
 
     with_place(scenario)
@@ -167,14 +169,14 @@ def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_
 
 def test_what_was_stored_is_answered_positively_though_the_rest_fails() -> None:
     async def scenario(it: Place) -> None:
-        real = it.engine.stores.cold.create
+        real = it.engine.stores.cold.record_intents
 
         async def create_and_lose_both(*given: Any) -> Any:
             made = await real(*given)
             it.hot.error = it.cold.error = StoreUnavailable("gone")
             return made
 
-        it.cold.replaced["create"] = create_and_lose_both
+        it.cold.replaced["record_intents"] = create_and_lose_both
         for target in ("/api/v1/executions", "/api/v1/executions?wait=5"):
             it.hot.error = it.cold.error = None
             answer = await it.call("POST", target, START)
@@ -184,19 +186,19 @@ def test_what_was_stored_is_answered_positively_though_the_rest_fails() -> None:
     with_place(scenario)
 
 
-def test_a_retry_that_is_stored_is_answered_though_its_letters_could_not_be_closed() -> None:
+def test_a_retry_that_is_stored_is_answered_though_its_dead_letters_could_not_be_closed() -> None:
     async def scenario(it: Place) -> None:
         bad = b'{"definition": {"nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}]}}'
         failed = (await it.call("POST", "/api/v1/executions?wait=20", bad)).json
         assert failed["state"] == "FAILED"
-        real = it.engine.stores.cold.create
+        real = it.engine.stores.cold.record_intents
 
         async def create_and_go(*given: Any) -> Any:
             made = await real(*given)
             it.cold.error = StoreUnavailable("gone")
             return made
 
-        it.cold.replaced["create"] = create_and_go
+        it.cold.replaced["record_intents"] = create_and_go
         answer = await it.call("POST", f"/api/v1/executions/{failed['execution_id']}/retry")
         assert (answer.status, answer.json["retry_of"]) == (201, failed["execution_id"])
 

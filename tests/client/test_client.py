@@ -194,22 +194,24 @@ def test_dead_letters_are_listed_retried_and_dropped():
     async def work(client: penstock.Client) -> None:
         for x in range(3):
             await (await client.start(FAIL, {"x": x})).result()
-        letters = [
-            letter async for letter in client.dead_letters(workflow="doomed", category="handler")
+        dead_letters = [
+            dead_letter
+            async for dead_letter in client.dead_letters(workflow="doomed", category="handler")
         ]
-        assert [letter["node_id"] for letter in letters] == ["a/b c"] * 3
-        first, second, third = (letter["id"] for letter in letters)
+        assert [dead_letter["node_id"] for dead_letter in dead_letters] == ["a/b c"] * 3
+        first, second, third = (dead_letter["id"] for dead_letter in dead_letters)
         assert (await client.dead_letter(first))["error"]["message"] == "no luck"
 
         made = await client.retry_dead_letter(first)
-        assert made["retry_of"] == letters[0]["execution_id"]
+        assert made["retry_of"] == dead_letters[0]["execution_id"]
         previews = await client.retry_dead_letters(ids=[second], preview=True)
         assert [item["execution_id"] for item in previews] == [None]
         retried = await client.retry_dead_letters(ids=[second])
         assert [item["letters"] for item in retried] == [[second]]
         await client.drop_dead_letter(third)
         closed = {
-            letter["id"]: letter["closed"] async for letter in client.dead_letters(closed=True)
+            dead_letter["id"]: dead_letter["closed"]
+            async for dead_letter in client.dead_letters(closed=True)
         }
         assert (closed[first], closed[second], closed[third]) == ("retried", "retried", "dropped")
         with pytest.raises(penstock.NotFound):

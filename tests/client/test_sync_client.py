@@ -68,8 +68,8 @@ def test_an_iterator_may_be_left_early(client: penstock.SyncClient):
 def test_dead_letters_and_retries(client: penstock.SyncClient):
     failed = client.start(FAIL, {"x": 1})
     failed.result()
-    letter = next(client.dead_letters(execution_id=failed.id))
-    assert client.retry_dead_letter(letter["id"])["retry_of"] == failed.id
+    dead_letter = next(client.dead_letters(execution_id=failed.id))
+    assert client.retry_dead_letter(dead_letter["id"])["retry_of"] == failed.id
     handles = client.start_many(FAIL, [{"x": 1}, {"x": 2}])
     assert [handle.result().state for handle in handles] == ["FAILED", "FAILED"]
 

@@ -1,4 +1,4 @@
-"""Executions in the cold store: intents, wishes, what has ended."""
+"""Executions in the cold store: intents, control requests, what has ended."""
 
 from penstock.contract import contract_tests
 from tests.contract.suite import STORES

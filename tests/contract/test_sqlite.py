@@ -15,9 +15,9 @@ import pytest
 from penstock.contract.facts import (
     Owner,
     begin,
+    dead_letter,
     ended,
-    letter,
-    new,
+    new_intent,
     queued,
     started,
     submitted,
@@ -28,12 +28,12 @@ from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import Blob
 from penstock.engine.states import NodeState
 from penstock.errors import SchemaMismatch, StoreError, StoreLocked
-from penstock.stores.base import NewExecution, ReusedOutput, Stored
+from penstock.stores.base import Intent, ReusedOutput, Stored
 from penstock.stores.records import (
     ApiKey,
     AuditLine,
     AuditSearch,
-    LetterSearch,
+    DeadLetterSearch,
     Search,
     WorkflowRow,
 )
@@ -62,13 +62,13 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
         logs=[("a", 1, "line")],
         wake_at=77.0,
         timer_changed=True,
-        dead_letters=[letter("active")],
+        dead_letters=[dead_letter("active")],
     )
 
     async def write(stores: SqliteStores) -> None:
         owner = await begin(stores, "active", "over")
-        await stores.cold.create(
-            [new("waiting", labels={"a": 1}, idempotency_key="key", request_hash="hash")]
+        await stores.cold.record_intents(
+            [new_intent("waiting", labels={"a": 1}, idempotency_key="key", request_hash="hash")]
         )
         await owner.commit(active, ended("over"))
         await stores.cold.put_workflow("report", "hash", b"text", 5.0)
@@ -88,12 +88,12 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
             "active",
         ]
         assert await stores.hot.due(0, 77.0, 10) == ["active"]
-        assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [
-            letter("active")
+        assert [row.dead_letter for row in await stores.cold.dead_letters(DeadLetterSearch())] == [
+            dead_letter("active")
         ]
-        assert await stores.cold.create([new("x", idempotency_key="key", request_hash="hash")]) == [
-            "waiting"
-        ]
+        assert await stores.cold.record_intents(
+            [new_intent("x", idempotency_key="key", request_hash="hash")]
+        ) == ["waiting"]
         version = await stores.cold.get_workflow("report")
         assert version is not None
         assert (version.version, version.document, version.created_at) == (1, b"text", 5.0)
@@ -105,7 +105,7 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
 def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> None:
     key = ApiKey("k1", "first", ("read",), b"hash", 1.0)
     line = AuditLine(1.0, "k1", "first", "start", "executions/1", "::1", 201, {"a": 1}, 1)
-    waiting = NewExecution(
+    waiting = Intent(
         submitted("waiting", labels={"a": 1}).record,
         "k",
         "h",
@@ -116,9 +116,11 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
 
     async def write(stores: SqliteStores) -> None:
         owner = await begin(stores, "over")
-        await owner.commit(ended("over", dead_letters=[letter("over", "a"), letter("over", "b")]))
-        await stores.cold.close_letters([1], "retried", 2.0, "again")
-        await stores.cold.create([waiting, submitted("late", created_at=10.0)])
+        await owner.commit(
+            ended("over", dead_letters=[dead_letter("over", "a"), dead_letter("over", "b")])
+        )
+        await stores.cold.close_dead_letters([1], "retried", 2.0, "again")
+        await stores.cold.record_intents([waiting, submitted("late", created_at=10.0)])
         for content in ("one", "two"):
             await stores.cold.put_workflow("kept", content, b"text", 1.0)
         await stores.cold.put_workflow("gone", "one", b"text", 1.0)
@@ -133,8 +135,8 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
         assert await stores.cold.workflows() == [
             WorkflowRow("kept", 2, 2, 1.0, 1.0, {"stable": {1: 90, 2: 10}})
         ]
-        rows = await stores.cold.letters(LetterSearch(closed=True))
-        assert [(row.letter.node_id, row.closed, row.retried_as) for row in rows] == [
+        rows = await stores.cold.dead_letters(DeadLetterSearch(closed=True))
+        assert [(row.dead_letter.node_id, row.closed, row.retried_as) for row in rows] == [
             ("b", None, None),
             ("a", "retried", "again"),
         ]
@@ -168,9 +170,11 @@ def test_an_execution_that_was_triggered_begins_after_the_file_is_opened_again(
     tmp_path: Path,
 ) -> None:
     async def write(stores: SqliteStores) -> None:
-        await stores.cold.create([new("one", waits=True), new("two", waits=True), new("three")])
+        await stores.cold.record_intents(
+            [new_intent("one", waits=True), new_intent("two", waits=True), new_intent("three")]
+        )
         await stores.cold.trigger("one", b"[1]", {})
-        await stores.cold.steer("two", "cancel")
+        await stores.cold.request_control("two", "cancel")
 
     async def go_on(stores: SqliteStores) -> None:
         assert await stores.cold.started(0) == ["one", "two", "three"]
@@ -195,7 +199,7 @@ def test_an_execution_goes_on_after_its_file_is_opened_again(tmp_path: Path) -> 
         await owner.commit(queued(task("e1")), queued(task("e2")))
         loaded = await stores.hot.load(["e1", "e2"])
         assert {tuple(stored.runs) for stored in loaded.values()} == {("fetch",)}
-        await stores.cold.create([new("e3")])
+        await stores.cold.record_intents([new_intent("e3")])
         await owner.commit(started("e3"))
         assert [line.seq for line in (await stores.hot.load(["e1"]))["e1"].history] == [1, 2]
 
@@ -288,7 +292,7 @@ def test_a_file_of_the_schema_before_is_brought_up_to_date_once(tmp_path: Path) 
     path, gpu = tmp_path / "store.db", HandlerDefaults(queue="gpu")
 
     async def fill(stores: SqliteStores) -> None:
-        await stores.cold.create([new("e1")])
+        await stores.cold.record_intents([new_intent("e1")])
         await stores.cold.remember_handlers({"old": gpu})
 
     async def read(stores: SqliteStores) -> None:
@@ -314,7 +318,7 @@ def test_a_file_that_an_earlier_version_left_half_opened_opens_again(tmp_path: P
     path = tmp_path / "store.db"
 
     async def fill(stores: SqliteStores) -> None:
-        await stores.cold.create([new("e1")])
+        await stores.cold.record_intents([new_intent("e1")])
 
     async def read(stores: SqliteStores) -> None:
         assert await stores.cold.started(0) == ["e1"]
@@ -375,7 +379,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 def test_only_its_account_may_read_the_files_of_a_store(tmp_path: Path) -> None:
     async def look(stores: SqliteStores) -> None:
-        await stores.cold.create([new("e1")])
+        await stores.cold.record_intents([new_intent("e1")])
         await stores.blobs.put(b"x" * 1000)
         files = await asyncio.to_thread(lambda: list(tmp_path.rglob("*")))
         assert {each.name for each in files} >= {

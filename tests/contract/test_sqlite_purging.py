@@ -16,7 +16,7 @@ import pytest
 from penstock import Engine
 from penstock.config import Settings
 from penstock.errors import SchemaMismatch, StoreError, StoreLocked
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.records import DeadLetterSearch, Search
 from penstock.stores.sqlite.purging import Purged, purge
 
 LARGE = "x" * 2000
@@ -133,21 +133,21 @@ def test_a_retry_keeps_what_it_took_over(tmp_path):
             second,
             third,
         }
-        letters = await engine.stores.cold.letters(LetterSearch(closed=True))
-        assert {row.letter.execution_id for row in letters} == {second, third}
+        dead_letters = await engine.stores.cold.dead_letters(DeadLetterSearch(closed=True))
+        assert {row.dead_letter.execution_id for row in dead_letters} == {second, third}
 
     on_engine(path, look)
 
 
-def test_positions_in_the_feed_and_numbers_of_letters_go_on(tmp_path):
+def test_positions_in_the_feed_and_numbers_of_dead_letters_go_on(tmp_path):
     path = tmp_path / "work.db"
 
     async def work(engine: Engine) -> tuple[Any, int]:
         await finished(engine, HALF)
-        letters = await engine.stores.cold.letters(LetterSearch(closed=True))
-        return await engine.stores.cold.feed_end(), letters[0].id
+        dead_letters = await engine.stores.cold.dead_letters(DeadLetterSearch(closed=True))
+        return await engine.stores.cold.feed_end(), dead_letters[0].id
 
-    end, letter = on_engine(path, work)
+    end, dead_letter = on_engine(path, work)
     purge(path, later())
     purge(path, later())
 
@@ -156,9 +156,9 @@ def test_positions_in_the_feed_and_numbers_of_letters_go_on(tmp_path):
         assert await engine.stores.cold.feed((0,)) == []
 
     on_engine(path, look)
-    after, next_letter = on_engine(path, work)
+    after, next_dead_letter = on_engine(path, work)
     assert after > end
-    assert next_letter > letter
+    assert next_dead_letter > dead_letter
     purge(path, later())
     assert rows_in(path)["changes"] == 0
 

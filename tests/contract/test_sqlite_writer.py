@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, new, queued, task
+from penstock.contract.facts import Owner, begin, new_intent, queued, task
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.sqlite import SqliteStores, writer
 from penstock.stores.sqlite.hot import RECENT_COMMITS
@@ -36,7 +36,7 @@ async def _with_file(test: Callable[[SqliteStores], Awaitable[None]], folder: Pa
 async def test_writes_that_arrive_together_share_a_commit(stores: SqliteStores) -> None:
     before = stores._writer.commits
     names = [f"e{number}" for number in range(200)]
-    await asyncio.gather(*(stores.cold.create([new(name)]) for name in names))
+    await asyncio.gather(*(stores.cold.record_intents([new_intent(name)]) for name in names))
     assert 0 < stores._writer.commits - before < len(names) / 2
     assert len(await stores.cold.started(0)) == len(names)
 
@@ -46,7 +46,7 @@ async def test_what_waits_for_the_writer_becomes_one_commit(stores: SqliteStores
     async with _busy_writer(stores):
         before = stores._writer.commits
         creating = asyncio.gather(
-            *(stores.cold.create([new(f"e{number}")]) for number in range(50))
+            *(stores.cold.record_intents([new_intent(f"e{number}")]) for number in range(50))
         )
         await until(lambda: stores._writer._jobs.qsize() == 50)
     await creating
@@ -135,7 +135,8 @@ async def test_one_bad_job_does_not_fail_the_others_of_its_commit(stores: Sqlite
             lambda connection: connection.execute("INSERT INTO nowhere VALUES (1)")
         )
         good = [
-            asyncio.ensure_future(stores.cold.create([new(f"e{number}")])) for number in range(10)
+            asyncio.ensure_future(stores.cold.record_intents([new_intent(f"e{number}")]))
+            for number in range(10)
         ]
         await until(lambda: stores._writer._jobs.qsize() == 11)
     with pytest.raises(StoreError, match="nowhere"):
@@ -157,7 +158,7 @@ async def test_a_job_that_raises_anything_is_answered_and_the_writer_goes_on(
         async with asyncio.timeout(5):
             await stores._writer.submit(broken)
     async with asyncio.timeout(5):
-        assert await stores.cold.create([new("e1")]) == ["e1"]
+        assert await stores.cold.record_intents([new_intent("e1")]) == ["e1"]
 
 
 @on_file

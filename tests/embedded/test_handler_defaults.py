@@ -40,7 +40,9 @@ def test_a_changed_handler_counts_from_the_next_process_on(tmp_path: Path, refer
     assert asyncio.run(attempts(reference, 2)) == 2
 
 
-def test_a_wish_that_makes_no_sense_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_a_control_request_that_makes_no_sense_is_refused_before_anything_runs(
+    tmp_path: Path,
+) -> None:
     async def run(**asked: Any) -> None:
         async with Engine(f"sqlite:///{tmp_path}/store.db", registry=shaky([], **asked)):
             pass

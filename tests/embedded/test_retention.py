@@ -13,7 +13,7 @@ import pytest
 
 from penstock import Engine
 from penstock.config import Settings
-from penstock.contract.facts import Owner, ended, new, started
+from penstock.contract.facts import Owner, ended, new_intent, started
 from penstock.service import forgetting as service
 from penstock.stores.sqlite import SqliteStores, forgetting
 from tests.waiting import until
@@ -83,7 +83,7 @@ def test_an_execution_with_many_changes_is_forgotten_in_small_steps(
 
     async def main() -> None:
         stores = SqliteStores(tmp_path / "work.db")
-        await stores.cold.create([new("old"), new("young")])
+        await stores.cold.record_intents([new_intent("old"), new_intent("young")])
         owner = await Owner.of(stores)
         for _ in range(100):
             await owner.commit(started("old"))
@@ -103,7 +103,7 @@ def test_an_execution_with_many_changes_is_forgotten_in_small_steps(
 def test_what_a_killed_process_had_half_forgotten_is_forgotten_by_the_next(tmp_path: Path) -> None:
     async def main() -> None:
         stores = SqliteStores(tmp_path / "work.db")
-        await stores.cold.create([new("old")])
+        await stores.cold.record_intents([new_intent("old")])
         owner = await Owner.of(stores)
         await owner.commit(started("old"))
         await owner.commit(ended("old"))

@@ -86,7 +86,7 @@ def test_an_optional_node_that_fails_stays_visible_but_counts_as_success(on_fail
     )
     trial.fail("extra")
     assert trial.states == {"extra": "FAILED", "main": "QUEUED", "join": "PENDING"}
-    assert [letter.node_id for letter in trial.dead_letters] == ["extra"]
+    assert [dead_letter.node_id for dead_letter in trial.dead_letters] == ["extra"]
     trial.succeed("main")
     trial.succeed("join")
     assert trial.states["extra"] == "FAILED"

@@ -60,8 +60,11 @@ def test_a_node_keeps_its_first_and_its_newest_failures_and_how_many_were_betwee
     assert attempts == [*range(1, FIRST_FAILURES_MAX + 1), *last]
     assert run.failures_dropped == ATTEMPTS - FIRST_FAILURES_MAX - LAST_FAILURES_MAX
     assert run.state == "FAILED"
-    [letter] = told.trial.dead_letters
-    assert (letter.attempts, letter.attempts_dropped) == (run.failures, run.failures_dropped)
+    [dead_letter] = told.trial.dead_letters
+    assert (dead_letter.attempts, dead_letter.attempts_dropped) == (
+        run.failures,
+        run.failures_dropped,
+    )
 
 
 def test_the_first_failures_and_the_last_are_kept_whole_and_those_between_are_cut_short():

@@ -158,7 +158,7 @@ def test_a_node_can_ask_to_fail_with_its_dependency(workflow):
     assert trial.states == {"a": "FAILED", "b": "FAILED"}
     assert trial.run("b").reason == "dependency"
     assert trial.dispatches == [("a", 1)]
-    assert [letter.node_id for letter in trial.dead_letters] == ["a"]
+    assert [dead_letter.node_id for dead_letter in trial.dead_letters] == ["a"]
     assert trial.state == "FAILED"
     assert trial.execution.record.error_node_id == "a"
 

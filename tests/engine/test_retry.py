@@ -140,10 +140,10 @@ def test_after_the_last_attempt_the_node_fails_and_leaves_a_dead_letter_with_eve
     trial.fail("a", at=4.0, retryable=True)
     assert trial.states == {"a": "FAILED"}
     assert trial.state == "FAILED"
-    [letter] = trial.dead_letters
-    assert (letter.node_id, letter.handler, letter.at) == ("a", "noop", 4.0)
+    [dead_letter] = trial.dead_letters
+    assert (dead_letter.node_id, dead_letter.handler, dead_letter.at) == ("a", "noop", 4.0)
     assert [
-        (failure.attempt, failure.at, failure.error.category) for failure in letter.attempts
+        (failure.attempt, failure.at, failure.error.category) for failure in dead_letter.attempts
     ] == [
         (1, 1.0, "handler"),
         (2, 3.0, "lost"),

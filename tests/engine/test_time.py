@@ -67,7 +67,7 @@ def test_a_task_that_nobody_takes_in_time_fails_without_a_retry():
     assert trial.states == {"a": "FAILED"}
     assert trial.run("a").reason == "queue_timeout"
     assert [(stop.node_id, stop.attempt) for stop in trial.stops] == [("a", 1)]
-    assert [letter.node_id for letter in trial.dead_letters] == ["a"]
+    assert [dead_letter.node_id for dead_letter in trial.dead_letters] == ["a"]
 
 
 def test_a_task_that_was_taken_does_not_time_out_in_the_queue():

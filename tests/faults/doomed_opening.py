@@ -27,7 +27,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from penstock.contract.facts import begin, new
+from penstock.contract.facts import begin, new_intent
 from penstock.errors import StoreUnavailable
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores
 
@@ -122,7 +122,7 @@ def live(folder: Path) -> None:
     async def main() -> None:
         stores = SqliteStores(folder / NAME)
         if await stores.cold.intent("accepted") is None:
-            await stores.cold.create([new("accepted")])
+            await stores.cold.record_intents([new_intent("accepted")])
         (folder / "accepted").touch()
         await stores.close()
 

@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from penstock.errors import StoreUnavailable
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from tests.acceptance import works
 from tests.acceptance.outside import begin, flush
 from tests.acceptance.plant import SOON_DEAD, Client, Plant, Role, pass_time, plant
@@ -133,8 +133,10 @@ def _new_handler(it: Plant) -> tuple[str, str]:
 async def _lose_starts(client: Client) -> None:
     """As an API does that dies between its two writes: the intents are there, and nobody was told."""
     plan = await client.service.workflows.plan(GOOD[0])
-    made = [await client.service.submissions.prepare(Order(workflow=plan)) for _ in range(40)]
-    await client.stores.cold.create(made)
+    made = [
+        await client.service.submissions.prepare(StartRequest(workflow=plan)) for _ in range(40)
+    ]
+    await client.stores.cold.record_intents(made)
     client.accepted.update(dict.fromkeys((each.record.execution_id for each in made), GOOD[0]))
 
 
@@ -178,7 +180,7 @@ async def _cancel_strays(client: Client) -> None:
     )
     for (name,) in rows:
         if name not in client.accepted:
-            await client.steer(str(name), "cancel")
+            await client.request_control(str(name), "cancel")
             client.accepted[str(name)] = touring.WAITING
 
 

@@ -15,7 +15,7 @@ from tests.acceptance.outside import wrong_attempts
 from tests.acceptance.plant import Client, Plant, pass_time, plant
 from tests.acceptance.plant_judge import Verdict, judge, left_in_redis
 from tests.faults.meddling import Deafener, Repeater
-from tests.faults.ordering import Orders
+from tests.faults.submitting import Submitter
 from tests.faults.table import SWEEP_SECONDS, Fault
 from tests.waiting import until
 
@@ -51,17 +51,19 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
         ]
         ready = [await asyncio.to_thread(role.ready) for role in roles]
         client = await stack.enter_async_context(it.client())
-        orders = Orders(session, ready[-1:])
-        await orders.place(DOCUMENTS * fault.size(short=4, full=150))
+        submitter = Submitter(session, ready[-1:])
+        await submitter.submit(DOCUMENTS * fault.size(short=4, full=150))
         count = fault.size(short=3, full=50)
-        cancelled = await _steered(orders, ready[-1], session, count, "cancel")
-        paused = await _steered(orders, ready[-1], session, count, "pause", "resume")
-        await client.until_ended(*orders.accepted, *cancelled, *paused, seconds=END_SECONDS)
+        cancelled = await _started_and_controlled(submitter, ready[-1], session, count, "cancel")
+        paused = await _started_and_controlled(
+            submitter, ready[-1], session, count, "pause", "resume"
+        )
+        await client.until_ended(*submitter.accepted, *cancelled, *paused, seconds=END_SECONDS)
         for each in every:
             await each.drain()
         await until(lambda: not left_in_redis(it), "all of it has been read", seconds=60)
-        verdict = await asyncio.to_thread(lambda: judge(it, orders.accepted).assert_guarantees())
-        whole = {name: each for name, each in orders.accepted.items() if name not in cancelled}
+        verdict = await asyncio.to_thread(lambda: judge(it, submitter.accepted).assert_guarantees())
+        whole = {name: each for name, each in submitter.accepted.items() if name not in cancelled}
         assert wrong_attempts(verdict, whole) == [], (
             "a failure that came again counted for another attempt"
         )
@@ -90,21 +92,25 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
         )
 
 
-async def _steered(
-    orders: Orders, address: str, session: aiohttp.ClientSession, count: int, *wishes: str
+async def _started_and_controlled(
+    submitter: Submitter,
+    address: str,
+    session: aiohttp.ClientSession,
+    count: int,
+    *control_requests: str,
 ) -> dict[str, dict[str, Any]]:
     """In the middle, ten times each.
 
     A pause that comes again after a resume isn't the last word.
     """
     slow = works.chain(4, "work_pause", config={"seconds": 0.5})
-    before = set(orders.accepted)
-    await orders.place([slow] * count, wishes[0])
-    names = [name for name in orders.accepted if name not in before]
-    for wish in wishes:
+    before = set(submitter.accepted)
+    await submitter.submit([slow] * count, control_requests[0])
+    names = [name for name in submitter.accepted if name not in before]
+    for request in control_requests:
         for name in names:
             async with session.post(
-                f"{address}/api/v1/executions/{name}/{wish}", json={}
+                f"{address}/api/v1/executions/{name}/{request}", json={}
             ) as answer:
                 assert answer.status == 202, await answer.text()
     return dict.fromkeys(names, slow)

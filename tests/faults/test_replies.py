@@ -17,8 +17,8 @@ import pytest
 from tests.acceptance import works
 from tests.acceptance.plant import Plant, plant
 from tests.acceptance.plant_judge import judge
-from tests.faults.ordering import Orders
 from tests.faults.proxies import PostgresProxy, RedisProxy
+from tests.faults.submitting import Submitter
 from tests.faults.table import Fault
 from tests.waiting import until
 
@@ -77,36 +77,36 @@ class Proxies:
 def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None:
     shares = (0.01, 0.03, 0.1) if fault.is_full else (0.03,)
 
-    async def main(it: Plant) -> tuple[Orders, Proxies]:
+    async def main(it: Plant) -> tuple[Submitter, Proxies]:
         async with AsyncExitStack() as stack:
             session = await stack.enter_async_context(
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30))
             )
             proxies = Proxies(it, stack, fault.choices())
-            orders = Orders(session, await proxies.start())
+            submitter = Submitter(session, await proxies.start())
             client = await stack.enter_async_context(it.client())
             for share in shares:
                 proxies.strike(share)
-                await orders.place(DOCUMENTS * fault.size(short=5, full=40), f"{share:.0%}")
-                await client.until_ended(*orders.accepted, seconds=fault.size(*END_SECONDS))
+                await submitter.submit(DOCUMENTS * fault.size(short=5, full=40), f"{share:.0%}")
+                await client.until_ended(*submitter.accepted, seconds=fault.size(*END_SECONDS))
             proxies.strike(0.0)
             await until(
                 lambda: None not in it.owners(), "all partitions have owners again", seconds=60
             )
-            client.accepted.update(orders.accepted)
-            return orders, await _assert_guarantees(it, client, orders, proxies)
+            client.accepted.update(submitter.accepted)
+            return submitter, await _assert_guarantees(it, client, submitter, proxies)
 
     async def _assert_guarantees(
-        it: Plant, client: Any, orders: Orders, proxies: Proxies
+        it: Plant, client: Any, submitter: Submitter, proxies: Proxies
     ) -> Proxies:
         """The judge waits for what is left over: the roles must be there while it does."""
-        verdict = await asyncio.to_thread(lambda: judge(it, orders.accepted).assert_guarantees())
+        verdict = await asyncio.to_thread(lambda: judge(it, submitter.accepted).assert_guarantees())
         fault.shows(executions=len(verdict.executions), redelivered=verdict.redelivered())
         return proxies
 
     with plant() as it:
-        orders, proxies = asyncio.run(main(it))
-        orders.assert_once(it)
+        submitter, proxies = asyncio.run(main(it))
+        submitter.assert_once(it)
         counts = {
             "calls": proxies.count(proxies.redis, "calls"),
             "unanswered": proxies.count(proxies.redis, "unanswered"),
@@ -121,7 +121,7 @@ def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None
         fault.shows(
             **counts,
             late_commits=late_commits,
-            repeated=orders.repeated,
+            repeated=submitter.repeated,
             fenced=it.fenced,
             violations=0,
         )

@@ -22,7 +22,7 @@ from tests.acceptance.outside import begin, wrong_attempts
 from tests.acceptance.plant import Plant, pass_time, plant
 from tests.acceptance.plant_judge import judge
 from tests.faults.launching import launch
-from tests.faults.ordering import Orders
+from tests.faults.submitting import Submitter
 from tests.faults.table import Fault
 from tests.waiting import until
 
@@ -55,15 +55,15 @@ async def _order(it: Plant, address: str, count: int) -> dict[str, dict[str, Any
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session,
         it.client() as client,
     ):
-        orders = Orders(session, [address])
+        submitter = Submitter(session, [address])
         for number in range(count):
-            await orders.place(DOCUMENTS * 5, f"round {number}")
+            await submitter.submit(DOCUMENTS * 5, f"round {number}")
             if number == count // 2:
                 (it.folder / JUMP).touch()
             await pass_time(0.5)
         it.one("orchestrator").kill()  # what it has set by its own clock is for the other one now
-        await client.until_ended(*orders.accepted, seconds=60)
-        return orders.accepted
+        await client.until_ended(*submitter.accepted, seconds=60)
+        return submitter.accepted
 
 
 @pytest.mark.timeout(300)
@@ -191,7 +191,7 @@ def test_of_a_time_out_and_a_result_at_once_one_is_recorded(fault: Fault) -> Non
         verdict = judge(it, accepted).assert_guarantees()
         states = verdict.states()
         assert set(states) == {"COMPLETED", "FAILED"}, "one of them always came first"
-        assert len(verdict.letters) == states["FAILED"], (
+        assert len(verdict.dead_letters) == states["FAILED"], (
             "one dead letter for each that timed out, and none besides"
         )
         fault.shows(

@@ -36,7 +36,7 @@ class Tour:
 
     async def go(self) -> None:
         await self._store()
-        await self._steer(await self._start("slow", {"definition": SLOW}, SLOW))
+        await self._request_control(await self._start("slow", {"definition": SLOW}, SLOW))
         await self._trigger()
         await self._retry(await self._start("dying", {"definition": FAILING}, FAILING))
         await self._call("DELETE", "/workflows/tour/aliases/stable", may=(204, 404))
@@ -62,9 +62,9 @@ class Tour:
         self.accepted[name] = document
         return name
 
-    async def _steer(self, name: str) -> None:
-        for wish in ("pause", "resume", "cancel"):
-            await self._call("POST", f"/executions/{name}/{wish}", {}, may=(202, 409))
+    async def _request_control(self, name: str) -> None:
+        for request in ("pause", "resume", "cancel"):
+            await self._call("POST", f"/executions/{name}/{request}", {}, may=(202, 409))
 
     async def _trigger(self) -> None:
         made = await self._call("POST", "/workflow", WAITING, may=(201,))
@@ -73,12 +73,12 @@ class Tour:
         self.accepted[name] = WAITING
 
     async def _retry(self, failing: str) -> None:
-        async def letters() -> list[dict[str, Any]]:
+        async def dead_letters() -> list[dict[str, Any]]:
             found = await self._call("GET", f"/dead-letters?execution_id={failing}", may=(200,))
             return list(found.body["items"])
 
-        (letter,) = await until(letters, "the dead letter is there", seconds=60)
-        again = await self._call("POST", f"/dead-letters/{letter['id']}/retry", may=(201, 409))
+        (dead_letter,) = await until(dead_letters, "the dead letter is there", seconds=60)
+        again = await self._call("POST", f"/dead-letters/{dead_letter['id']}/retry", may=(201, 409))
         if again.status == 201:
             self.accepted[again.body["execution_id"]] = FAILING
 

@@ -56,7 +56,7 @@ def make_keys(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
             "-m",
             "penstock",
             "keys",
-            "create",
+            "record_intents",
             "--scope",
             scope,
             "--name",

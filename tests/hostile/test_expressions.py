@@ -13,7 +13,7 @@ import pytest
 from penstock.config import Settings
 from penstock.embedded import Engine
 from penstock.engine.states import ExecutionState
-from penstock.stores.base import Wish
+from penstock.stores.base import ControlRequest
 from tests.hostile.expressions import (
     CONDITIONS,
     LONG_TEXT,
@@ -101,8 +101,10 @@ def test_200_conditions_over_300_000_values_convert_them_once(source: str):
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("wish", ["cancel", "pause"])
-def test_an_execution_can_be_steered_while_its_condition_is_evaluated(wish: Wish):
+@pytest.mark.parametrize("control_request", ["cancel", "pause"])
+def test_an_execution_can_be_controlled_while_its_condition_is_evaluated(
+    control_request: ControlRequest,
+):
     endless = Hostile("endless", f"input.s.matches('{NESTED_COUNTS}')", {"s": LONG_TEXT})
 
     async def work() -> None:
@@ -110,7 +112,7 @@ def test_an_execution_can_be_steered_while_its_condition_is_evaluated(wish: Wish
             handle = await engine.start(as_condition(endless), endless.input)
             async with asyncio.timeout(60):
                 await until(psutil.Process().children)
-                if wish == "pause":
+                if control_request == "pause":
                     await handle.pause()
                 await handle.cancel()
                 result = await handle.result()

@@ -20,7 +20,7 @@ from penstock.orchestrator.tiering.archiver import Archiver
 from penstock.orchestrator.tiering.checkpointer import Checkpointer
 from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.sandbox import InlineSandbox, Sandbox
-from penstock.stores.base import NewExecution, Stored
+from penstock.stores.base import Intent, Stored
 from penstock.stores.memory import MemoryStores
 from penstock.stores.task_queue import key_of
 from penstock.telemetry.metrics import Metrics
@@ -87,17 +87,17 @@ class Desk:
 
     async def start(self, nodes: list[dict[str, Any]], given: Any = None, **fields: Any) -> str:
         """An accepted execution whose start is in the inbox."""
-        name = await self.accept(await self.workflow(nodes, **fields), given)
+        name = await self.record_intent(await self.workflow(nodes, **fields), given)
         await self.stores.hot.append([ExecutionStarted(name)])
         return name
 
-    async def accept(self, plan: Plan, given: Any = None) -> str:
+    async def record_intent(self, plan: Plan, given: Any = None) -> str:
         name = f"execution-{next(self._numbers)}"
         text = json.dumps(given or {}).encode()
         record = ExecutionRecord(
             name, plan.name, plan.version, ExecutionState.PENDING, text, self.now
         )
-        await self.stores.cold.create([NewExecution(record)])
+        await self.stores.cold.record_intents([Intent(record)])
         return name
 
     async def drain(self, owner: PartitionOwner) -> None:

@@ -181,7 +181,7 @@ def test_a_handler_that_nobody_of_the_queue_has_fails_the_task_after_the_limit_a
             "QUEUED",
             "FAILED",
         ], "nobody began it"
-        assert len(hall.stores.hot.letters) == 1
+        assert len(hall.stores.hot.dead_letters) == 1
         assert await hall.queues() == {}
 
     in_the_hall(scenario)

@@ -18,22 +18,22 @@ from penstock.engine.events import (
     PauseRequested,
 )
 from penstock.engine.states import ExecutionState
-from penstock.stores.base import NewExecution, ReusedOutput
+from penstock.stores.base import Intent, ReusedOutput
 from tests.orchestrator.desk import Desk, diamond, node
 
 NAME = "the-retry"
 
 
-async def accept(desk: Desk, nodes: list[dict[str, Any]], *reused: ReusedOutput) -> None:
+async def record_intent(desk: Desk, nodes: list[dict[str, Any]], *reused: ReusedOutput) -> None:
     plan = await desk.workflow(nodes)
     record = ExecutionRecord(NAME, plan.name, plan.version, ExecutionState.PENDING, b"{}", desk.now)
-    await desk.stores.cold.create(
-        [NewExecution(record, retry_of="execution-0", reused=list(reused))]
+    await desk.stores.cold.record_intents(
+        [Intent(record, retry_of="execution-0", reused=list(reused))]
     )
 
 
 async def retry(desk: Desk, nodes: list[dict[str, Any]], *reused: ReusedOutput) -> None:
-    await accept(desk, nodes, *reused)
+    await record_intent(desk, nodes, *reused)
     await desk.stores.hot.append([ExecutionStarted(NAME)])
 
 
@@ -127,7 +127,7 @@ def _count_intents(desk: Desk) -> list[list[str]]:
     read: list[list[str]] = []
     real = desk.stores.cold.intents
 
-    async def intents(execution_ids: Collection[str]) -> dict[str, NewExecution]:
+    async def intents(execution_ids: Collection[str]) -> dict[str, Intent]:
         read.append(list(execution_ids))
         return await real(execution_ids)
 
@@ -156,7 +156,7 @@ def test_an_execution_that_gained_nodes_before_its_start_still_reuses() -> None:
 def test_an_execution_cancelled_before_it_began_ends_without_running_anything() -> None:
     async def scenario() -> None:
         desk = Desk()
-        await accept(desk, diamond())
+        await record_intent(desk, diamond())
         await desk.stores.hot.append([CancelRequested(NAME), ExecutionStarted(NAME)])
         assert await desk.work(await desk.own()) == []
         stored = await desk.stored(NAME)
@@ -172,7 +172,7 @@ def test_an_execution_cancelled_before_it_began_ends_without_running_anything() 
 def test_a_start_in_a_later_batch_than_the_cancel_changes_nothing() -> None:
     async def scenario() -> None:
         desk = Desk()
-        await accept(desk, diamond(), ReusedOutput("a", b"{}"))
+        await record_intent(desk, diamond(), ReusedOutput("a", b"{}"))
         owner = await desk.own()
         await desk.stores.hot.append([CancelRequested(NAME)])
         await desk.drain(owner)
@@ -189,7 +189,7 @@ def test_a_start_in_a_later_batch_than_the_cancel_changes_nothing() -> None:
 def test_no_other_event_makes_an_execution_begin() -> None:
     async def scenario() -> None:
         desk = Desk()
-        await accept(desk, diamond())
+        await record_intent(desk, diamond())
         await desk.stores.hot.append(
             [PauseRequested(NAME), ExecutionBroke(NAME, "no"), CancelRequested("never-was")]
         )

@@ -12,7 +12,7 @@ from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.tiering import archiver, checkpointer, cold_writer
-from penstock.stores.records import LetterSearch
+from penstock.stores.records import DeadLetterSearch
 from penstock.stores.task_queue import key_of
 from penstock.stores.tiering import ColdStoreWentBack, Outgoing
 from penstock.telemetry.metrics import Metrics
@@ -65,17 +65,17 @@ def test_what_runs_without_a_row_has_one_after_the_next_checkpoint_and_can_be_ca
         await desk.drain(owner)
         desk.stores.put_cold_back(older)
         with pytest.raises(NotFound):
-            await desk.stores.cold.steer(name, "cancel")
+            await desk.stores.cold.request_control(name, "cancel")
         checkpoints = desk.checkpointer(owner, metrics)
         checkpoints.dirty.add(name)
         await checkpoints.copy()
-        await desk.stores.cold.steer(name, "cancel")
+        await desk.stores.cold.request_control(name, "cancel")
         assert metrics.rewritten == 1
 
     asyncio.run(scenario())
 
 
-def test_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None:
+def test_dead_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None:
     async def scenario() -> None:
         desk, metrics = TieredDesk(), Metrics()
         owner = await _owner(desk)
@@ -91,9 +91,10 @@ def test_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None
         await desk.drain(owner)
         desk.stores.put_cold_back(older)
         await desk.archiver(owner, metrics).drain()
-        assert [row.letter.node_id for row in await desk.stores.cold.letters(LetterSearch())] == [
-            "bad"
-        ]
+        assert [
+            row.dead_letter.node_id
+            for row in await desk.stores.cold.dead_letters(DeadLetterSearch())
+        ] == ["bad"]
         assert desk.row(name).runs["bad"].state == "FAILED"
         assert desk.row(paused).record.state == "PAUSED"
         assert metrics.rewritten == 2
@@ -231,7 +232,7 @@ def test_an_idempotency_key_is_part_of_what_the_hot_store_has() -> None:
         desk = TieredDesk()
         owner = await _owner(desk)
         plan = await desk.workflow([node("a")])
-        name = await desk.accept(plan)
+        name = await desk.record_intent(plan)
         intent = await desk.stores.cold.intent(name)
         assert intent is not None
         intent.idempotency_key, intent.request_hash, intent.key_scope = "order-17", "hash", "key-1"

@@ -80,7 +80,7 @@ def test_others_go_on_meanwhile_and_it_runs_when_its_plan_is_there() -> None:
 def test_a_second_execution_of_it_waits_for_the_same_plan() -> None:
     async def scenario(desk: Desk, goes_on: threading.Event) -> None:
         large, owner = await begun(desk)
-        second = await desk.accept(await desk.workflow(LARGE, name="large"))
+        second = await desk.record_intent(await desk.workflow(LARGE, name="large"))
         await desk.stores.hot.append([ExecutionStarted(second)])
         await desk.drain(owner)
         assert len(owner._waits) == 2

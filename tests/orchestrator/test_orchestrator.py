@@ -13,7 +13,7 @@ import pytest
 
 from penstock import Engine, Registry
 from penstock.config import Settings
-from penstock.contract.facts import new
+from penstock.contract.facts import new_intent
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator.orchestrator import Orchestrator
@@ -321,7 +321,7 @@ def test_an_accepted_execution_whose_start_was_lost_runs(
     async def _store_only(stores: Stores) -> None:
         document = b'{"name": "report", "nodes": [{"id": "a", "handler": "work"}]}'
         await stores.cold.put_workflow("report", "hash", document, 1.0)
-        await stores.cold.create([new("e1")])
+        await stores.cold.record_intents([new_intent("e1")])
 
     asyncio.run(scenario())
 

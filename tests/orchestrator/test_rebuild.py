@@ -22,7 +22,7 @@ from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.recovery import recover
 from penstock.orchestrator.tiering import rebuild
-from penstock.stores.base import NewExecution, ReusedOutput
+from penstock.stores.base import Intent, ReusedOutput
 from penstock.stores.task_queue import key_of
 from penstock.stores.tiering import REBUILD_JUMP
 from penstock.telemetry.metrics import Metrics
@@ -152,7 +152,7 @@ def test_what_ends_while_it_is_looked_for_does_not_come_back(
         name = await desk.start([node("a")])
         intents = desk.stores.cold.intents
 
-        async def ended_since(names: Collection[str]) -> Mapping[str, NewExecution]:
+        async def ended_since(names: Collection[str]) -> Mapping[str, Intent]:
             found = await intents(names)
             found[name].record.state = ExecutionState.CANCELLED
             return found
@@ -204,14 +204,14 @@ def test_a_paused_execution_is_paused_still_and_goes_on_with_the_resume() -> Non
     asyncio.run(scenario())
 
 
-def test_a_wish_that_is_newer_than_the_checkpoint_is_asked_for_again() -> None:
+def test_a_control_request_that_is_newer_than_the_checkpoint_is_asked_for_again() -> None:
     async def scenario() -> None:
         desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a")])
         await desk.drain(owner)
         await desk.checkpoint(owner)
-        await desk.stores.cold.steer(name, "cancel")
+        await desk.stores.cold.request_control(name, "cancel")
         await desk.stores.hot.append([CancelRequested(name)])
         await desk.drain(owner)
         await _lose(desk)
@@ -221,7 +221,7 @@ def test_a_wish_that_is_newer_than_the_checkpoint_is_asked_for_again() -> None:
 
 
 def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
-    """Also of what was never checkpointed, before anybody looks for wishes that nobody has handled."""
+    """Also of what was never checkpointed, before anybody looks for control requests that nobody has handled."""
 
     async def scenario() -> None:
         desk = TieredDesk()
@@ -231,8 +231,8 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
         await desk.checkpoint(owner)
         fresh = [await desk.start([node("a")]) for _ in range(2)]
         for paused, cancelled in (copied, fresh):
-            await desk.stores.cold.steer(paused, "pause")
-            await desk.stores.cold.steer(cancelled, "cancel")
+            await desk.stores.cold.request_control(paused, "pause")
+            await desk.stores.cold.request_control(cancelled, "cancel")
         desk.stores.lose_everything()
         desk.changes.clear()
         owner = await _owner(desk, "owner-2")
@@ -250,10 +250,10 @@ def test_nodes_that_a_retry_reuses_are_reused_again() -> None:
         desk = TieredDesk()
         await _owner(desk)
         plan = await desk.workflow([node("a"), node("b", "a")])
-        name = await desk.accept(plan)
+        name = await desk.record_intent(plan)
         intent = await desk.stores.cold.intent(name)
         assert intent is not None
-        desk.stores.cold._write(NewExecution(intent.record, reused=[ReusedOutput("a", b"{}")]))
+        desk.stores.cold._write(Intent(intent.record, reused=[ReusedOutput("a", b"{}")]))
         owner = await _lose(desk)
         assert [task.node_id for task in await desk.work(owner)] == ["b"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, new, queued, task
+from penstock.contract.facts import Owner, begin, ended, new_intent, queued, task
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import (
     AnyEvent,
@@ -52,10 +52,10 @@ async def _inbox(stores: Stores) -> list[AnyEvent]:
 
 
 def test_an_execution_that_was_accepted_and_never_started_is_started(tmp_path: Path) -> None:
-    async def accept(stores: SqliteStores) -> None:
-        await stores.cold.create([new("e1"), new("e2")])
+    async def record_two(stores: SqliteStores) -> None:
+        await stores.cold.record_intents([new_intent("e1"), new_intent("e2")])
 
-    events, _ = _after_a_restart(tmp_path, accept)
+    events, _ = _after_a_restart(tmp_path, record_two)
     assert events == [ExecutionStarted("e1"), ExecutionStarted("e2")]
 
 
@@ -115,7 +115,7 @@ def test_all_of_many_executions_are_looked_at(tmp_path: Path) -> None:
     async def leave_in_the_middle(stores: SqliteStores) -> None:
         owner = await begin(stores, *names[:-1])
         await owner.commit(*(queued(task(name)) for name in names[:-1]))
-        await stores.cold.create([new(names[-1])])
+        await stores.cold.record_intents([new_intent(names[-1])])
 
     events, _ = _after_a_restart(tmp_path, leave_in_the_middle)
     assert sum(isinstance(event, TaskReturned) for event in events) == 2 * CHUNK
@@ -127,7 +127,7 @@ def test_where_the_store_keeps_its_tasks_only_starts_are_made_up_for() -> None:
         desk = Desk()
         await desk.start(diamond())
         await desk.drain(await desk.own())
-        missing = await desk.accept(await desk.workflow([node("a")], name="other"))
+        missing = await desk.record_intent(await desk.workflow([node("a")], name="other"))
         assert await recover(desk.stores, 0) == 2
         assert await _inbox(desk.stores) == [ExecutionStarted(missing)]
 
@@ -190,12 +190,12 @@ def test_a_task_that_waits_through_a_change_of_owner_is_not_handed_out_again(
     asyncio.run(scenario())
 
 
-def test_a_wish_that_was_stored_and_perhaps_never_handled_is_asked_for_again(
+def test_a_control_request_that_was_stored_and_perhaps_never_handled_is_asked_for_again(
     tmp_path: Path,
 ) -> None:
     async def ask_and_die(stores: SqliteStores) -> None:
         await begin(stores, "e1")
-        await stores.cold.steer("e1", "cancel")
+        await stores.cold.request_control("e1", "cancel")
 
     events, _ = _after_a_restart(tmp_path, ask_and_die)
     assert events == [Continued("e1"), CancelRequested("e1")]
@@ -205,7 +205,7 @@ def test_a_start_that_waits_in_the_inbox_is_not_lost_however_long_it_waits() -> 
     async def scenario() -> None:
         desk = Desk()
         names = [await desk.start([node("a")]) for _ in range(20)]
-        missing = await desk.accept(await desk.workflow([node("a")]))
+        missing = await desk.record_intent(await desk.workflow([node("a")]))
         desk.now += 60.0
         assert await sweep(desk.stores, 0, 10.0) == 1
         starts = [event.execution_id for event in await _inbox(desk.stores)]
@@ -284,49 +284,49 @@ def test_where_the_store_keeps_its_tasks_nothing_is_loaded_to_recover(
     asyncio.run(scenario())
 
 
-def test_where_the_store_keeps_its_tasks_wishes_are_asked_for_again_too() -> None:
+def test_where_the_store_keeps_its_tasks_control_requests_are_asked_for_again_too() -> None:
     async def scenario() -> None:
         desk = Desk()
         name = await desk.start(diamond())
         await desk.drain(await desk.own())
-        await desk.stores.cold.steer(name, "cancel")
+        await desk.stores.cold.request_control(name, "cancel")
         await recover(desk.stores, 0)
         assert await _inbox(desk.stores) == [CancelRequested(name)]
 
     asyncio.run(scenario())
 
 
-def test_a_wish_that_was_fulfilled_is_not_asked_for_again() -> None:
+def test_a_control_request_that_was_fulfilled_is_not_asked_for_again() -> None:
     async def scenario() -> None:
         desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start(diamond())
-        await desk.stores.cold.steer(name, "pause")
+        await desk.stores.cold.request_control(name, "pause")
         assert await sweep(desk.stores, 0, 10.0) == 0
         await desk.drain(owner)
         await desk.archiver(owner).drain()
         await sweep(desk.stores, 0, 10.0)
         assert await _inbox(desk.stores) == []
-        await desk.stores.cold.steer(name, "resume")
+        await desk.stores.cold.request_control(name, "resume")
         await sweep(desk.stores, 0, 10.0)
         assert await _inbox(desk.stores) == [ResumeRequested(name)]
 
     asyncio.run(scenario())
 
 
-def test_a_wish_is_not_followed_by_an_older_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_control_request_is_not_followed_by_an_older_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stored, and its own event appended, while the hot store is asked what it knows."""
 
     async def scenario() -> None:
         desk = Desk()
         name = await desk.start(diamond())
         await desk.drain(await desk.own())
-        await desk.stores.cold.steer(name, "pause")
+        await desk.stores.cold.request_control(name, "pause")
         known = desk.stores.hot.known
 
         async def meanwhile(names: Collection[str]) -> set[str]:
             monkeypatch.undo()
-            await desk.stores.cold.steer(name, "resume")
+            await desk.stores.cold.request_control(name, "resume")
             await desk.stores.hot.append([ResumeRequested(name)])
             return await known(names)
 

@@ -20,7 +20,7 @@ from penstock.orchestrator import loader
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.tiering import archiver, cold_writer
-from penstock.stores.records import LetterSearch
+from penstock.stores.records import DeadLetterSearch
 from penstock.stores.task_queue import key_of
 from penstock.stores.tiering import Copy, Written, summary_from
 from penstock.telemetry.metrics import Metrics
@@ -145,13 +145,14 @@ def test_dead_letters_are_brought_once_also_while_their_execution_runs() -> None
         await desk.drain(owner)
         archive = desk.archiver(owner)
         await archive.drain()
-        assert [row.letter.node_id for row in await desk.stores.cold.letters(LetterSearch())] == [
-            "bad"
-        ]
+        assert [
+            row.dead_letter.node_id
+            for row in await desk.stores.cold.dead_letters(DeadLetterSearch())
+        ] == ["bad"]
         await desk.succeed([slow])
         await desk.drain(owner)
         await archive.drain()
-        assert len(await desk.stores.cold.letters(LetterSearch())) == 1
+        assert len(await desk.stores.cold.dead_letters(DeadLetterSearch())) == 1
         assert not desk.stores.hot.changes
 
     asyncio.run(scenario())
@@ -427,10 +428,10 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
         await until(desk.stores.queue.depth)
         owner = orchestrator.owned[0]
         with pytest.MonkeyPatch.context() as outage:
-            for name in ("intents", "started", "wishes", "get_workflow"):
+            for name in ("intents", "started", "control_requests", "get_workflow"):
                 outage.setattr(desk.stores.cold, name, away)
             outage.setattr(desk.stores.tiering.cold, "put_copies", _unavailable)
-            waits = await desk.accept(await desk.plans.need("flow", 1))
+            waits = await desk.record_intent(await desk.plans.need("flow", 1))
             await desk.stores.hot.append([ExecutionStarted(waits)])
             await desk.succeed(await desk.fetch())
             await until(lambda: desk.stores.hot.boxes[0])

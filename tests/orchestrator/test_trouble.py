@@ -30,7 +30,7 @@ def test_a_partition_whose_recovery_finds_no_room_is_owned_all_the_same(
         await desk.build(owner)
         name = await desk.start([node("a")])
         await desk.drain(owner)
-        missing = await desk.accept(await desk.workflow([node("a")]))
+        missing = await desk.record_intent(await desk.workflow([node("a")]))
         await desk.stores.hot.release(owner.lease)
         with pytest.MonkeyPatch.context() as outage:
             outage.setattr(desk.stores.hot, "append", _away)

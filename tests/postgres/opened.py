@@ -11,7 +11,7 @@ from penstock.engine.commands import DeadLetter, ExecutionRecord, Transition
 from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.stores import codec
-from penstock.stores.base import NewExecution
+from penstock.stores.base import Intent
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.tiering import Copy, summary_of
 from tests.servers import database_url
@@ -40,11 +40,11 @@ async def with_opened(url: str, test: Callable[[PostgresColdStore], Awaitable[An
         await store.close()
 
 
-def new(name: str, **fields: Any) -> NewExecution:
+def new_intent(name: str, **fields: Any) -> Intent:
     made = record(name)
     made.created_at = fields.pop("created_at", made.created_at)
     made.labels = fields.pop("labels", {})
-    return NewExecution(made, **fields)
+    return Intent(made, **fields)
 
 
 def copy_of(
@@ -54,7 +54,7 @@ def copy_of(
     *,
     generation: int = 1,
     changes: bool = True,
-    letters: Sequence[DeadLetter] = (),
+    dead_letters: Sequence[DeadLetter] = (),
     outputs: Mapping[str, Value] | None = None,
     finished_at: float = 1009.0,
 ) -> Copy:
@@ -63,7 +63,7 @@ def copy_of(
     if state in EXECUTION_ENDS:
         told.finished_at = finished_at
     parts = [change_of(told, revision, dict(outputs or {}))] if changes else []
-    return Copy(name, summary_of(told, revision), parts, list(letters))
+    return Copy(name, summary_of(told, revision), parts, list(dead_letters))
 
 
 def change_of(told: ExecutionRecord, revision: int, outputs: dict[str, Value]) -> bytes:

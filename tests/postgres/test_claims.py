@@ -8,7 +8,7 @@ from penstock.engine.states import ExecutionState
 from penstock.errors import Fenced
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.tiering import CLAIM_SECONDS, Claim
-from tests.postgres.opened import copy_of, new, with_store
+from tests.postgres.opened import copy_of, new_intent, with_store
 
 
 async def _claim(store: PostgresColdStore, holder: str, server: str) -> Claim:
@@ -73,7 +73,7 @@ async def test_of_many_that_claim_at_once_on_servers_of_their_own_one_wins(
 
 @with_store
 async def test_a_term_that_is_over_stores_and_rebuilds_nothing(store: PostgresColdStore) -> None:
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     old = await _claim(store, "one", "server-1")
     current = await _claim(store, "two", "server-1")
     assert not await store.renew_claim(0, old.term, "server-1")

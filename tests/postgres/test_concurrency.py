@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 
 from penstock.contract.facts import submitted
 from penstock.errors import Conflict
-from penstock.stores.base import KEY_SECONDS, NewExecution
+from penstock.stores.base import KEY_SECONDS, Intent
 from penstock.stores.postgres.cold import PostgresColdStore
-from tests.postgres.opened import new
+from tests.postgres.opened import new_intent
 from tests.servers import database_url
 
 
@@ -17,11 +17,11 @@ def test_the_same_key_from_several_processes_at_once_makes_one_execution() -> No
         for attempt in range(10):
             key = f"key-{attempt}"
             made = [
-                new(f"{key}-{number}", idempotency_key=key, request_hash="h")
+                new_intent(f"{key}-{number}", idempotency_key=key, request_hash="h")
                 for number in range(12)
             ]
             answers = await asyncio.gather(
-                *(_pick(stores, i).create([each]) for i, each in enumerate(made))
+                *(_pick(stores, i).record_intents([each]) for i, each in enumerate(made))
             )
             (winner,) = {answer for (answer,) in answers}
             assert await stores[0].execution(winner) is not None
@@ -43,7 +43,7 @@ def test_many_keys_in_any_order_do_not_wait_in_a_circle() -> None:
                 ]
             )
         answers = await asyncio.gather(
-            *(_pick(stores, i).create(batch) for i, batch in enumerate(batches))
+            *(_pick(stores, i).record_intents(batch) for i, batch in enumerate(batches))
         )
         assert all(len(answer) == 50 for answer in answers)
         assert len({name for answer in answers for name in answer}) == 50
@@ -54,10 +54,10 @@ def test_many_keys_in_any_order_do_not_wait_in_a_circle() -> None:
 
 def test_a_key_that_has_expired_is_renewed_by_one_of_many() -> None:
     async def scenario(stores: list[PostgresColdStore]) -> None:
-        await stores[0].create([_keyed("old", "k", 1000.0)])
+        await stores[0].record_intents([_keyed("old", "k", 1000.0)])
         later = [_keyed(f"new-{number}", "k", 1000.0 + KEY_SECONDS) for number in range(12)]
         answers = await asyncio.gather(
-            *(_pick(stores, i).create([each]) for i, each in enumerate(later))
+            *(_pick(stores, i).record_intents([each]) for i, each in enumerate(later))
         )
         assert len({answer for (answer,) in answers}) == 1
         assert answers[0] != ["old"]
@@ -69,11 +69,11 @@ def test_a_key_that_has_expired_is_renewed_by_one_of_many() -> None:
 def test_of_triggers_and_cancels_from_several_processes_one_begins_it() -> None:
     async def scenario(stores: list[PostgresColdStore]) -> None:
         names = [f"waits-{number}" for number in range(10)]
-        await stores[0].create([new(name, waits=True) for name in names])
+        await stores[0].record_intents([new_intent(name, waits=True) for name in names])
         for name in names:
             triggers = [_pick(stores, i).trigger(name, str(i).encode(), {}) for i in range(6)]
             answers = await asyncio.gather(
-                *triggers, _pick(stores, 1).steer(name, "cancel"), return_exceptions=True
+                *triggers, _pick(stores, 1).request_control(name, "cancel"), return_exceptions=True
             )
             assert Counter(type(answer) for answer in answers[:6])[Conflict] >= 5
             begun = [number for number, answer in enumerate(answers[:6]) if answer is None]
@@ -81,9 +81,9 @@ def test_of_triggers_and_cancels_from_several_processes_one_begins_it() -> None:
             assert intent is not None
             assert not intent.waits
             assert intent.record.input == (
-                str(begun[0]).encode() if begun else new(name).record.input
+                str(begun[0]).encode() if begun else new_intent(name).record.input
             )
-        assert set(await stores[0].wishes(0)) == set(names)
+        assert set(await stores[0].control_requests(0)) == set(names)
 
     _run(scenario)
 
@@ -100,7 +100,7 @@ def test_versions_from_several_processes_are_numbered_without_a_gap() -> None:
     _run(scenario)
 
 
-def _keyed(name: str, key: str, created_at: float) -> NewExecution:
+def _keyed(name: str, key: str, created_at: float) -> Intent:
     made = submitted(name, created_at=created_at)
     made.idempotency_key, made.request_hash = key, "h"
     return made

@@ -8,16 +8,16 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from penstock.contract.facts import letter, record
+from penstock.contract.facts import dead_letter, record
 from penstock.engine.commands import AttemptFailure, DeadLetter
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, Fenced
 from penstock.stores.postgres import copying
 from penstock.stores.postgres.cold import PostgresColdStore
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.records import DeadLetterSearch, Search
 from penstock.stores.tiering import REBUILD_JUMP, ColdStoreWentBack, Copy, Written
-from tests.postgres.opened import change_of, copy_of, new, shown, with_store
+from tests.postgres.opened import change_of, copy_of, new_intent, shown, with_store
 from tests.waiting import until
 
 RUNNING, PAUSED = ExecutionState.RUNNING, ExecutionState.PAUSED
@@ -26,7 +26,7 @@ COMPLETED, FAILED = ExecutionState.COMPLETED, ExecutionState.FAILED
 
 @with_store
 async def test_an_archive_ends_an_execution_and_has_its_history(store: PostgresColdStore) -> None:
-    await store.create([new("a"), new("b")])
+    await store.record_intents([new_intent("a"), new_intent("b")])
     await store.put_copies(0, 5, [copy_of("a", COMPLETED, 3)])
     assert await shown(store, "a") == ("COMPLETED", 1, 3)
     assert await shown(store, "b") == ("PENDING", 1, 0)
@@ -40,7 +40,7 @@ async def test_an_archive_ends_an_execution_and_has_its_history(store: PostgresC
         "b": "PENDING",
     }
     with pytest.raises(Conflict, match="COMPLETED"):
-        await store.steer("a", "cancel")
+        await store.request_control("a", "cancel")
 
 
 @with_store
@@ -48,7 +48,7 @@ async def test_where_nearly_everything_has_ended_an_archive_still_finds_its_rows
     store: PostgresColdStore,
 ) -> None:
     names = [f"e{number}" for number in range(2000)]
-    await store.create([new(name) for name in names])
+    await store.record_intents([new_intent(name) for name in names])
     await store.put_copies(0, 1, [copy_of(name, COMPLETED, 3) for name in names])
     await store.database.change("ANALYZE executions")
     told = copying._merged([copy_of(name, COMPLETED, 3) for name in names[:500]])
@@ -65,7 +65,7 @@ async def test_where_nearly_everything_has_ended_an_archive_still_finds_its_rows
 async def test_the_intent_of_an_execution_that_was_archived_says_that_it_has_ended(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a"), new("b")])
+    await store.record_intents([new_intent("a"), new_intent("b")])
     await store.put_copies(0, 1, [copy_of("a", COMPLETED, 2), copy_of("b", RUNNING, 2)])
     states = {
         name: str(intent.record.state) for name, intent in (await store.intents(["a", "b"])).items()
@@ -75,7 +75,7 @@ async def test_the_intent_of_an_execution_that_was_archived_says_that_it_has_end
 
 @with_store
 async def test_a_late_checkpoint_does_not_undo_an_archive(store: PostgresColdStore) -> None:
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
     assert await shown(store, "a") == ("RUNNING", 1, 2)
     await store.put_copies(0, 2, [copy_of("a", FAILED, 4)])
@@ -95,7 +95,7 @@ async def test_a_late_checkpoint_does_not_undo_an_archive(store: PostgresColdSto
 async def test_copies_of_a_lower_generation_or_revision_change_nothing(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 5, generation=2)])
     for late in (
         copy_of("a", COMPLETED, 9),
@@ -114,7 +114,7 @@ async def test_copies_of_a_lower_generation_or_revision_change_nothing(
 async def test_a_summary_without_changes_leaves_those_that_are_stored_and_they_may_follow(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a"), new("b")])
+    await store.record_intents([new_intent("a"), new_intent("b")])
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
     await store.put_copies(0, 1, [copy_of("a", PAUSED, 3, changes=False)])
     assert await shown(store, "a") == ("RUNNING", 1, 2)
@@ -131,7 +131,7 @@ async def test_a_summary_without_changes_leaves_those_that_are_stored_and_they_m
 async def test_changes_of_an_earlier_generation_do_not_follow_a_summary(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a"), new("b")])
+    await store.record_intents([new_intent("a"), new_intent("b")])
     summaries = [copy_of("a", RUNNING, 2, generation=2, changes=False)]
     summaries.append(copy_of("b", FAILED, 4, generation=2, changes=False))
     await store.put_copies(0, 1, summaries)
@@ -143,7 +143,7 @@ async def test_changes_of_an_earlier_generation_do_not_follow_a_summary(
 async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_another(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a"), new("b")])
+    await store.record_intents([new_intent("a"), new_intent("b")])
     copies = [
         copy_of("a", PAUSED, 2),
         copy_of("a", RUNNING, 3, changes=False),
@@ -160,7 +160,7 @@ async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_anot
 async def test_of_several_copies_in_one_call_an_older_one_changes_nothing(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a"), new("b")])
+    await store.record_intents([new_intent("a"), new_intent("b")])
     await store.put_copies(0, 1, [copy_of("a", PAUSED, 5), copy_of("a", RUNNING, 3)])
     await store.put_copies(0, 2, [copy_of("b", PAUSED, 2, generation=2), copy_of("b", RUNNING, 3)])
     assert await shown(store, "a") == ("PAUSED", 1, 5)
@@ -171,7 +171,7 @@ async def test_of_several_copies_in_one_call_an_older_one_changes_nothing(
 async def test_what_has_begun_no_longer_waits_whatever_its_record_says(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     await store.put_copies(0, 1, [copy_of("a", ExecutionState.PENDING, 1)])
     with pytest.raises(Conflict, match="can be triggered"):
         await store.trigger("a", None, {})
@@ -181,18 +181,20 @@ async def test_what_has_begun_no_longer_waits_whatever_its_record_says(
 @with_store
 async def test_an_execution_without_a_row_gets_one_from_its_copy(store: PostgresColdStore) -> None:
     """Its row is gone because an older copy of the database was put back; nobody else knows of it any more."""
-    lost = copy_of("lost", COMPLETED, 3, letters=[letter("lost")])
+    lost = copy_of("lost", COMPLETED, 3, dead_letters=[dead_letter("lost")])
     told = record("lost", COMPLETED, started_at=1001.0, finished_at=1009.0, labels={"order": 17})
     told.retry_of, told.idempotency = "first", ["key-1", "order-17", "hash"]
     lost.changes = [change_of(told, 3, {"a": b"1"})]
-    await store.create([new("there")])
+    await store.record_intents([new_intent("there")])
     written = await store.put_copies(0, 7, [lost, copy_of("there", RUNNING, 2)])
     assert (list(written.rewritten), list(written.missing)) == (["lost"], [])
     assert await shown(store, "lost") == ("COMPLETED", 1, 3)
-    assert [row.letter.execution_id for row in await store.letters(LetterSearch())] == ["lost"]
+    assert [
+        row.dead_letter.execution_id for row in await store.dead_letters(DeadLetterSearch())
+    ] == ["lost"]
     (row,) = await store.search(Search(labels={"order": "17"}))
     assert (row.execution_id, row.state, row.retry_of) == ("lost", "COMPLETED", "first")
-    made = await store.made_by("key-1", "order-17")
+    made = await store.key_use("key-1", "order-17")
     assert made is not None
     assert (made.execution_id, made.request_hash) == ("lost", "hash")
     intent = await store.intent("lost")
@@ -203,7 +205,7 @@ async def test_an_execution_without_a_row_gets_one_from_its_copy(store: Postgres
         told.input,
     )
     assert await store.put_copies(0, 8, [lost]) == Written(), "it is there now"
-    assert len(await store.letters(LetterSearch())) == 1
+    assert len(await store.dead_letters(DeadLetterSearch())) == 1
 
 
 @with_store
@@ -213,7 +215,7 @@ async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_reb
     assert list(
         (await store.put_copies(0, 7, [copy_of("lost", RUNNING, 2, generation=5)])).rewritten
     ) == ["lost"]
-    await store.steer("lost", "cancel")
+    await store.request_control("lost", "cancel")
     assert [
         (unfinished.execution_id, unfinished.generation) for unfinished in await store.unfinished(0)
     ] == [("lost", 5)]
@@ -228,11 +230,11 @@ async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_reb
 async def test_a_copy_without_changes_and_without_a_row_is_answered_as_missing(
     store: PostgresColdStore,
 ) -> None:
-    only_letters = Copy("a", None, [], [letter("a")])
-    copies = [copy_of("b", PAUSED, 3, changes=False), only_letters, copy_of("c", RUNNING, 2)]
+    only_dead_letters = Copy("a", None, [], [dead_letter("a")])
+    copies = [copy_of("b", PAUSED, 3, changes=False), only_dead_letters, copy_of("c", RUNNING, 2)]
     written = await store.put_copies(0, 7, copies)
     assert (list(written.rewritten), list(written.missing)) == (["c"], ["a", "b"])
-    assert await store.letters(LetterSearch(closed=True)) == []
+    assert await store.dead_letters(DeadLetterSearch(closed=True)) == []
     assert await store.execution("a") is None
     assert await _commit_number(store) == 7
 
@@ -252,7 +254,7 @@ async def test_a_database_that_knows_less_than_it_has_acknowledged_takes_no_copi
 async def test_copies_that_come_during_a_rebuild_are_refused_when_it_is_known(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     async with store.database.transaction() as rebuilding:
         await rebuilding.execute("UPDATE partitions SET commit_number = %s", (REBUILD_JUMP,))
         copying_late = asyncio.create_task(store.put_copies(0, 5, [copy_of("a", COMPLETED, 3)]))
@@ -295,42 +297,54 @@ async def test_each_generation_is_greater_than_the_last(store: PostgresColdStore
 
 
 @with_store
-async def test_a_letter_is_stored_once_and_closed_ones_stay_closed(
+async def test_a_dead_letter_is_stored_once_and_closed_ones_stay_closed(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a")])
-    only_letters = Copy("a", None, [], [letter("a", "p"), letter("a", "q")])
+    await store.record_intents([new_intent("a")])
+    only_dead_letters = Copy("a", None, [], [dead_letter("a", "p"), dead_letter("a", "q")])
     for _ in range(2):
-        await store.put_copies(0, 1, [only_letters])
-    rows = await store.letters(LetterSearch())
-    assert [(row.id, row.letter.node_id) for row in rows] == [(2, "q"), (1, "p")]
-    await store.close_letters([1], "dropped", 5.0)
+        await store.put_copies(0, 1, [only_dead_letters])
+    rows = await store.dead_letters(DeadLetterSearch())
+    assert [(row.id, row.dead_letter.node_id) for row in rows] == [(2, "q"), (1, "p")]
+    await store.close_dead_letters([1], "dropped", 5.0)
     await store.put_copies(
-        0, 1, [copy_of("a", FAILED, 3, letters=[*only_letters.letters, letter("a", "r")])]
+        0,
+        1,
+        [
+            copy_of(
+                "a",
+                FAILED,
+                3,
+                dead_letters=[*only_dead_letters.dead_letters, dead_letter("a", "r")],
+            )
+        ],
     )
-    assert [row.letter.node_id for row in await store.letters(LetterSearch())] == ["r", "q"]
+    assert [row.dead_letter.node_id for row in await store.dead_letters(DeadLetterSearch())] == [
+        "r",
+        "q",
+    ]
     assert await store.execution("a") is not None
 
 
 @with_store
 async def test_texts_that_handlers_choose_do_not_stop_an_archive(store: PostgresColdStore) -> None:
     error = TaskError("odd\x00category", "boom \x00", detail={"\x00": "\x00"})
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     copy = copy_of(
         "a",
         FAILED,
         3,
-        letters=[DeadLetter("a", "n\x00", "h\x00", 1.0, [AttemptFailure(1, 1.0, error)])],
+        dead_letters=[DeadLetter("a", "n\x00", "h\x00", 1.0, [AttemptFailure(1, 1.0, error)])],
     )
     assert copy.summary is not None
     copy.summary.error, copy.summary.error_node_id = error, "n\x00"
     await store.put_copies(0, 1, [copy])
     (row,) = await store.search(Search())
     assert (row.error, row.error_node_id) == (error, "n\x00")
-    for search in (LetterSearch(category="odd\x00category"), LetterSearch(handler="h\x00")):
-        (found,) = await store.letters(search)
-        assert found.letter == copy.letters[0]
-    assert await store.letters(LetterSearch(category="odd")) == []
+    for search in (DeadLetterSearch(category="odd\x00category"), DeadLetterSearch(handler="h\x00")):
+        (found,) = await store.dead_letters(search)
+        assert found.dead_letter == copy.dead_letters[0]
+    assert await store.dead_letters(DeadLetterSearch(category="odd")) == []
 
 
 @with_store
@@ -338,7 +352,7 @@ async def test_what_is_unfinished_comes_in_pages_by_id_without_what_waits_or_has
     store: PostgresColdStore,
 ) -> None:
     names = [f"e{number:03}" for number in range(250)]
-    await store.create([new(name, waits=name == "e007") for name in reversed(names)])
+    await store.record_intents([new_intent(name, waits=name == "e007") for name in reversed(names)])
     await store.put_copies(
         0,
         1,
@@ -359,57 +373,61 @@ async def test_what_is_unfinished_comes_in_pages_by_id_without_what_waits_or_has
 async def test_copies_of_a_store_that_was_built_again_since_are_refused_as_a_whole(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     await store.put_copies(0, 5, [])
     await store.put_copies(0, 5 + REBUILD_JUMP, [])
-    for late in ([copy_of("a", COMPLETED, 9, letters=[letter("a")])], []):
+    for late in ([copy_of("a", COMPLETED, 9, dead_letters=[dead_letter("a")])], []):
         with pytest.raises(Fenced, match="built again since commit 300"):
             await store.put_copies(0, 300, late)
     assert await shown(store, "a") == ("PENDING", 1, 0)
-    assert await store.letters(LetterSearch()) == []
+    assert await store.dead_letters(DeadLetterSearch()) == []
     assert await _commit_number(store) == 5 + REBUILD_JUMP
 
 
 @with_store
-async def test_letters_that_come_after_the_retry_are_closed_as_those_that_came_before(
+async def test_dead_letters_that_come_after_the_retry_are_closed_as_those_that_came_before(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a"), new("b"), new("again", retry_of="a", created_at=1234.0)])
+    await store.record_intents(
+        [new_intent("a"), new_intent("b"), new_intent("again", retry_of="a", created_at=1234.0)]
+    )
     await store.put_copies(
         0,
         1,
         [
-            copy_of("a", FAILED, 3, letters=[letter("a")]),
-            copy_of("b", FAILED, 3, letters=[letter("b")]),
+            copy_of("a", FAILED, 3, dead_letters=[dead_letter("a")]),
+            copy_of("b", FAILED, 3, dead_letters=[dead_letter("b")]),
         ],
     )
-    assert [row.letter.execution_id for row in await store.letters(LetterSearch())] == ["b"]
-    (row,) = await store.letters(LetterSearch(execution_id="a", closed=True))
+    assert [
+        row.dead_letter.execution_id for row in await store.dead_letters(DeadLetterSearch())
+    ] == ["b"]
+    (row,) = await store.dead_letters(DeadLetterSearch(execution_id="a", closed=True))
     assert (row.closed, row.closed_at, row.retried_as) == ("retried", 1234.0, "again")
 
 
 @with_store
-async def test_a_wish_stands_until_the_hot_store_says_that_it_was_fulfilled(
+async def test_a_control_request_stands_until_the_hot_store_says_that_it_was_fulfilled(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a"), new("b")])
-    await store.steer("a", "pause")
-    await store.steer("b", "cancel")
+    await store.record_intents([new_intent("a"), new_intent("b")])
+    await store.request_control("a", "pause")
+    await store.request_control("b", "cancel")
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2), copy_of("b", PAUSED, 2)])
-    assert await store.wishes(0) == {"a": "pause", "b": "cancel"}
+    assert await store.control_requests(0) == {"a": "pause", "b": "cancel"}
     await store.put_copies(0, 1, [copy_of("a", PAUSED, 3)])
-    assert await store.wishes(0) == {"b": "cancel"}
-    await store.steer("a", "resume")
-    assert await store.wishes(0) == {"a": "resume", "b": "cancel"}
+    assert await store.control_requests(0) == {"b": "cancel"}
+    await store.request_control("a", "resume")
+    assert await store.control_requests(0) == {"a": "resume", "b": "cancel"}
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 4)])
-    assert await store.wishes(0) == {"b": "cancel"}
+    assert await store.control_requests(0) == {"b": "cancel"}
 
 
 @with_store
 async def test_what_a_copy_came_of_has_begun_and_is_not_to_be_started(
     store: PostgresColdStore,
 ) -> None:
-    await store.create([new("a"), new("b")])
+    await store.record_intents([new_intent("a"), new_intent("b")])
     await store.put_copies(0, 1, [copy_of("a", RUNNING, 2)])
     assert await store.started(0) == ["b"]
     assert [unfinished.execution_id for unfinished in await store.unfinished(0)] == ["a", "b"]

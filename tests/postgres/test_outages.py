@@ -16,7 +16,7 @@ from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.migrating import migrate
 from penstock.stores.records import Search
 from tests.faults.tcp import TcpProxy
-from tests.postgres.opened import copy_of, new, with_opened, with_store
+from tests.postgres.opened import copy_of, new_intent, with_opened, with_store
 from tests.servers import bare_database_url, database_url, postgres_server
 from tests.waiting import let_others_run, until
 
@@ -33,13 +33,13 @@ def test_a_server_that_is_down_is_unavailable_and_works_again_after_a_restart() 
     async def scenario(store: PostgresColdStore, server: PostgresServer) -> None:
         for stop in (server.stop, server.kill):
             name = stop.__name__
-            await store.create([new(name)])
+            await store.record_intents([new_intent(name)])
             await asyncio.gather(
                 *(store.started(0) for _ in range(6))
             )  # connections that are idle when it goes
             await asyncio.to_thread(stop)
             for call in (
-                store.create([new("refused")]),
+                store.record_intents([new_intent("refused")]),
                 store.started(0),
                 store.put_copies(0, 1, []),
                 store.keys(),
@@ -59,7 +59,7 @@ def test_a_restart_between_two_calls_is_not_noticed() -> None:
         await asyncio.to_thread(server.stop)
         await asyncio.to_thread(server.start)
         for number in range(10):
-            await store.create([new(f"after-{number}")])
+            await store.record_intents([new_intent(f"after-{number}")])
         assert len(await store.started(0)) == 10
 
     _on_own_server(scenario)
@@ -75,7 +75,7 @@ async def test_a_connection_that_an_administrator_ends_between_two_calls_is_not_
         await connection.execute("SELECT 1")
     with psycopg.connect(_url(store), autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", (ended,))
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     assert await store.started(0) == ["a"]
 
 
@@ -115,7 +115,7 @@ def test_a_read_only_server_is_unavailable_for_writes_and_answers_reads() -> Non
     async def scenario(store: PostgresColdStore) -> None:
         assert await store.started(0) == []
         for call in (
-            store.create([new("a")]),
+            store.record_intents([new_intent("a")]),
             store.put_copies(0, 1, []),
             PostgresBlobs(store.database).put(b"x"),
         ):
@@ -132,15 +132,15 @@ def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(
     url = database_url(1)
 
     async def scenario(store: PostgresColdStore) -> None:
-        await store.create([new("a"), new("b")])
+        await store.record_intents([new_intent("a"), new_intent("b")])
         with psycopg.connect(url) as other:
             other.execute("SELECT 1 FROM executions WHERE id = 'a' FOR UPDATE")
             for _ in range(database.CONNECTIONS + 2):  # each must give its place back
                 with pytest.raises(StoreUnavailable, match="hasn't answered"):
-                    await store.steer("a", "cancel")
-            await store.steer("b", "cancel")
-        await store.steer("a", "cancel")
-        assert set(await store.wishes(0)) == {"a", "b"}
+                    await store.request_control("a", "cancel")
+            await store.request_control("b", "cancel")
+        await store.request_control("a", "cancel")
+        assert set(await store.control_requests(0)) == {"a", "b"}
 
     asyncio.run(with_opened(url, scenario))
 
@@ -156,15 +156,15 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_un
 
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
         calls: list[Callable[[], Awaitable[Any]]] = [
-            lambda: store.create([new("refused", idempotency_key="key")]),
+            lambda: store.record_intents([new_intent("refused", idempotency_key="key")]),
             lambda: store.put_copies(
                 0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]
             ),  # a slow one, in a pipeline
-            lambda: store.steer("a", "cancel"),
+            lambda: store.request_control("a", "cancel"),
             lambda: store.search(Search()),
             lambda: PostgresBlobs(store.database).put(b"x" * 100_000),
         ]
-        await store.create([new("a")])
+        await store.record_intents([new_intent("a")])
         await asyncio.gather(
             *(store.started(0) for _ in range(6))
         )  # connections that are open when it falls silent
@@ -178,12 +178,12 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_un
             connections = proxy.accepted
             for _ in range(1000):  # none of these waits
                 with pytest.raises(StoreUnavailable, match="doesn't answer"):
-                    await store.create([new("refused")])
+                    await store.record_intents([new_intent("refused")])
         assert proxy.accepted - connections < 50
         proxy.is_silent = False
         await until(lambda: not store.database._is_silent)
         assert await store.started(0) == ["a"]
-        await store.create([new("b")])
+        await store.record_intents([new_intent("b")])
 
     with TcpProxy(database_url(1)) as proxy:
         asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy)))
@@ -222,7 +222,7 @@ def test_a_slow_call_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
         await until(
             lambda: store.database._probing is None, "and the server has answered somebody else"
         )
-        await store.create([new("a")])
+        await store.record_intents([new_intent("a")])
         assert len(await slow) == 1
 
     asyncio.run(with_opened(database_url(1), scenario))
@@ -231,12 +231,14 @@ def test_a_slow_call_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 @with_store
 async def test_a_call_that_is_cancelled_leaves_nothing_behind(store: PostgresColdStore) -> None:
     for _ in range(database.CONNECTIONS * 2):
-        task = asyncio.ensure_future(store.create([new("never", idempotency_key="k")]))
+        task = asyncio.ensure_future(
+            store.record_intents([new_intent("never", idempotency_key="k")])
+        )
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     assert "a" in await store.started(0)
 
 
@@ -265,17 +267,17 @@ async def test_a_call_that_is_cancelled_while_its_connection_breaks_is_cancelled
 @with_store
 async def test_more_calls_than_connections_wait_for_their_turn(store: PostgresColdStore) -> None:
     names = [f"e{number}" for number in range(database.CONNECTIONS * 5)]
-    await asyncio.gather(*(store.create([new(name)]) for name in names))
+    await asyncio.gather(*(store.record_intents([new_intent(name)]) for name in names))
     assert sorted(await store.started(0)) == sorted(names)
 
 
 @with_store
 async def test_a_refused_call_stores_nothing_and_harms_no_other(store: PostgresColdStore) -> None:
-    await store.create([new("a")])
+    await store.record_intents([new_intent("a")])
     with pytest.raises(StoreError, match="by_id"):
-        await store.create([new("b"), new("a")])
+        await store.record_intents([new_intent("b"), new_intent("a")])
     with pytest.raises(StoreError, match="0x00"):
-        await store.create([new("c"), new("nul \x00")])
+        await store.record_intents([new_intent("c"), new_intent("nul \x00")])
     assert await store.started(0) == ["a"]
 
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from msgspec import structs
 
-from penstock.contract.facts import letter, submitted
+from penstock.contract.facts import dead_letter, submitted
 from penstock.engine.events import Blob
 from penstock.engine.states import ExecutionState
 from penstock.errors import StoreError
@@ -17,8 +17,8 @@ from penstock.stores.postgres.blobs import PostgresBlobs
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.purging import purge as purge_database
 from penstock.stores.postgres.retention import Purged, purge, would_go
-from penstock.stores.records import AuditLine, AuditSearch, LetterSearch, Search
-from tests.postgres.opened import copy_of, new, with_opened, with_store
+from penstock.stores.records import AuditLine, AuditSearch, DeadLetterSearch, Search
+from tests.postgres.opened import copy_of, new_intent, with_opened, with_store
 from tests.servers import database_url
 from tests.waiting import until
 
@@ -32,25 +32,25 @@ OLD, YOUNG = BEFORE - DAY, BEFORE + DAY
 @with_store
 async def test_what_ended_before_goes_with_all_that_belongs_to_it(store: PostgresColdStore) -> None:
     ends = {"old": OLD, "young": YOUNG, "failed": OLD}
-    await store.create(
+    await store.record_intents(
         [
-            new(name, created_at=OLD - 5, labels={"a": "b", "\x00": 1})
+            new_intent(name, created_at=OLD - 5, labels={"a": "b", "\x00": 1})
             for name in [*ends, "runs", "waits"]
         ]
     )
     copies = [
         copy_of(name, COMPLETED, 3, finished_at=at) for name, at in ends.items() if name != "failed"
     ]
-    failed = copy_of("failed", FAILED, 3, finished_at=OLD, letters=[letter("failed")])
+    failed = copy_of("failed", FAILED, 3, finished_at=OLD, dead_letters=[dead_letter("failed")])
     await store.put_copies(0, 1, [*copies, failed, copy_of("runs", RUNNING, 2)])
     assert await would_go(store, BEFORE) == Purged(executions=2)
-    assert await purge(store, BEFORE) == Purged(executions=2, letters=1)
+    assert await purge(store, BEFORE) == Purged(executions=2, dead_letters=1)
     assert {row.execution_id for row in await store.search(Search(labels={"a": "b"}))} == {
         "young",
         "runs",
         "waits",
     }
-    assert await store.letters(LetterSearch(closed=True)) == []
+    assert await store.dead_letters(DeadLetterSearch(closed=True)) == []
     assert [await store.execution(name) for name in ("old", "failed")] == [None, None]
     async with store.database.connection() as connection:
         for table, expected in (("archives", 2), ("labels", 6), ("letters", 0), ("executions", 3)):
@@ -62,7 +62,7 @@ async def test_what_ended_before_goes_with_all_that_belongs_to_it(store: Postgre
 @with_store
 async def test_it_goes_on_batch_by_batch_past_what_stays(store: PostgresColdStore) -> None:
     names = [f"e{number:02}" for number in range(35)]
-    await store.create([new(name, created_at=OLD) for name in names])
+    await store.record_intents([new_intent(name, created_at=OLD) for name in names])
     ended = [name for number, name in enumerate(names) if number % 7 != 0 and not 10 <= number < 20]
     await store.put_copies(0, 1, [copy_of(name, COMPLETED, 2, finished_at=OLD) for name in ended])
     assert await purge(store, BEFORE, batch=4) == Purged(executions=len(ended))
@@ -72,8 +72,10 @@ async def test_it_goes_on_batch_by_batch_past_what_stays(store: PostgresColdStor
 @with_store
 async def test_an_execution_stays_as_long_as_a_retry_of_it(store: PostgresColdStore) -> None:
     retries = {"a": "runs", "b": "young", "c": "old"}
-    await store.create([new(name, created_at=OLD - 9) for name in retries])
-    await store.create([new(f"{name}2", created_at=OLD - 5, retry_of=name) for name in retries])
+    await store.record_intents([new_intent(name, created_at=OLD - 9) for name in retries])
+    await store.record_intents(
+        [new_intent(f"{name}2", created_at=OLD - 5, retry_of=name) for name in retries]
+    )
     await store.put_copies(
         0, 1, [copy_of(name, FAILED, 3, finished_at=OLD - 8) for name in retries]
     )
@@ -97,15 +99,20 @@ async def test_a_blob_stays_as_long_as_anything_names_it(store: PostgresColdStor
     only_old, shared, reused, running = [
         await blobs.put(text) for text in (b"old", b"shared", b"kept", b"running")
     ]
-    first = new("first", created_at=OLD - 9)
-    second = new(
+    first = new_intent("first", created_at=OLD - 9)
+    second = new_intent(
         "second",
         created_at=OLD - 9,
         retry_of="first",
         reused=[ReusedOutput("k", reused), ReusedOutput("i", b"inline")],
     )
-    await store.create(
-        [first, second, new("runs", created_at=OLD - 9), new("young", created_at=OLD - 9)]
+    await store.record_intents(
+        [
+            first,
+            second,
+            new_intent("runs", created_at=OLD - 9),
+            new_intent("young", created_at=OLD - 9),
+        ]
     )
     outputs = {"a": only_old, "b": shared, "k": reused}
     await store.put_copies(
@@ -136,7 +143,7 @@ async def test_a_blob_stays_as_long_as_anything_names_it(store: PostgresColdStor
 async def test_a_blob_that_was_put_again_stays(store: PostgresColdStore) -> None:
     blobs = PostgresBlobs(store.database)
     again = await blobs.put(b"again")
-    await store.create([new("old", created_at=OLD)])
+    await store.record_intents([new_intent("old", created_at=OLD)])
     await store.put_copies(
         0, 1, [copy_of("old", COMPLETED, 3, finished_at=OLD, outputs={"a": again})]
     )
@@ -154,7 +161,7 @@ async def test_a_blob_that_nothing_names_goes_unless_a_task_of_something_older_m
     for text in (b"one", b"two", b"three"):
         await blobs.put(text)
     await _age_blobs(store, OLD)
-    await store.create([new("runs", created_at=OLD - DAY)])
+    await store.record_intents([new_intent("runs", created_at=OLD - DAY)])
     assert await purge(store, BEFORE) == await would_go(store, BEFORE) == Purged()
     await store.put_copies(0, 1, [copy_of("runs", COMPLETED, 3, finished_at=YOUNG)])
     assert await would_go(store, BEFORE) == Purged(blobs=3, blob_bytes=11)
@@ -166,13 +173,13 @@ async def test_old_keys_go_and_the_audit_log_stays(store: PostgresColdStore) -> 
     times = {"k1": BEFORE - KEY_SECONDS - 1, "k2": BEFORE - 1, "k3": NOW}
     for key, at in times.items():
         given = submitted(f"of-{key}", created_at=at)
-        await store.create([structs.replace(given, idempotency_key=key, request_hash="h")])
+        await store.record_intents([structs.replace(given, idempotency_key=key, request_hash="h")])
     await store.write_audit(
         [AuditLine(OLD + i, "", "", "act", f"o/{i}", "", 200) for i in range(7)]
     )
     await store.write_audit([AuditLine(YOUNG, "", "", "act", "o/young", "", 200)])
     assert await purge(store, BEFORE, batch=3) == Purged(keys=1)
-    assert [(await store.made_by("", key)) is not None for key in times] == [False, True, True]
+    assert [(await store.key_use("", key)) is not None for key in times] == [False, True, True]
     assert len(await store.audit(AuditSearch())) == 8, "it has a retention of its own"
 
 
@@ -180,7 +187,7 @@ def test_the_command_can_say_what_would_go_without_a_loop() -> None:
     url = database_url(1)
 
     async def fill(store: PostgresColdStore) -> None:
-        await store.create([new("old", created_at=OLD)])
+        await store.record_intents([new_intent("old", created_at=OLD)])
         await store.put_copies(0, 1, [copy_of("old", COMPLETED, 3, finished_at=OLD)])
 
     asyncio.run(with_opened(url, fill))
@@ -192,9 +199,11 @@ def test_the_command_can_say_what_would_go_without_a_loop() -> None:
 @with_store
 async def test_several_may_purge_at_once_beside_those_who_create(store: PostgresColdStore) -> None:
     names = [f"e{number:03}" for number in range(200)]
-    await store.create([new(name, created_at=OLD) for name in names])
+    await store.record_intents([new_intent(name, created_at=OLD) for name in names])
     await store.put_copies(0, 1, [copy_of(name, COMPLETED, 2, finished_at=OLD) for name in names])
-    creating = (store.create([new(f"new-{number}", created_at=NOW)]) for number in range(20))
+    creating = (
+        store.record_intents([new_intent(f"new-{number}", created_at=NOW)]) for number in range(20)
+    )
     gone = await asyncio.gather(*(purge(store, BEFORE, batch=20) for _ in range(3)), *creating)
     assert sum(each.executions for each in gone[:3] if isinstance(each, Purged)) == 200
     assert len(await store.started(0)) == 20
@@ -216,7 +225,7 @@ WAITING_FOR_A_LOCK = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_typ
 
 @with_store
 async def test_what_is_triggered_while_it_is_about_to_go_stays(store: PostgresColdStore) -> None:
-    await store.create([new("waits", created_at=OLD, waits=True)])
+    await store.record_intents([new_intent("waits", created_at=OLD, waits=True)])
     async with store.database.transaction() as connection:
         await connection.execute("UPDATE executions SET state = 'RUNNING' WHERE id = 'waits'")
         purging = asyncio.create_task(purge(store, BEFORE))

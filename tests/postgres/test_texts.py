@@ -8,7 +8,7 @@ from penstock.stores import codec
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.texts import blob_keys, escaped, unescaped
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch, Search
-from tests.postgres.opened import new, with_store
+from tests.postgres.opened import new_intent, with_store
 
 ODD = (
     "a\x00b",
@@ -61,16 +61,16 @@ async def test_labels_and_idempotency_keys_of_any_text_and_length_work(
 ) -> None:
     for number, text in enumerate(ODD):
         name = f"e{number}"
-        made = new(
+        made = new_intent(
             name, labels={text: text}, idempotency_key=text, key_scope=text, request_hash="h"
         )
-        assert await store.create([made]) == [name]
+        assert await store.record_intents([made]) == [name]
         assert [row.execution_id for row in await store.search(Search(labels={text: text}))] == [
             name
         ]
         (row,) = await store.search(Search(labels={text: text}))
         assert row.labels == {text: text}
-        found = await store.made_by(text, text)
+        found = await store.key_use(text, text)
         assert found is not None
         assert found.execution_id == name
 
@@ -89,7 +89,7 @@ async def test_nothing_is_known_of_what_cannot_be_stored(store: PostgresColdStor
         assert not await store.delete_workflow(odd)
         assert not await store.remove_alias(odd, odd)
         assert not await store.revoke_key(odd, 1.0)
-        assert await store.made_by(odd, odd) is None
+        assert await store.key_use(odd, odd) is None
         for search in (
             Search(workflow=odd),
             Search(text=odd),

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from penstock.config import Settings
-from penstock.contract.facts import begin, ended, new, new_execution_ids
+from penstock.contract.facts import begin, ended, new_execution_ids, new_intent
 from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
 from penstock.stores.opening import open_stores
 from penstock.stores.records import Search
@@ -66,7 +66,7 @@ def test_what_redis_has_and_postgresql_has_not_heard_of_is_found_as_running() ->
         await stores.open()
         names = [name for name, _ in zip(new_execution_ids(stores), range(9), strict=False)]
         owner = await begin(stores, *names[::2])
-        await stores.cold.create([new(name) for name in names[1::2]])
+        await stores.cold.record_intents([new_intent(name) for name in names[1::2]])
         await owner.commit(ended(names[0]))
         begun, waiting = set(names[2::2]), set(names[1::2])
         for state, expected in (
@@ -121,11 +121,13 @@ def test_what_runs_in_redis_and_has_no_row_in_postgresql_can_be_cancelled_all_th
             await begin(stores, name)
             await stores.cold.database.change("DELETE FROM executions")
             with pytest.raises(NotFound):
-                await stores.cold.steer("unknown", "cancel")
-            await stores.cold.steer(name, "cancel")
+                await stores.cold.request_control("unknown", "cancel")
+            await stores.cold.request_control(name, "cancel")
             assert [row.execution_id for row in await stores.cold.search(Search())] == [name]
             assert name in {
-                wished for number in range(4) for wished in await stores.cold.wishes(number)
+                execution_id
+                for number in range(4)
+                for execution_id in await stores.cold.control_requests(number)
             }
         finally:
             await stores.close()

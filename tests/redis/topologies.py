@@ -11,7 +11,7 @@ from typing import Any
 
 import redis
 
-from penstock.api.shared_windows import RedisWindows
+from penstock.api.redis_rate_limit import RedisRateLimitStorage
 from penstock.cli.checking import check_servers
 from penstock.config import Settings
 from penstock.errors import StoreError
@@ -176,7 +176,7 @@ async def serves(server: Server) -> bool:
 
 async def limit_is_shared(url: str) -> bool:
     """Two processes with the same rate limit count together."""
-    one, other = RedisWindows.at(url), RedisWindows.at(url)
+    one, other = RedisRateLimitStorage.at(url), RedisRateLimitStorage.at(url)
     await one.enter("key", 10, 60)
     entered = await other.enter("key", 10, 60)
     await one.close()

@@ -15,7 +15,7 @@ from penstock.config import Settings
 from penstock.errors import InvalidWorkflow
 from penstock.orchestrator import plans
 from penstock.scaled import open_scaled, run_orchestrator, run_worker, service_over
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from tests.servers import database_url, redis_url
 from tests.waiting import until
 
@@ -52,7 +52,7 @@ class Site:
 
     async def start(self, name: str) -> str:
         workflow = {"name": name, "nodes": [{"id": "a", "handler": name}]}
-        return (await self.service.submissions.submit(Order(workflow=workflow))).execution_id
+        return (await self.service.submissions.submit(StartRequest(workflow=workflow))).execution_id
 
     async def end(self, execution_id: str) -> dict[str, Any]:
         ended = await self.service.executions.end(execution_id, seconds=20)
@@ -113,7 +113,7 @@ def test_what_was_queued_before_anybody_knew_its_queue_is_taken_too() -> None:
             await site.start("shaky")
         document = {"name": "shaky", "nodes": [{"id": "a", "handler": "shaky"}]}
         await site.service.workflows.put(document, allow_unknown_handlers=True)
-        early = (await site.service.submissions.submit(Order(workflow="shaky"))).execution_id
+        early = (await site.service.submissions.submit(StartRequest(workflow="shaky"))).execution_id
 
         async def is_queued() -> bool:
             stored = await site.service.stores.cold.execution(early)

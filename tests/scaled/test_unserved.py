@@ -187,11 +187,11 @@ def test_a_handler_that_nobody_of_the_queue_has_shows_and_ends_in_the_dead_lette
             assert ended["error"]["category"] == "no_handler"
             assert ended["nodes"]["a"]["attempt"] == 1
 
-            async def letters() -> Any:
+            async def dead_letters() -> Any:
                 return (await site.get("/api/v1/dead-letters"))["items"]
 
-            (letter,) = await until(letters, "its dead letter to be archived")
-            assert letter["execution_id"] == made
+            (dead_letter,) = await until(dead_letters, "its dead letter to be archived")
+            assert dead_letter["execution_id"] == made
             await site.until_status("ok")
 
     on_redis(scenario, no_handler_seconds=1.0)

@@ -11,7 +11,7 @@ from penstock.engine.states import ExecutionState
 from penstock.service.feed import Feed
 from penstock.service.readers import Batch
 from penstock.stores import codec
-from penstock.stores.base import Lease, NewExecution, Stores
+from penstock.stores.base import Intent, Lease, Stores
 from penstock.stores.memory import MemoryStores
 from penstock.stores.sqlite import SqliteStores
 
@@ -69,10 +69,10 @@ class Chronicle:
         self.feed.close()
         await self.stores.close()
 
-    async def accept(self, *names: str) -> None:
+    async def record_intents(self, *names: str) -> None:
         for name in names:
             record = ExecutionRecord(name, "flow", 1, ExecutionState.PENDING, b"{}", 1000.0)
-            await self.stores.cold.create([NewExecution(record)])
+            await self.stores.cold.record_intents([Intent(record)])
             self._last[name] = 0
 
     async def commit(self, name: str, lines: int = 1, *, told: bool = True) -> None:

@@ -80,7 +80,7 @@ async def cut(*readers: Reader) -> None:
 
 def test_stored_lines_come_first_then_new_ones_and_the_stream_ends_with_the_execution() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a", "other")
+        await chronicle.record_intents("a", "other")
         await chronicle.commit("a", 3)
         reader = Reader(chronicle.feed.follow("a"))
         await reader.has(3)
@@ -96,7 +96,7 @@ def test_stored_lines_come_first_then_new_ones_and_the_stream_ends_with_the_exec
 
 def test_the_lines_of_an_execution_come_in_lists() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 2)
         await chronicle.finish("a")
         got = [[line.seq for line in lines] async for lines in chronicle.feed.execution("a")]
@@ -107,7 +107,7 @@ def test_the_lines_of_an_execution_come_in_lists() -> None:
 
 def test_an_execution_without_history_is_followed_from_its_first_line() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         reader = Reader(chronicle.feed.follow("a"))
         await reader.begun()
         assert reader.seqs == []
@@ -130,7 +130,7 @@ def test_an_unknown_execution_is_not_found() -> None:
 @pytest.mark.parametrize("when", ["before", "then"])
 def test_what_is_committed_around_the_first_reading_comes_once(when: str) -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 2)
         getattr(chronicle.cold, when).append(lambda: chronicle.commit("a", 2))
         reader = Reader(chronicle.feed.follow("a"))
@@ -145,7 +145,7 @@ def test_what_is_committed_around_the_first_reading_comes_once(when: str) -> Non
 @pytest.mark.parametrize("after", [1, 3, 4])
 def test_a_reader_goes_on_behind_the_line_that_it_names(after: int) -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 4)
         reader = Reader(chronicle.feed.follow("a", after))
         await reader.begun()
@@ -158,7 +158,7 @@ def test_a_reader_goes_on_behind_the_line_that_it_names(after: int) -> None:
 
 def test_a_reader_that_has_the_last_line_is_told_of_the_end() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.finish("a")
         reader = Reader(chronicle.feed.follow("a", 1))
         await reader.task
@@ -170,7 +170,7 @@ def test_a_reader_that_has_the_last_line_is_told_of_the_end() -> None:
 
 def test_a_line_that_does_not_exist_is_refused() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 2)
         with pytest.raises(NoSuchEvent, match="no event 3"):
             await anext(chronicle.feed.follow("a", 3))
@@ -180,7 +180,7 @@ def test_a_line_that_does_not_exist_is_refused() -> None:
 
 def test_a_long_history_comes_in_pieces_and_others_get_their_turn_in_between() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a", 4 * BATCH_LINES)
         await chronicle.finish("a")
         turns: list[int] = []
@@ -201,7 +201,7 @@ def test_a_long_history_comes_in_pieces_and_others_get_their_turn_in_between() -
 
 def test_a_slow_reader_loses_its_buffer_and_still_gets_every_line_once() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         slow, quick = Reader(chronicle.feed.follow("a")), Reader(chronicle.feed.follow("a"))
         await slow.begun()
         await quick.begun()
@@ -225,7 +225,7 @@ def test_a_slow_reader_loses_its_buffer_and_still_gets_every_line_once() -> None
 
 def test_a_batch_larger_than_the_buffer_fits_if_nothing_waits() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         reader = Reader(chronicle.feed.follow("a"))
         await reader.begun()
         await chronicle.commit("a", 50)
@@ -238,7 +238,7 @@ def test_a_batch_larger_than_the_buffer_fits_if_nothing_waits() -> None:
 
 def test_a_commit_that_nobody_told_of_is_found_at_the_next_one() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         reader = Reader(chronicle.feed.follow("a"))
         await reader.begun()
         await chronicle.commit("a", 2, told=False)
@@ -253,7 +253,7 @@ def test_a_commit_that_nobody_told_of_is_found_at_the_next_one() -> None:
 
 def test_an_end_that_nobody_told_of_is_found_when_somebody_looks_again() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         one, all_of_them = Reader(chronicle.feed.follow("a")), Reader(chronicle.feed.everything())
         await one.begun()
         await all_of_them.begun()
@@ -269,7 +269,7 @@ def test_an_end_that_nobody_told_of_is_found_when_somebody_looks_again() -> None
 
 def test_readers_share_one_batch_so_that_it_is_encoded_once() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         for kind in ("follow", "everything"):
             readers = [Reader(stream(chronicle.feed, kind)) for _ in range(10)]
             for reader in readers:
@@ -294,7 +294,7 @@ def test_a_commit_costs_nothing_when_nobody_listens() -> None:
 
 def test_silence_gives_empty_batches() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         readers = [
             Reader(chronicle.feed.follow("a", idle_seconds=0.001)),
             Reader(chronicle.feed.everything(idle_seconds=0.001)),
@@ -309,7 +309,7 @@ def test_silence_gives_empty_batches() -> None:
 
 def test_there_are_no_more_streams_than_allowed_and_one_that_ends_makes_room() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         readers = [Reader(chronicle.feed.follow("a")), Reader(chronicle.feed.everything())]
         for reader in readers:
             await reader.begun()
@@ -326,7 +326,7 @@ def test_there_are_no_more_streams_than_allowed_and_one_that_ends_makes_room() -
 
 def test_closing_ends_all_streams_and_lets_none_begin() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         readers = [Reader(chronicle.feed.follow("a")), Reader(chronicle.feed.everything())]
         for reader in readers:
             await reader.begun()
@@ -343,7 +343,7 @@ def test_closing_ends_all_streams_and_lets_none_begin() -> None:
 
 def test_the_feed_of_all_begins_now_and_has_the_order_of_commits() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a", "b")
+        await chronicle.record_intents("a", "b")
         await chronicle.commit("a", 3)
         reader = Reader(chronicle.feed.everything())
         await reader.begun()
@@ -363,7 +363,7 @@ def test_the_feed_of_all_begins_now_and_has_the_order_of_commits() -> None:
 
 def test_the_feed_of_all_goes_on_behind_any_of_its_ids() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a", "b")
+        await chronicle.record_intents("a", "b")
         for name in ("a", "b", "a", "b"):
             await chronicle.commit(name, 3)
         whole = Reader(chronicle.feed.everything("0"))
@@ -394,7 +394,7 @@ def test_an_id_that_the_feed_of_all_does_not_have_is_refused(name: str) -> None:
 
 def test_the_store_is_read_once_for_all_who_follow_everything() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         readers = [Reader(chronicle.feed.everything()) for _ in range(50)]
         for reader in readers:
             await reader.begun()
@@ -409,7 +409,7 @@ def test_the_store_is_read_once_for_all_who_follow_everything() -> None:
 
 def test_a_slow_reader_of_everything_goes_back_to_the_store() -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         slow, quick = Reader(chronicle.feed.everything()), Reader(chronicle.feed.everything())
         await slow.begun()
         await quick.begun()
@@ -433,7 +433,7 @@ def test_a_store_that_fails_ends_the_streams_and_the_next_one_begins_anew() -> N
         raise StoreUnavailable("the disk is away")
 
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         readers = [Reader(chronicle.feed.everything()) for _ in range(2)]
         for reader in readers:
             await reader.begun()
@@ -453,7 +453,7 @@ def test_a_store_that_fails_ends_the_streams_and_the_next_one_begins_anew() -> N
 @pytest.mark.parametrize("kind", ["follow", "everything"])
 def test_a_reader_cancelled_at_any_moment_leaves_nothing_behind(kind: str) -> None:
     async def scenario(chronicle: Chronicle) -> None:
-        await chronicle.accept("a")
+        await chronicle.record_intents("a")
         await chronicle.commit("a")
         for turns in range(12):
             reader = Reader(stream(chronicle.feed, kind))
@@ -466,7 +466,7 @@ def test_a_reader_cancelled_at_any_moment_leaves_nothing_behind(kind: str) -> No
 
 async def _random_readers(chronicle: Chronicle, luck: random.Random) -> None:
     """Readers that come, pause, go and come back with their last id, while commits happen with and without news."""
-    await chronicle.accept("a", "b")
+    await chronicle.record_intents("a", "b")
     got: dict[str, list[int]] = {"follow": [], "everything": []}
     last: dict[str, str] = {"follow": "0", "everything": "0"}
 
@@ -517,7 +517,7 @@ def test_ids_hold_across_a_restart_on_the_same_file(tmp_path: Path) -> None:
     got: list[tuple[str, int]] = []
 
     async def first(chronicle: Chronicle) -> None:
-        await chronicle.accept("a", "b")
+        await chronicle.record_intents("a", "b")
         reader = Reader(chronicle.feed.everything())
         await reader.begun()
         await chronicle.commit("a", 3)

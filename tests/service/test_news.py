@@ -15,7 +15,7 @@ from penstock.engine.states import ExecutionState
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator.plans import Plans
 from penstock.service import Service
-from penstock.stores.base import NewExecution
+from penstock.stores.base import Intent
 from penstock.stores.records import FeedPart
 from tests.service.chronicle import Chronicle, seqs
 from tests.waiting import let_others_run, until
@@ -87,7 +87,7 @@ def elsewhere(scenario: Callable[[Elsewhere], Awaitable[None]]) -> None:
     async def main() -> None:
         chronicle = await Chronicle.begin()
         place = Elsewhere(chronicle)
-        await chronicle.accept("a", "b")
+        await chronicle.record_intents("a", "b")
         try:
             await scenario(place)
             await place.silence()
@@ -301,7 +301,7 @@ def test_a_process_that_does_not_hear_of_all_ends_remembers_no_starts() -> None:
         record = ExecutionRecord("new", "flow", 1, ExecutionState.PENDING, b"{}", 1000.0)
         waits = ExecutionRecord("waits", "flow", 1, ExecutionState.PENDING, b"{}", 1000.0)
         submissions = place.service.submissions
-        await submissions.accept([NewExecution(record), NewExecution(waits, waits=True)])
+        await submissions.record_intents([Intent(record), Intent(waits, waits=True)])
         await submissions.trigger("waits", "flow", None, {})
         assert submissions.unfinished == set()
 

@@ -16,7 +16,7 @@ from penstock.service.backlog import Backlog
 from penstock.service.retries import Retries
 from penstock.service.submissions import Submissions
 from penstock.service.workflows import Workflows
-from penstock.stores.base import NewExecution
+from penstock.stores.base import Intent
 from penstock.stores.task_queue import key_of
 from tests.orchestrator.desk import WORK, Desk, diamond, node
 
@@ -119,13 +119,13 @@ def test_labels_overrides_and_priority_are_the_old_ones_unless_told_otherwise() 
         shop = Shop()
         owner = await shop.own()
         plan = await shop.workflow(fragile())
-        name = await shop.accept(plan)
+        name = await shop.record_intent(plan)
         intent = await shop.stores.cold.intent(name)
         assert intent is not None
         record = intent.record
         record.execution_id, record.labels = "labelled", {"team": "x"}
         record.overrides, record.priority = {"b": {"url": "y"}}, 5
-        await shop.submissions.accept([NewExecution(record)])
+        await shop.submissions.record_intents([Intent(record)])
         await shop.work_until(owner, "b")
         second, _ = await shop.retries.retry("labelled")
         [task] = [task for task in await shop.work_until(owner, "b") if task.node_id == "b"]
@@ -200,13 +200,13 @@ def test_two_retries_at_once_make_one_execution(starts: tuple[str | None, str | 
         shop = Shop()
         owner = await shop.own()
         old = await shop.failed(owner)
-        both, real = asyncio.Barrier(2), shop.submissions.accept
+        both, real = asyncio.Barrier(2), shop.submissions.record_intents
 
-        async def accept(news: list[NewExecution], *_: Any) -> list[str]:
+        async def record_intents(intents: list[Intent], *_: Any) -> list[str]:
             await both.wait()
-            return await real(news)
+            return await real(intents)
 
-        shop.submissions.accept = accept  # type: ignore[assignment,method-assign]
+        shop.submissions.record_intents = record_intents  # type: ignore[assignment,method-assign]
         attempts = [shop.retries.retry(old, start=start) for start in starts]
         results = await asyncio.gather(*attempts, return_exceptions=True)
         made = {result[0] for result in results if not isinstance(result, BaseException)}

@@ -13,7 +13,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.errors import InvalidInput, InvalidWorkflow, KeyReused, NotFound, StoreUnavailable
 from penstock.orchestrator.plans import Plans
 from penstock.service import Service
-from penstock.service.submissions import STARTS_MAX, TRANSACTIONS_MAX, Order, check_labels
+from penstock.service.submissions import STARTS_MAX, TRANSACTIONS_MAX, StartRequest, check_labels
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import AuditSearch, Search
 from tests.waiting import let_others_run, until
@@ -26,8 +26,8 @@ class Slow:
 
     def __init__(self) -> None:
         self.stores = cast("Any", MemoryStores(lambda: 1000.0))
-        self._create, self._append = self.stores.cold.create, self.stores.hot.append
-        self.stores.cold.create, self.stores.hot.append = self.create, self.append
+        self._record_intents, self._append = self.stores.cold.record_intents, self.stores.hot.append
+        self.stores.cold.record_intents, self.stores.hot.append = self.record_intents, self.append
         self.stores.hot.check_open = self.check_open
         self.go_on = asyncio.Event()
         self.go_on.set()
@@ -46,7 +46,7 @@ class Slow:
         if self.closed:
             raise StoreUnavailable("Redis is away")
 
-    async def create(self, executions: Any, *audit: Any) -> Any:
+    async def record_intents(self, executions: Any, *audit: Any) -> Any:
         self.created.append(len(executions))
         self.under_way += 1
         self.under_way_peak = max(self.under_way_peak, self.under_way)
@@ -54,7 +54,7 @@ class Slow:
             await self.go_on.wait()
             if self.cold_error is not None:
                 raise self.cold_error
-            return await self._create(executions, *audit)
+            return await self._record_intents(executions, *audit)
         finally:
             self.under_way -= 1
 
@@ -66,7 +66,7 @@ class Slow:
 
     def submit(self, **fields: Any) -> asyncio.Task[Any]:
         return asyncio.create_task(
-            self.service.submissions.submit(Order(**{"workflow": DOCUMENT, **fields}))
+            self.service.submissions.submit(StartRequest(**{"workflow": DOCUMENT, **fields}))
         )
 
     async def count(self) -> int:
@@ -78,8 +78,8 @@ def over_slow_stores(scenario: Callable[[Slow], Awaitable[None]]) -> None:
         slow = Slow()
         await slow.service.workflows.plan(DOCUMENT)
         await scenario(slow)
-        assert not slow.service.submissions._starting
-        assert not slow.service.submissions._storing
+        assert not slow.service.submissions._pending
+        assert not slow.service.submissions._recording
 
     asyncio.run(main())
 
@@ -120,7 +120,7 @@ def test_one_that_is_refused_takes_no_others_with_it() -> None:
         await slow.submit(idempotency_key="used")
         orders = [slow.submit(idempotency_key=f"key {number}") for number in range(60)]
         # its key was free when it was looked up, as with two that come at the same time
-        bad = slow.service.submissions.store(await _prepared(slow, {"n": 1}))
+        bad = slow.service.submissions.record_soon(await _prepared(slow, {"n": 1}))
         results = await asyncio.gather(*orders, bad, return_exceptions=True)
         assert isinstance(results[-1], KeyReused)
         assert not any(isinstance(each, BaseException) for each in results[:-1])
@@ -132,7 +132,7 @@ def test_one_that_is_refused_takes_no_others_with_it() -> None:
 
 async def _prepared(slow: Slow, given: dict[str, Any]) -> Any:
     return await slow.service.submissions.prepare(
-        Order(workflow=DOCUMENT, input=given, idempotency_key="used")
+        StartRequest(workflow=DOCUMENT, input=given, idempotency_key="used")
     )
 
 
@@ -169,11 +169,11 @@ def test_once_it_is_stored_the_answer_is_positive_though_nobody_could_be_told() 
         slow.append_error = StoreUnavailable("Redis went away just now")
         started = await slow.submit()
         await slow.service.submissions.trigger(waits.execution_id, "flow", None, {})
-        await slow.service.executions.steer(started.execution_id, "cancel")
+        await slow.service.executions.request_control(started.execution_id, "cancel")
         assert len(slow.appended) == 3
         running = await slow.stores.cold.started(0)
         assert set(running) == {started.execution_id, waits.execution_id}
-        assert await slow.stores.cold.wishes(0) == {started.execution_id: "cancel"}
+        assert await slow.stores.cold.control_requests(0) == {started.execution_id: "cancel"}
 
     over_slow_stores(scenario)
 
@@ -197,14 +197,14 @@ def test_nothing_is_written_while_it_is_known_that_nothing_can_be_appended() -> 
             lambda: slow.submit(waits=True),
             lambda: service.submissions.submit_many(service.plans.known("flow", 1), [None], {}),  # type: ignore[arg-type]
             lambda: service.submissions.trigger(waits.execution_id, "flow", None, {}),
-            lambda: service.executions.steer(runs.execution_id, "pause"),
+            lambda: service.executions.request_control(runs.execution_id, "pause"),
         ]
         for attempt in attempts:
             with pytest.raises(StoreUnavailable, match="Redis is away"):
                 await attempt()
         assert len(slow.created) == written
         assert await slow.stores.cold.get_workflow("unknown") is None
-        assert await slow.stores.cold.wishes(0) == {}
+        assert await slow.stores.cold.control_requests(0) == {}
         slow.closed = False
         await service.submissions.trigger(waits.execution_id, "flow", None, {})
 

@@ -17,10 +17,10 @@ from penstock.errors import StoreUnavailable
 from penstock.stores import codec
 from penstock.stores.base import (
     Commit,
+    ControlRequest,
+    Intent,
     Lease,
-    NewExecution,
     Stored,
-    Wish,
     WorkflowVersion,
     partition_of,
 )
@@ -45,8 +45,8 @@ from penstock.stores.tiering import (
 
 Image = dict[str, Any]
 OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_members")
-OF_THE_ROWS = ("records", "changes", "letters", "numbers", "_generations", "_places")
-OF_THE_INTENTS = ("_intents", "_keys", "_wishes", "_waiting")
+OF_THE_ROWS = ("records", "changes", "dead_letters", "numbers", "_generations", "_places")
+OF_THE_INTENTS = ("_intents", "_keys", "_control_requests", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
 OF_THE_QUEUE = ("_waiting", "_ranked", "_held", "_beats", "_on_hold", "_stopped", "_queued")
 
@@ -200,12 +200,12 @@ class Rows:
         self.rebuilds = 0
         self.records: dict[str, bytes] = {}
         self.changes: dict[str, list[bytes]] = {}
-        self.letters: list[bytes] = []
+        self.dead_letters: list[bytes] = []
         self.feed: list[tuple[str, bytes]] = []
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
         self._places: dict[str, tuple[int, int]] = {}
-        self.write_intent: Callable[[NewExecution], None]
+        self.write_intent: Callable[[Intent], None]
         """Given by the cold store, which has the intents."""
 
     def stored(self, execution_id: str) -> Stored:
@@ -239,8 +239,10 @@ class Rows:
                 self._put(each, each.summary)
                 newest = max(self._generations[partition], each.summary.generation)
                 self._generations[partition] = newest
-            letters = [codec.encode(letter) for letter in each.letters]
-            self.letters += [letter for letter in letters if letter not in self.letters]
+            dead_letters = [codec.encode(dead_letter) for dead_letter in each.dead_letters]
+            self.dead_letters += [
+                dead_letter for dead_letter in dead_letters if dead_letter not in self.dead_letters
+            ]
         self.numbers[partition] = max(self.numbers[partition], commit_number)
         return Written(rewritten, missing)
 
@@ -312,17 +314,19 @@ class TieredColdStore(MemoryColdStore):
     async def unfinished(self, partition: int) -> list[str]:
         return await super().started(partition)
 
-    async def wishes(self, partition: int) -> dict[str, Wish]:
+    async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
         """Without those that are fulfilled."""
         states = {name: self._state(name) for name in await self.unfinished(partition)}
-        wishes = {name: wish for name, wish in self._wishes.items() if name in states}
+        control_requests = {
+            name: request for name, request in self._control_requests.items() if name in states
+        }
         return {
-            name: wish
-            for name, wish in wishes.items()
-            if wish == "cancel" or (wish == "resume") == (states[name] == "PAUSED")
+            name: request
+            for name, request in control_requests.items()
+            if request == "cancel" or (request == "resume") == (states[name] == "PAUSED")
         }
 
-    async def intent(self, execution_id: str) -> NewExecution | None:
+    async def intent(self, execution_id: str) -> Intent | None:
         intent = await super().intent(execution_id)
         if intent is not None:
             intent.record.state = codec.decode_record(self._rows.records[execution_id]).state

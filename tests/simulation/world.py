@@ -20,10 +20,10 @@ from penstock.errors import Conflict, Retryable, Terminal
 from penstock.orchestrator import owner
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.recovery import EVENTS
+from penstock.orchestrator.recovery import CONTROL_EVENTS
 from penstock.orchestrator.tiering import checkpointer
 from penstock.sandbox import InlineSandbox, Job
-from penstock.stores.base import NewExecution, Wish
+from penstock.stores.base import ControlRequest, Intent
 from penstock.stores.memory import MemoryStores
 from penstock.telemetry.metrics import Metrics
 from penstock.testing import run_jumping
@@ -186,7 +186,7 @@ class World:
         record = ExecutionRecord(
             execution_id, plan.name, version.version, ExecutionState.PENDING, b"{}", self.clock()
         )
-        await self.stores.cold.create([NewExecution(record)])
+        await self.stores.cold.record_intents([Intent(record)])
         self.documents[execution_id] = document
         if self.random.random() < 0.8:  # otherwise the client dies between the two steps of a start
             await self.stores.hot.append([ExecutionStarted(execution_id)])
@@ -215,7 +215,7 @@ class World:
                 wire.pause()
                 asyncio.get_running_loop().call_later(self.random.uniform(1, 25), wire.resume)
             elif self.documents:
-                await self.steer(self.random.choice(sorted(self.documents)))
+                await self.request_control(self.random.choice(sorted(self.documents)))
         self.heal()
 
     def lose(self, stores: TieredStores) -> None:
@@ -235,15 +235,15 @@ class World:
                 self.random.uniform(1, 15), stores.bring_cold_back
             )
 
-    async def steer(self, execution_id: str) -> None:
-        wish: Wish = self.random.choice(["cancel", "pause", "resume"])
+    async def request_control(self, execution_id: str) -> None:
+        request: ControlRequest = self.random.choice(["cancel", "pause", "resume"])
         if self.cold_is_away:
             return  # nobody is told that it is accepted
-        self.faults[wish] += 1
+        self.faults[request] += 1
         with contextlib.suppress(Conflict):  # it has ended
-            await self.stores.cold.steer(execution_id, wish)
+            await self.stores.cold.request_control(execution_id, request)
             if self.random.random() < 0.8:  # otherwise the client dies before it has told the owner
-                await self.stores.hot.append([EVENTS[wish](execution_id)])
+                await self.stores.hot.append([CONTROL_EVENTS[request](execution_id)])
 
     def heal(self) -> None:
         self.rate = 0.0
@@ -276,7 +276,7 @@ class World:
             paused = [name for name, state in left.items() if state == ExecutionState.PAUSED]
             for name in paused:  # and nobody else: what runs must go on by itself
                 with contextlib.suppress(Conflict):
-                    await self.stores.cold.steer(name, "resume")
+                    await self.stores.cold.request_control(name, "resume")
             await self.stores.hot.append([ResumeRequested(name) for name in paused])
             await asyncio.sleep(STEP_SECONDS)
         found = await self.judge()

@@ -132,9 +132,9 @@ def test_a_start_that_got_lost_is_swept_and_one_on_its_way_is_not_counted() -> N
     async def scenario() -> None:
         desk = Desk()
         plan = await desk.workflow([node("a")])
-        await desk.accept(plan)
+        await desk.record_intent(plan)
         assert await sweep(desk.stores, 0, 10.0) == 0
-        await desk.accept(plan)
+        await desk.record_intent(plan)
         desk.now += 10.0
         assert await sweep(desk.stores, 0, 10.0) == 1, (
             "the first one's start waits in the inbox since the last time"
@@ -153,7 +153,7 @@ def test_an_orchestrator_counts_what_its_sweeps_find(monkeypatch: pytest.MonkeyP
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
         orchestrator.start()
         await orchestrator.recovered.wait()
-        name = await desk.accept(await desk.workflow([node("a")]))
+        name = await desk.record_intent(await desk.workflow([node("a")]))
         desk.now += 1.0
         await until(lambda: metrics.swept)
         await until(lambda: metrics.executions_started)

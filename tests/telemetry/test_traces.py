@@ -18,7 +18,7 @@ from penstock.definition.config import SecretText
 from penstock.embedded import Engine
 from penstock.embedded import engine as embedded
 from penstock.errors import SettingsError, Terminal
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from penstock.stores.sqlite import SqliteStores
 from penstock.telemetry import traces
 from penstock.worker.context import Context
@@ -166,9 +166,11 @@ def test_an_execution_has_one_trace_from_its_request_to_its_calls(
                     {"id": "in", "handler": "input"},
                 ]
                 with traces.request_span(collected.tracer, "POST /executions", PARENT) as trace:
-                    order = Order(workflow={"name": "w", "nodes": nodes}, trace=trace)
-                    accepted = await engine.service.submissions.submit(order)
-                await engine.execution(accepted.execution_id).result()
+                    start_request = StartRequest(
+                        workflow={"name": "w", "nodes": nodes}, trace=trace
+                    )
+                    submitted = await engine.service.submissions.submit(start_request)
+                await engine.execution(submitted.execution_id).result()
             return server.requests
 
     sent = [request.headers["traceparent"] for request in asyncio.run(scenario())]

@@ -187,7 +187,7 @@ def test_dialogs_have_no_grave_findings(
     expect_well("Keys")
 
 
-def test_open_letters_have_no_grave_findings(
+def test_open_dead_letters_have_no_grave_findings(
     page: Page, service: Running, places: dict[str, str]
 ) -> None:
     open_place(page, service, places["letters"])

@@ -70,7 +70,7 @@ def caller(service: Running) -> Caller:
 
 
 def fail(caller: Caller, workflow: str, times: int) -> list[str]:
-    """Each leaves two letters, one for each half of the payment."""
+    """Each leaves two dead letters, one for each half of the payment."""
     caller.store(paying(workflow))
     names = [
         str(caller.ended(workflow, input={"number": number})["execution_id"])
@@ -80,7 +80,7 @@ def fail(caller: Caller, workflow: str, times: int) -> list[str]:
     return names
 
 
-def open_letters(page: Page, caller: Caller, query: str = "") -> None:
+def open_dead_letters(page: Page, caller: Caller, query: str = "") -> None:
     page.goto(f"{caller.address}/ui/dead-letters{query}")
     expect(page.get_by_role("heading", level=1)).to_have_text("Dead letters")
 
@@ -93,14 +93,14 @@ def group_of(page: Page, text: str) -> Locator:
     return groups(page).filter(has_text=text)
 
 
-def test_letters_are_together_by_what_went_wrong(page: Page, caller: Caller) -> None:
+def test_dead_letters_are_together_by_what_went_wrong(page: Page, caller: Caller) -> None:
     names = fail(caller, "paying", 3)
     caller.ended(PRINTING)
-    letters = caller.items("/dead-letters")
-    open_letters(page, caller)
+    dead_letters = caller.items("/dead-letters")
+    open_dead_letters(page, caller)
     expect(page.get_by_role("status").filter(has_text="different")).to_have_text(
         # of two nodes and another workflow; numbers don't count
-        f"{len(letters)} letters, 3 different errors"
+        f"{len(dead_letters)} letters, 3 different errors"
     )
     left = group_of(page, "paying › left")
     expect(left).to_contain_text("3 letters")
@@ -117,22 +117,22 @@ def test_letters_are_together_by_what_went_wrong(page: Page, caller: Caller) -> 
     expect(page.get_by_role("complementary", name="Node left")).to_contain_text("refused after")
 
 
-def test_a_letter_is_looked_into(page: Page, caller: Caller) -> None:
+def test_a_dead_letter_is_looked_into(page: Page, caller: Caller) -> None:
     caller.ended(PRINTING)
-    letter = caller.items("/dead-letters")[0]
-    open_letters(page, caller)
+    dead_letter = caller.items("/dead-letters")[0]
+    open_dead_letters(page, caller)
     group_of(page, "out of paper").get_by_role("button", name=re.compile("out of paper")).click()
-    page.get_by_role("button", name=f"Inspect letter {letter['id']}").click()
-    dialog = page.get_by_role("dialog", name=f"Dead letter {letter['id']}")
-    expect(dialog).to_contain_text(letter["execution_id"])
+    page.get_by_role("button", name=f"Inspect letter {dead_letter['id']}").click()
+    dialog = page.get_by_role("dialog", name=f"Dead letter {dead_letter['id']}")
+    expect(dialog).to_contain_text(dead_letter["execution_id"])
     expect(dialog).to_contain_text("printing@1")
     expect(dialog.locator(".letters-attempts > li")).to_have_count(2)
     dialog.get_by_text("Traceback", exact=True).click()
     expect(dialog).to_contain_text('raise ValueError("out of paper")')
-    expect(page).to_have_url(re.compile(f"letter={letter['id']}"))
+    expect(page).to_have_url(re.compile(f"letter={dead_letter['id']}"))
     page.go_back()
     expect(dialog).to_have_count(0)
-    open_letters(page, caller, f"?letter={letter['id']}")
+    open_dead_letters(page, caller, f"?letter={dead_letter['id']}")
     expect(dialog).to_be_visible()
     dialog.get_by_role("button", name="Retry").click()
     expect(page.get_by_role("dialog", name="Retry 1 dead letter")).to_contain_text("Runs 1")
@@ -141,7 +141,7 @@ def test_a_letter_is_looked_into(page: Page, caller: Caller) -> None:
 def test_many_are_retried_at_once_after_a_preview(page: Page, caller: Caller, bank: Bank) -> None:
     names = fail(caller, "paying", 3)
     others = fail(caller, "other", 1)
-    open_letters(page, caller)
+    open_dead_letters(page, caller)
     for text in ("paying › left", "paying › right"):
         group_of(page, text).get_by_role("checkbox", name=re.compile("Select all of")).check()
     bar = page.get_by_role("region", name="Selected letters")
@@ -163,7 +163,7 @@ def test_many_are_retried_at_once_after_a_preview(page: Page, caller: Caller, ba
         if each["retry_of"]
     }
     assert sorted(made) == sorted(names), (
-        "one new execution for each old one, though each had two letters"
+        "one new execution for each old one, though each had two dead letters"
     )
     assert {caller.until_state(name, "COMPLETED", "FAILED")["state"] for name in made.values()} == {
         "COMPLETED"
@@ -176,16 +176,16 @@ def test_many_are_retried_at_once_after_a_preview(page: Page, caller: Caller, ba
     assert {each["execution_id"] for each in caller.items("/dead-letters")} == set(others)
 
 
-def test_what_was_done_with_a_letter_is_shown_and_not_offered_again(
+def test_what_was_done_with_a_dead_letter_is_shown_and_not_offered_again(
     page: Page, caller: Caller, bank: Bank
 ) -> None:
     fail(caller, "paying", 1)
-    letters = {each["node_id"]: each["id"] for each in caller.items("/dead-letters")}
-    open_letters(page, caller)
+    dead_letters = {each["node_id"]: each["id"] for each in caller.items("/dead-letters")}
+    open_dead_letters(page, caller)
     expect(groups(page)).to_have_count(2)
     bank.shut = False
-    assert caller.delete(f"/dead-letters/{letters['left']}").status in {200, 204}
-    retried = caller.post("/dead-letters/retry", {"ids": [letters["right"]]}).body["items"][0][
+    assert caller.delete(f"/dead-letters/{dead_letters['left']}").status in {200, 204}
+    retried = caller.post("/dead-letters/retry", {"ids": [dead_letters["right"]]}).body["items"][0][
         "execution_id"
     ]
     expect(page.get_by_text("No dead letters", exact=True)).to_be_visible()  # by itself
@@ -204,7 +204,7 @@ def test_what_was_done_with_a_letter_is_shown_and_not_offered_again(
 def test_several_are_dropped(page: Page, caller: Caller) -> None:
     names = fail(caller, "paying", 2)
     caller.ended(PRINTING)
-    open_letters(page, caller)
+    open_dead_letters(page, caller)
     left = group_of(page, "paying › left")
     left.get_by_role("button", name=re.compile("refused after")).click()
     expect(left.locator("tbody tr")).to_have_count(2)
@@ -232,7 +232,7 @@ def test_several_are_dropped(page: Page, caller: Caller) -> None:
 def test_filters_are_in_the_address(page: Page, caller: Caller) -> None:
     fail(caller, "paying", 1)
     caller.ended(PRINTING)
-    open_letters(page, caller)
+    open_dead_letters(page, caller)
     expect(groups(page)).to_have_count(3)
     page.get_by_role("combobox", name="Handler").fill("print")
     expect(page).to_have_url(re.compile("handler=print"))
@@ -254,7 +254,7 @@ def test_filters_are_in_the_address(page: Page, caller: Caller) -> None:
 def test_where_there_are_none_the_page_says_what_they_are_and_waits(
     page: Page, caller: Caller
 ) -> None:
-    open_letters(page, caller)
+    open_dead_letters(page, caller)
     expect(page.get_by_text("A node that uses up its attempts leaves one here")).to_be_visible()
     caller.ended(PRINTING)
     expect(group_of(page, "out of paper")).to_be_visible()  # by itself

@@ -1,4 +1,4 @@
-"""The list of executions: filtered by its address, live, worked with by keys, and many steered at once."""
+"""The list of executions: filtered by its address, live, worked with by keys, and many controlled at once."""
 
 from __future__ import annotations
 

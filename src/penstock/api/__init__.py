@@ -6,6 +6,7 @@ problems     answering: RFC 9457, whatever went wrong
 schemas      the shapes
 workflows, executions, dead_letters, events, system    the routes
 compat       the routes of the public implementations of this system
-access, auth, limits, auditing    who may do what, how often, and the trail of it
+middleware   what a request passes: access, auth, rate_limit, audit_log
+ui_files     the web UI; raw_path, client_address: what a request says of itself
 server       a process that serves
 """

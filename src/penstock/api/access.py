@@ -1,7 +1,7 @@
 """Who may do what: one table. What isn't in it can't be reached, with whatever key.
 
 A row has the scope that a call needs, the operation's name and the object that it is about (for the
-audit trail). `read` < `submit` < `operate` < `admin`: each scope includes those before it. OPEN
+audit log). `read` < `submit` < `operate` < `admin`: each scope includes those before it. OPEN
 needs no key; there is nothing of anybody's behind it: two health checks for load balancers, the
 description of the API, and the files of the UI.
 

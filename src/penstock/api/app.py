@@ -16,17 +16,17 @@ from penstock.api import (
     events,
     executions,
     failures,
-    gate,
     health,
-    pages,
+    middleware,
     problems,
     statistics,
     system,
+    ui_files,
     workflows,
 )
-from penstock.api.auditing import Trail
+from penstock.api.audit_log import AuditLog
 from penstock.api.bodies import Bodies
-from penstock.api.limits import Storage
+from penstock.api.rate_limit import RateLimitStorage
 from penstock.api.shortcut import Shortcut
 from penstock.config import Settings
 from penstock.service import Service
@@ -42,9 +42,9 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     settings: Settings,
     *,
     version: str,
-    trail: Trail | None = None,
+    audit_log: AuditLog | None = None,
     metrics: Callable[[], Awaitable[bytes]] | None = None,
-    windows: Storage | None = None,
+    rate_limit_storage: RateLimitStorage | None = None,
 ) -> FastAPI:
     app = FastAPI(
         title="Penstock",
@@ -75,9 +75,17 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     app.include_router(health.health_routes(service, fleet, version))
     _add_front(app, metrics)
     describing.describe(app, version)
-    app.add_middleware(Shortcut, service=service, bodies=bodies)  # first added, so behind the gate
-    trail = trail or Trail(service.stores.cold)
-    gate.protect(app, settings=settings, keys=service.keys, trail=trail, windows=windows)
+    app.add_middleware(
+        Shortcut, service=service, bodies=bodies
+    )  # first added, so behind the others
+    audit_log = audit_log or AuditLog(service.stores.cold)
+    middleware.install_middleware(
+        app,
+        settings=settings,
+        keys=service.keys,
+        audit_log=audit_log,
+        rate_limit_storage=rate_limit_storage,
+    )
     return app
 
 
@@ -86,5 +94,5 @@ def _add_front(app: FastAPI, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     async def show_metrics() -> Response:
         return Response(await metrics() if metrics else b"", media_type=CONTENT_TYPE)
 
-    app.include_router(pages.page_routes())
+    app.include_router(ui_files.page_routes())
     app.include_router(docs_page.docs_routes(lambda: app.openapi()))  # noqa: PLW0108 -- it is set later

@@ -27,9 +27,9 @@ from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Request
 
 from penstock.api.access import CALLER, OPEN, READING, RECHECK, ROUTE, Caller, Found, Needed, Routes
-from penstock.api.auditing import skip_audit
+from penstock.api.audit_log import skip_audit
+from penstock.api.client_address import TrustedProxies
 from penstock.api.failed_logins import FailedLogins
-from penstock.api.peers import Peers
 from penstock.api.problems import problem_response
 from penstock.config import Settings
 from penstock.errors import SettingsError, StoreError
@@ -94,7 +94,7 @@ class Identify:
     def __init__(self, app: ASGIApp, *, routes: Routes, keys: Keys, settings: Settings) -> None:
         self._app, self._routes, self._keys = app, routes, keys
         self._local, self._require_keys = is_loopback(settings.host), settings.require_keys
-        self._peers = Peers(settings.trusted_proxies)
+        self._trusted_proxies = TrustedProxies(settings.trusted_proxies)
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
         if (
@@ -116,7 +116,7 @@ class Identify:
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Request, found: Found | None) -> Caller:
-        address = self._peers.address(scope)
+        address = self._trusted_proxies.client_address(scope)
         given = list(_headers(scope, b"authorization"))
         if needed(scope, found) == OPEN:
             return Caller(address=address)

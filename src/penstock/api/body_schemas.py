@@ -26,7 +26,7 @@ DOCUMENT: dict[str, Any] = {
     ],
 }
 PRIORITY: dict[str, Any] = {"type": "integer", "minimum": -100, "maximum": 100}
-ORDER: dict[str, Any] = {
+START_REQUEST: dict[str, Any] = {
     "title": "StartExecution",
     "type": "object",
     "description": "Either `workflow`, a stored one such as `report@stable`, or `definition`, a document.",
@@ -123,7 +123,7 @@ BULK: dict[str, Any] = {
         {"action": "retry", "execution_ids": ["0192"], "preview": True},
     ],
 }
-RETRY_LETTERS: dict[str, Any] = {
+RETRY_DEAD_LETTERS: dict[str, Any] = {
     "title": "RetryDeadLetters",
     "type": "object",
     "description": "Which ones: by id, or all open ones that fit every filter.",
@@ -143,7 +143,7 @@ RETRY_LETTERS: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"handler": "call_external_service", "preview": True}, {"ids": [1, 2]}],
 }
-DROP_LETTERS: dict[str, Any] = {
+DROP_DEAD_LETTERS: dict[str, Any] = {
     "title": "DropDeadLetters",
     "type": "object",
     "required": ["ids"],
@@ -179,4 +179,14 @@ KEY: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"name": "billing", "scopes": ["submit"]}],
 }
-BODIES = (DOCUMENT, ORDER, BATCH, ALIAS, RETRY, BULK, RETRY_LETTERS, DROP_LETTERS, KEY)
+BODIES = (
+    DOCUMENT,
+    START_REQUEST,
+    BATCH,
+    ALIAS,
+    RETRY,
+    BULK,
+    RETRY_DEAD_LETTERS,
+    DROP_DEAD_LETTERS,
+    KEY,
+)

@@ -1,4 +1,7 @@
-"""One wish for many executions at once, with one answer each: what can't be done to one says why, the others go on."""
+"""One control request, or a retry, for many executions at once, with one answer each.
+
+What can't be done to one says why; the others go on.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,16 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, schemas
-from penstock.api.auditing import IDS_MAX, note, skip_audit
+from penstock.api.audit_log import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
 from penstock.api.executions import runs_view
-from penstock.api.limits import charge
 from penstock.api.problems import problem_of
+from penstock.api.rate_limit import charge
 from penstock.service import Service
-from penstock.stores.base import Wish
+from penstock.stores.base import ControlRequest
 
-Action: TypeAlias = Wish | Literal["retry"]
+BulkControl: TypeAlias = ControlRequest | Literal["retry"]
 RETRY: Final = "retry"
 REQUESTS_AT_ONCE_MAX = 16
 """Of one call: the store has others to serve."""
@@ -39,24 +42,24 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     async def bulk(request: Request) -> Response:
         """One answer each, in the same order. `preview` only says what a retry would run."""
         body = await bodies.read(request, body_schemas.BULK)
-        action, execution_ids, preview = (
+        control, execution_ids, preview = (
             body["action"],
             body["execution_ids"],
             body.get("preview", False),
         )
-        if preview and action != RETRY:
+        if preview and control != RETRY:
             raise invalid_request(
-                [("preview", f"only a retry has a preview; leave it out to {action} them")]
+                [("preview", f"only a retry has a preview; leave it out to {control} them")]
             )
         await charge(request.scope, len(execution_ids))
-        items = await _do_all(service, action, execution_ids, preview=preview)
+        items = await _do_all(service, control, execution_ids, preview=preview)
         if preview:
             skip_audit(request.scope)
         else:
             done = [item["execution_id"] for item in items if item["ok"]]
             note(
                 request.scope,
-                action=action,
+                action=control,
                 count=len(items),
                 done=len(done),
                 execution_ids=done[:IDS_MAX],
@@ -67,7 +70,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 
 
 async def _do_all(
-    service: Service, action: Action, execution_ids: list[str], *, preview: bool
+    service: Service, control: BulkControl, execution_ids: list[str], *, preview: bool
 ) -> list[dict[str, Any]]:
     room = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)
 
@@ -82,9 +85,9 @@ async def _do_all(
         }
         try:
             async with room:
-                if action == RETRY:
+                if control == RETRY:
                     return done | await _retry(service, execution_id, preview=preview)
-                await service.executions.steer(execution_id, action)
+                await service.executions.request_control(execution_id, control)
         except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
             return done | {"ok": False, "error": problem_of(error)}
         return done

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from penstock.api import body_schemas
 from penstock.api import compat_views as views
 from penstock.api.access import CALLER, Caller
-from penstock.api.auditing import note
+from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.health import store_checks
@@ -33,9 +33,9 @@ from penstock.errors import Conflict, NotFound, PenstockError
 from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.keys import includes
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stored
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.records import DeadLetterSearch, Search
 from penstock.telemetry import traces
 
 PREFIXES = ("/api/v1", "", "/api", "/v1")
@@ -75,7 +75,7 @@ def _with_error_code(error: PenstockError | Refused | RequestValidationError, pa
     known = {"type", "title", "status", "detail", "code"}
     more = {key: value for key, value in problem.items() if key not in known}
     more |= views.error_names(
-        code, detail, problem.get("problems", []), of_letter="/admin/dlq" in path
+        code, detail, problem.get("problems", []), of_dead_letter="/admin/dlq" in path
     )
     retry_after = answered.headers.get("retry-after")
     headers = dict(error.headers or {}) if isinstance(error, Refused) else {}
@@ -87,13 +87,13 @@ def _with_error_code(error: PenstockError | Refused | RequestValidationError, pa
 def compat_routes(service: Service) -> APIRouter:
     """To be included before the main API, whose names of workflows may have a slash in them."""
     router = APIRouter(route_class=CompatRoute, tags=["compatible"])
-    workflows, letters = (
+    workflows, dead_letters = (
         Workflows(service, Bodies(service.workflows.limits, service.sandbox)),
-        Letters(service),
+        DeadLetters(service),
     )
     for prefix in PREFIXES:
         _workflow_routes(router, prefix, workflows)
-        _letter_routes(router, prefix, letters)
+        _dead_letter_routes(router, prefix, dead_letters)
     _add(
         router,
         "GET",
@@ -112,10 +112,12 @@ class Workflows:
         """The execution waits in PENDING for its trigger."""
         document = await self._bodies.read(request, body_schemas.DOCUMENT)
         trace = traces.incoming(request.headers.get("traceparent"))
-        order = Order(workflow=document, waits=True, trace=trace, lenient_config=True)
-        new = await self._service.submissions.prepare(order)
-        await self._service.submissions.store(new)
-        record = new.record
+        start_request = StartRequest(
+            workflow=document, waits=True, trace=trace, lenient_config=True
+        )
+        intent = await self._service.submissions.prepare(start_request)
+        await self._service.submissions.record_soon(intent)
+        record = intent.record
         note(
             request.scope,
             f"executions/{record.execution_id}",
@@ -168,7 +170,7 @@ class Workflows:
 
     async def cancel(self, execution_id: str) -> Response:
         stored = await newest(self._service, execution_id)
-        await self._service.executions.steer(stored.record.execution_id, "cancel")
+        await self._service.executions.request_control(stored.record.execution_id, "cancel")
         shown = dict.fromkeys(("execution_id", "id", "workflow_id"), execution_id)
         return answer(
             {
@@ -183,35 +185,37 @@ class Workflows:
         return await self._service.executions.view(stored.record.execution_id, stored, newest=True)
 
 
-class Letters:
+class DeadLetters:
     def __init__(self, service: Service) -> None:
-        self._letters = service.letters
+        self._dead_letters = service.dead_letters
 
     async def list(self, cursor: Cursor = None, limit: Limit = 100) -> Response:
-        rows = await self._letters.page(LetterSearch(before=number_place(cursor), limit=limit + 1))
-        shown = page(rows, limit, views.letter, lambda row: row.id)
+        rows = await self._dead_letters.page(
+            DeadLetterSearch(before=number_place(cursor), limit=limit + 1)
+        )
+        shown = page(rows, limit, views.dead_letter, lambda row: row.id)
         entries = [views.entry(row) for row in rows[:limit]]
         return answer({**shown, "entries": entries, "count": len(entries)})
 
     async def retry(self, letter_id: str, request: Request) -> Response:
         number = _number(letter_id)
-        retried = await self._letters.retry(number)
+        retried = await self._dead_letters.retry(number)
         note(request.scope, retried_as=retried.execution_id)
-        row = await self._letters.get(number)
+        row = await self._dead_letters.get(number)
         shown = {
             "id": number,
-            "task_id": views.task_id(row.letter.execution_id, row.letter.node_id),
+            "task_id": views.task_id(row.dead_letter.execution_id, row.dead_letter.node_id),
         }
         shown |= {"execution_id": retried.execution_id, "retry_of": retried.retry_of}
         return answer({**shown, "status": "success", "message": "What failed runs again"})
 
     async def drop(self, letter_id: str) -> Response:
         number = _number(letter_id)
-        row = await self._letters.get(number)
-        await self._letters.drop(number)
+        row = await self._dead_letters.get(number)
+        await self._dead_letters.drop(number)
         shown = {
             "id": number,
-            "task_id": views.task_id(row.letter.execution_id, row.letter.node_id),
+            "task_id": views.task_id(row.dead_letter.execution_id, row.dead_letter.node_id),
         }
         return answer({**shown, "status": "success", "message": f"Dead letter {number} deleted"})
 
@@ -289,7 +293,7 @@ def _plural_routes(  # noqa: PLR0913, PLR0917 -- one for each route
     _add(router, "GET", f"{many}/{{execution_id}}/results", workflows.results, **results, **hidden)
 
 
-def _letter_routes(router: APIRouter, prefix: str, letters: Letters) -> None:
+def _dead_letter_routes(router: APIRouter, prefix: str, dead_letters: DeadLetters) -> None:
     base, one = f"{prefix}/admin/dlq", f"{prefix}/admin/dlq/{{letter_id}}"
     told = "The open dead letters, the newest first"
     listed = operation("compat_list_dead_letters", told, {200: views.CompatLetters})
@@ -299,9 +303,9 @@ def _letter_routes(router: APIRouter, prefix: str, letters: Letters) -> None:
     drop = operation(
         "compat_drop_dead_letter", "Drop it", {200: views.LetterDropped}, errors=(404, 409)
     )
-    _add(router, "GET", base, letters.list, **listed)
-    _add(router, "POST", f"{one}/retry", letters.retry, **retry)
-    _add(router, "DELETE", one, letters.drop, **drop)
+    _add(router, "GET", base, dead_letters.list, **listed)
+    _add(router, "POST", f"{one}/retry", dead_letters.retry, **retry)
+    _add(router, "DELETE", one, dead_letters.drop, **drop)
 
 
 def _add(
@@ -348,7 +352,10 @@ def _triggered(stored: Stored, execution_id: str, retry_of: str | None, message:
     return answer({**shown, "instance_id": execution_id, "retry_of": retry_of, "message": message})
 
 
-def _number(letter_id: str) -> int:
-    if not (letter_id.isascii() and letter_id.isdecimal()) or len(letter_id) > LETTER_ID_DIGITS_MAX:
-        raise NotFound(f"there is no dead letter {letter_id[:50]!r}")
-    return int(letter_id)
+def _number(dead_letter_id: str) -> int:
+    if (
+        not (dead_letter_id.isascii() and dead_letter_id.isdecimal())
+        or len(dead_letter_id) > LETTER_ID_DIGITS_MAX
+    ):
+        raise NotFound(f"there is no dead letter {dead_letter_id[:50]!r}")
+    return int(dead_letter_id)

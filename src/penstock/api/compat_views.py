@@ -16,9 +16,9 @@ from penstock.definition.plan import Plan
 from penstock.definition.problems import Problem, path_to, quoted
 from penstock.errors import InvalidInput
 from penstock.orchestrator.view import time_text
-from penstock.service.letters import letter_view
+from penstock.service.dead_letters import dead_letter_view
 from penstock.spelling import nearest_name
-from penstock.stores.records import LetterRow
+from penstock.stores.records import DeadLetterRow
 
 INPUTS = ("input", "input_params", "params")
 """Where the input may stand in a trigger's body; where two have the same key, the later one counts.
@@ -243,10 +243,10 @@ PROBLEM_CODES = {
 
 
 def error_names(
-    code: str, detail: str, problems: list[dict[str, Any]], *, of_letter: bool
+    code: str, detail: str, problems: list[dict[str, Any]], *, of_dead_letter: bool
 ) -> dict[str, Any]:
     """What stands in a problem document beside what the main API has in it."""
-    if of_letter and code == "not_found":
+    if of_dead_letter and code == "not_found":
         code = "dead_letter_not_found"
     outer, inner = ERROR_CODES.get(code, (code, code.upper()))
     first = problems[0] if problems else {}
@@ -307,9 +307,9 @@ def task_id(execution_id: str, node_id: str) -> str:
     return f"{execution_id}:{node_id}"
 
 
-def entry(row: LetterRow) -> dict[str, Any]:
+def entry(row: DeadLetterRow) -> dict[str, Any]:
     """The first three keys in this order: scripts look for them with grep."""
-    shown = letter_view(row)
+    shown = dead_letter_view(row)
     return {
         "id": str(row.id),
         "task_id": task_id(shown["execution_id"], shown["node_id"]),
@@ -319,14 +319,14 @@ def entry(row: LetterRow) -> dict[str, Any]:
         "error_message": _text(shown["error"]),
         "retry_count": max(0, len(shown["attempts"]) - 1),
         "original_timestamp": time_text(
-            row.letter.attempts[0].at if row.letter.attempts else row.letter.at
+            row.dead_letter.attempts[0].at if row.dead_letter.attempts else row.dead_letter.at
         ),
-        "failed_at": time_text(row.letter.at),
+        "failed_at": time_text(row.dead_letter.at),
     }
 
 
-def letter(row: LetterRow) -> dict[str, Any]:
-    shown = letter_view(row)
+def dead_letter(row: DeadLetterRow) -> dict[str, Any]:
+    shown = dead_letter_view(row)
     heading = names(shown["execution_id"], shown["workflow"], shown["version"], "")
     return {
         **{key: value for key, value in heading.items() if key != "status"},
@@ -337,7 +337,7 @@ def letter(row: LetterRow) -> dict[str, Any]:
         "error": _text(shown["error"]),
         "category": shown["category"],
         "attempts": len(shown["attempts"]) + shown["attempts_dropped"],
-        "failed_at": time_text(row.letter.at),
+        "failed_at": time_text(row.dead_letter.at),
     }
 
 

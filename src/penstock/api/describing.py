@@ -79,7 +79,7 @@ def describe(app: FastAPI, version: str) -> None:
                 version=version,
                 routes=app.routes,
                 summary="Durable workflows over HTTP",
-                description="Start, watch and steer executions of workflows. Errors are RFC 9457 problem documents.",
+                description="Start, watch and control executions of workflows. Errors are RFC 9457 problem documents.",
             )
             schemas = document.setdefault("components", {}).setdefault("schemas", {})
             schemas["ProblemDocument"] = ProblemDocument.model_json_schema(

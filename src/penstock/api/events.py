@@ -22,8 +22,8 @@ from starlette.types import Receive, Scope, Send
 
 from penstock.api.access import CALLER, RECHECK, Caller
 from penstock.api.describing import operation
-from penstock.api.limits import who
 from penstock.api.problems import Refused
+from penstock.api.rate_limit import who
 from penstock.errors import StoreError
 from penstock.orchestrator.view import history_view
 from penstock.service.feed import Feed, NoSuchEvent, TooManyStreams

@@ -1,4 +1,4 @@
-"""Executions over HTTP: start, search, look, steer."""
+"""Executions over HTTP: start, search, look, send control requests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, node_schemas, schemas
-from penstock.api.auditing import IDS_MAX, line_of, note, skip_audit
+from penstock.api.audit_log import IDS_MAX, line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
-from penstock.api.limits import charge
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
-from penstock.api.paths import is_written
 from penstock.api.problems import problem_of
+from penstock.api.rate_limit import charge
+from penstock.api.raw_path import is_route_word
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
@@ -25,8 +25,8 @@ from penstock.orchestrator.view import history_view, time_text
 from penstock.service import Service
 from penstock.service.executions import row_view
 from penstock.service.retries import RetryPlan
-from penstock.service.submissions import LABELS_MAX, Accepted, Order
-from penstock.stores.base import Wish
+from penstock.service.submissions import LABELS_MAX, StartRequest, Submitted
+from penstock.stores.base import ControlRequest
 from penstock.stores.records import Search
 from penstock.telemetry import traces
 
@@ -71,7 +71,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     _start_routes(router, service, bodies)
     _look_routes(router, service)
     _node_routes(router, service)
-    _steer_routes(router, service, bodies)
+    _control_routes(router, service, bodies)
     return router
 
 
@@ -83,7 +83,7 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
             "Start an execution",
             {201: schemas.Execution},
             errors=(404,),
-            body=body_schemas.ORDER,
+            body=body_schemas.START_REQUEST,
         ),
     )
     async def start(
@@ -126,26 +126,28 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
 async def start_one(
     service: Service, bodies: Bodies, request: Request, wait: float = 0.0, key: str | None = None
 ) -> Response:
-    body = await bodies.read(request, body_schemas.ORDER)
-    order = _order(body, request, key)
+    body = await bodies.read(request, body_schemas.START_REQUEST)
+    start_request = _start_request(body, request, key)
     note(request.scope, workflow=_asked_for(body))
-    order.audit = line_of(request.scope, 201)
+    start_request.audit = line_of(request.scope, 201)
     header = request.headers.get("traceparent")
-    with traces.request_span(traces.active_tracer(), "start_execution", header) as order.trace:
-        accepted = await service.submissions.submit(order)
-    if accepted.replayed:
-        note(request.scope, f"executions/{accepted.execution_id}")
+    with traces.request_span(
+        traces.active_tracer(), "start_execution", header
+    ) as start_request.trace:
+        submitted = await service.submissions.submit(start_request)
+    if submitted.replayed:
+        note(request.scope, f"executions/{submitted.execution_id}")
     else:
         skip_audit(request.scope)  # it is on disk with the execution
-    headers = {"Location": f"/api/v1/executions/{accepted.execution_id}"}
-    if accepted.replayed:
+    headers = {"Location": f"/api/v1/executions/{submitted.execution_id}"}
+    if submitted.replayed:
         headers["Idempotency-Replayed"] = "true"
-    if accepted.record is None or accepted.replayed:
-        return answer(await _as_it_is(service, accepted, wait), 201, headers)
-    shown = _started(accepted.record)
+    if submitted.record is None or submitted.replayed:
+        return answer(await _as_it_is(service, submitted, wait), 201, headers)
+    shown = _started(submitted.record)
     if wait:
         with suppress(StoreError):  # it is stored: whatever can't be read now, it was accepted
-            shown = await _as_it_is(service, accepted, wait)
+            shown = await _as_it_is(service, submitted, wait)
     return answer(shown, 201, headers)
 
 
@@ -154,15 +156,17 @@ async def _one_of_many(
 ) -> dict[str, Any]:
     try:
         if shared is not None and not item.keys() & {"workflow", "definition"}:
-            bodies.check({"workflow": shared.name, **item}, body_schemas.ORDER)
-            order = _order({"workflow": shared, **item}, request, None)
+            bodies.check({"workflow": shared.name, **item}, body_schemas.START_REQUEST)
+            start_request = _start_request({"workflow": shared, **item}, request, None)
         else:
-            bodies.check(item, body_schemas.ORDER)
-            order = _order(item, request, None)
-        accepted = await service.submissions.submit(order)
+            bodies.check(item, body_schemas.START_REQUEST)
+            start_request = _start_request(item, request, None)
+        submitted = await service.submissions.submit(start_request)
     except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
         return {"error": problem_of(error)}
-    return _started(accepted.record) if accepted.record else {"execution_id": accepted.execution_id}
+    return (
+        _started(submitted.record) if submitted.record else {"execution_id": submitted.execution_id}
+    )
 
 
 def _asked_for(body: dict[str, Any]) -> str:
@@ -172,9 +176,9 @@ def _asked_for(body: dict[str, Any]) -> str:
     return f"a document {str(body['definition'].get('name', ''))[:NAME_LENGTH]!r}"
 
 
-def _order(body: dict[str, Any], request: Request, key: str | None) -> Order:
+def _start_request(body: dict[str, Any], request: Request, key: str | None) -> StartRequest:
     caller = request.scope.get("penstock.caller")
-    return Order(
+    return StartRequest(
         workflow=body["workflow"] if "workflow" in body else body["definition"],
         input=body.get("input"),
         labels=body.get("labels") or {},
@@ -196,12 +200,16 @@ def _started(record: ExecutionRecord) -> dict[str, Any]:
     }
 
 
-async def _as_it_is(service: Service, accepted: Accepted, wait: float) -> dict[str, Any]:
+async def _as_it_is(service: Service, submitted: Submitted, wait: float) -> dict[str, Any]:
     known = (
-        accepted.execution_id in service.submissions.unfinished
+        submitted.execution_id in service.submissions.unfinished
     )  # it may have ended before we got here
-    ended = await service.executions.end(accepted.execution_id, wait, known=known) if wait else None
-    return await service.executions.view(accepted.execution_id, ended, newest=not accepted.replayed)
+    ended = (
+        await service.executions.end(submitted.execution_id, wait, known=known) if wait else None
+    )
+    return await service.executions.view(
+        submitted.execution_id, ended, newest=not submitted.replayed
+    )
 
 
 def _look_routes(router: APIRouter, service: Service) -> None:
@@ -299,7 +307,7 @@ def _node_routes(router: APIRouter, service: Service) -> None:
         ),
     )
     async def logs(execution_id: str, node_id: str, request: Request) -> Response:
-        if not is_written(request, "logs"):
+        if not is_route_word(request, "logs"):
             return await node(execution_id, f"{node_id}/logs")
         texts = await service.executions.logs(execution_id, node_id)
         items = [{"attempt": each.attempt, "text": each.text, "live": each.live} for each in texts]
@@ -344,15 +352,17 @@ def _labels(texts: list[str]) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _steer_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
-    def add(wish: Wish, summary: str) -> None:
+def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
+    def add(request: ControlRequest, summary: str) -> None:
         @router.post(
-            f"/{{execution_id}}/{wish}",
-            **operation(f"{wish}_execution", summary, {202: schemas.Requested}, errors=(404, 409)),
+            f"/{{execution_id}}/{request}",
+            **operation(
+                f"{request}_execution", summary, {202: schemas.Requested}, errors=(404, 409)
+            ),
         )
-        async def steer(execution_id: str) -> Response:
-            await service.executions.steer(execution_id, wish)
-            return answer({"execution_id": execution_id, "requested": wish}, 202)
+        async def request_control(execution_id: str) -> Response:
+            await service.executions.request_control(execution_id, request)
+            return answer({"execution_id": execution_id, "requested": request}, 202)
 
     add("cancel", "Cancel: at once for the execution, cooperative for what runs")
     add("pause", "Pause: what runs is recorded, nothing new starts")

@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import Callable
 
-from penstock.api.auditing import OBJECT_LENGTH, Trail
+from penstock.api.audit_log import OBJECT_LENGTH, AuditLog
 from penstock.stores.records import AuditLine
 
 log = logging.getLogger("penstock.api")
@@ -29,12 +29,12 @@ _KEY_ID = re.compile(r"pk_([0-9a-f]{12})_", re.ASCII)
 class FailedLogins:
     def __init__(
         self,
-        trail: Trail,
+        audit_log: AuditLog,
         *,
         window_seconds: float = WINDOW_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._trail, self._window_seconds, self._clock = trail, window_seconds, clock
+        self._audit_log, self._window_seconds, self._clock = audit_log, window_seconds, clock
         self._counts: dict[str, int] = {}
         """By address, how many failed since its line was written."""
         self._writing: set[asyncio.Task[None]] = set()
@@ -63,6 +63,6 @@ class FailedLogins:
         line = AuditLine(
             self._clock(), "", "", ACTION, target[:OBJECT_LENGTH], address, UNAUTHORIZED, detail
         )
-        task = asyncio.create_task(self._trail.write(line))  # the answer needn't wait for it
+        task = asyncio.create_task(self._audit_log.write(line))  # the answer needn't wait for it
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)

@@ -11,7 +11,7 @@ DEFAULTS = {
 }
 
 
-class SecurityHeaders:
+class SecurityHeadersMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

@@ -12,10 +12,10 @@ from importlib.metadata import version
 import uvicorn
 
 from penstock.api.app import create_app
-from penstock.api.auditing import Trail, run_audit_retention
+from penstock.api.audit_log import AuditLog, run_audit_retention
 from penstock.api.auth import require_keys
 from penstock.api.http_protocol import limited_protocol
-from penstock.api.limits import Storage
+from penstock.api.rate_limit import RateLimitStorage
 from penstock.config import Settings, is_redis
 from penstock.embedded.engine import Engine
 from penstock.errors import SettingsError
@@ -79,16 +79,18 @@ async def serving(
     stores = engine.stores
     async with contextlib.AsyncExitStack() as stack:
         fleet: Fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator)
-        windows: Storage | None = None
+        rate_limit_storage: RateLimitStorage | None = None
         if stores.events is not None:  # others may work on the same stores
             fleet = ScaledFleet(stores, settings.worker_dead_seconds)
-            windows = await stack.enter_async_context(shared_windows(settings))
-        over = serving_over(engine.service, fleet, settings, listening, engine.metrics, windows)
+            rate_limit_storage = await stack.enter_async_context(shared_rate_limit(settings))
+        over = serving_over(
+            engine.service, fleet, settings, listening, engine.metrics, rate_limit_storage
+        )
         yield await stack.enter_async_context(over)
 
 
 @contextlib.asynccontextmanager
-async def shared_windows(settings: Settings) -> AsyncIterator[Storage | None]:
+async def shared_rate_limit(settings: Settings) -> AsyncIterator[RateLimitStorage | None]:
     """Of the rate limit, in the Redis that the store is on.
 
     None on other stores: then each process counts alone.
@@ -96,13 +98,13 @@ async def shared_windows(settings: Settings) -> AsyncIterator[Storage | None]:
     if not is_redis(settings.store):
         yield None
         return
-    from penstock.api.shared_windows import RedisWindows  # noqa: PLC0415 -- needs redis, an extra
+    from penstock.api.redis_rate_limit import RedisRateLimitStorage  # noqa: PLC0415 -- needs redis, an extra
 
-    windows = RedisWindows.at(settings.store)
+    rate_limit_storage = RedisRateLimitStorage.at(settings.store)
     try:
-        yield windows
+        yield rate_limit_storage
     finally:
-        await windows.close()
+        await rate_limit_storage.close()
 
 
 @contextlib.asynccontextmanager
@@ -112,24 +114,24 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
     settings: Settings,
     listening: socket.socket,
     measured: Metrics | None,
-    windows: Storage | None = None,
+    rate_limit_storage: RateLimitStorage | None = None,
 ) -> AsyncIterator[Server]:
     """As `serving`, whoever does the work.
 
-    `windows` are those of the rate limit, if other processes share them.
+    `rate_limit_storage` is given if other processes share it.
     """
     await require_keys(settings, service.keys)
     await service.keys.exist()  # so that it is known whether there are any when the store goes away
-    trail = Trail(service.stores.cold)
+    audit_log = AuditLog(service.stores.cold)
     metrics = Exposition(measured).render if measured else None
     app = create_app(
         service,
         fleet,
         settings,
         version=version("penstock"),
-        trail=trail,
+        audit_log=audit_log,
         metrics=metrics,
-        windows=windows,
+        rate_limit_storage=rate_limit_storage,
     )
     config = uvicorn.Config(
         app,
@@ -165,7 +167,7 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
         server.should_exit = True
         await task
         await asyncio.gather(forgetting, return_exceptions=True)
-        await trail.drain()
+        await audit_log.drain()
 
 
 async def serve(

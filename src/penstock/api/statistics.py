@@ -10,7 +10,7 @@ from starlette.responses import Response
 from penstock.api import statistics_schemas as schemas
 from penstock.api.bodies import answer
 from penstock.api.describing import operation
-from penstock.api.paths import is_written
+from penstock.api.raw_path import is_route_word
 from penstock.api.workflows import get_version
 from penstock.service import Service
 from penstock.service.fleet import Fleet
@@ -55,7 +55,7 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
         name: str, request: Request, version: Tag = None, sample: Sample = 200
     ) -> Response:
         """Of its newest executions that have ended. Computed every 5 seconds at most."""
-        if not is_written(request, "stats"):
+        if not is_route_word(request, "stats"):
             return await get_version(service.workflows, f"{name}/stats", version)
         return answer(await service.statistics.workflow(name, version, sample))
 

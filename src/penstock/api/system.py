@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from penstock.api import body_schemas, schemas
 from penstock.api.access import CALLER, Caller
-from penstock.api.auditing import note
+from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page

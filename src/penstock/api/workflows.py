@@ -10,11 +10,11 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas, node_schemas, schemas
-from penstock.api.auditing import note
+from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, page, text_place
-from penstock.api.paths import is_written
+from penstock.api.raw_path import is_route_word
 from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
 from penstock.orchestrator.view import time_text
@@ -157,7 +157,7 @@ def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
     )
     async def graph(name: str, request: Request, version: Tag = None) -> Response:
         """`name` may be `name@stable` too."""
-        if not is_written(request, "graph"):
+        if not is_route_word(request, "graph"):
             return await get_version(workflows, f"{name}/graph", version)
         return answer(await workflows.graph(name, version))
 
@@ -173,7 +173,7 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
         ),
     )
     async def versions(name: str, request: Request) -> Response:
-        if not is_written(request, "versions"):
+        if not is_route_word(request, "versions"):
             return await get(f"{name}/versions", request.query_params.get("version"))
         found, aliases = await workflows.versions(name), await workflows.aliases(name)
         items = [
@@ -194,7 +194,7 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
         **operation("remove_alias", "Remove an alias", {204: None}, errors=(404,)),
     )
     async def remove_alias(name: str, alias: Alias, request: Request) -> Response:
-        if not is_written(request, "aliases", -2):
+        if not is_route_word(request, "aliases", -2):
             return await delete(f"{name}/aliases/{alias}", request)
         before = (await workflows.aliases(name)).get(alias)
         note(request.scope, old=_weights(before) if before else None)

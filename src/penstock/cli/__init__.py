@@ -8,7 +8,7 @@ Each command is a module that is imported when it is called, and imports what it
     report       what is said at the end; `hints` has what to do about it
     validate, graph, diagrams
     remote       what the commands that talk to a server share: submit, executions (list, show, results), watch,
-                 steering (cancel, pause, resume, retry), dlq, definitions (versions, alias, workers), doctor
+                 control (cancel, pause, resume, retry), dlq, definitions (versions, alias, workers), doctor
     remote_ending  an execution on a server in the shapes of `progress` and `report`; `tables` prints listings
 
 Everything that comes from data passes `safe_text` on its way to a terminal.

@@ -59,7 +59,7 @@ def dlq() -> None:
 )
 @as_json
 @server_options
-def list_letters(**options: Any) -> None:
+def list_dead_letters(**options: Any) -> None:
     """List dead letters, the newest first."""
 
     async def listed(client: Client) -> tuple[list[dict[str, Any]], bool]:
@@ -91,30 +91,30 @@ def _row(item: Mapping[str, Any]) -> list[object]:
 
 
 @dlq.command("show", epilog="Example:\n\n\b\n  penstock dlq show 7")
-@click.argument("letter_id", metavar="ID", type=int)
+@click.argument("dead_letter_id", metavar="ID", type=int)
 @as_json
 @server_options
-def show_letter(letter_id: int, **options: Any) -> None:
+def show_dead_letter(dead_letter_id: int, **options: Any) -> None:
     """Show a dead letter with why each attempt failed."""
-    letter = ask(options, lambda client: client.dead_letter(letter_id))
+    dead_letter = ask(options, lambda client: client.dead_letter(dead_letter_id))
     if options["as_json"]:
-        print_json(letter)
+        print_json(dead_letter)
         return
     from penstock.cli.safe_text import clean, one_line
     from penstock.cli.tables import show_table
 
-    where = f"{letter['workflow']}@{letter['version']}, execution {letter['execution_id']}"
-    print(one_line(f"{letter['node_id']} ({letter['handler']}) of {where}"))
-    if letter["closed"]:
-        again = f" as {letter['retried_as']}" if letter["retried_as"] else ""
-        print(one_line(f"{letter['closed']} {short_time(letter['closed_at'])}{again}"))
+    where = f"{dead_letter['workflow']}@{dead_letter['version']}, execution {dead_letter['execution_id']}"
+    print(one_line(f"{dead_letter['node_id']} ({dead_letter['handler']}) of {where}"))
+    if dead_letter["closed"]:
+        again = f" as {dead_letter['retried_as']}" if dead_letter["retried_as"] else ""
+        print(one_line(f"{dead_letter['closed']} {short_time(dead_letter['closed_at'])}{again}"))
     print()
     rows = [
         [it["attempt"], short_time(it["at"]), (it["error"] or {}).get("message")]
-        for it in letter["attempts"]
+        for it in dead_letter["attempts"]
     ]
     show_table(["attempt", "at", "error"], rows)
-    if options["debug"] and (trace := (letter["error"] or {}).get("traceback")):
+    if options["debug"] and (trace := (dead_letter["error"] or {}).get("traceback")):
         print("\n" + clean(trace))
 
 
@@ -126,7 +126,7 @@ def show_letter(letter_id: int, **options: Any) -> None:
 @click.option("--preview", is_flag=True, help="Only show what would run.")
 @as_json
 @server_options
-def retry_letters(ids: tuple[int, ...], **options: Any) -> int:
+def retry_dead_letters(ids: tuple[int, ...], **options: Any) -> int:
     """Retry dead letters: those with these ids, or all open ones that fit the filters.
 
     Each failed execution is retried once, however many of its nodes are listed. Prints the new
@@ -166,7 +166,7 @@ def _print_retried(item: Mapping[str, Any]) -> None:
 @filters
 @click.option("--all", "everything", is_flag=True, help="All open ones.")
 @server_options
-def drop_letters(ids: tuple[int, ...], **options: Any) -> None:
+def drop_dead_letters(ids: tuple[int, ...], **options: Any) -> None:
     """Drop dead letters: nobody needs to look at them any more. The executions stay as they are."""
     from penstock.cli.safe_text import counted
 
@@ -174,8 +174,8 @@ def drop_letters(ids: tuple[int, ...], **options: Any) -> None:
 
     async def drop(client: Client) -> int:
         dropped = list(ids) or [item["id"] async for item in client.dead_letters(**chosen)]
-        for letter_id in dropped:
-            await client.drop_dead_letter(letter_id)
+        for dead_letter_id in dropped:
+            await client.drop_dead_letter(dead_letter_id)
         return len(dropped)
 
     print(f"{counted(ask(options, drop), 'dead letter')} dropped")

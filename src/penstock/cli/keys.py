@@ -48,7 +48,7 @@ def keys() -> None:
     help="What it may: each includes those before it. Repeatable.",
 )
 @click.option(
-    "--name", help="What it is for; lists and the audit trail show it. Default: its scopes."
+    "--name", help="What it is for; lists and the audit log show it. Default: its scopes."
 )
 @_store
 @_json

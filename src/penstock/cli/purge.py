@@ -141,8 +141,9 @@ def _in_database(settings: Settings, seconds: float, *, dry_run: bool) -> dict[s
 
     objects = ObjectBlobs(settings.blobs) if settings.blobs else None
     gone = purge_database(str(settings.database), seconds, objects=objects, dry_run=dry_run)
-    names = ("executions",) if dry_run else ("executions", "letters", "blobs")
-    return {name: getattr(gone, name) for name in names}
+    if dry_run:
+        return {"executions": gone.executions}
+    return {"executions": gone.executions, "letters": gone.dead_letters, "blobs": gone.blobs}
 
 
 def _say(where: str, counts: dict[str, int], *, dry_run: bool) -> None:

@@ -202,7 +202,7 @@ def run_role(settings: Settings, work: Callable[[asyncio.Event], Coroutine[Any, 
 async def serve_api(settings: Settings, stop: asyncio.Event) -> None:
     from contextlib import AsyncExitStack
 
-    from penstock.api.server import address_of, bind, serving_over, shared_windows
+    from penstock.api.server import address_of, bind, serving_over, shared_rate_limit
     from penstock.scaled import open_scaled, service_over
     from penstock.service.fleet import ScaledFleet
     from penstock.telemetry.metrics import Metrics
@@ -212,14 +212,14 @@ async def serve_api(settings: Settings, stop: asyncio.Event) -> None:
         stores = await stack.enter_async_context(open_scaled(settings))
         service = service_over(stores, settings)
         stack.push_async_callback(service.close)
-        windows = await stack.enter_async_context(shared_windows(settings))
+        rate_limit_storage = await stack.enter_async_context(shared_rate_limit(settings))
         serving = serving_over(
             service,
             ScaledFleet(stores, settings.worker_dead_seconds),
             settings,
             listening,
             Metrics(),
-            windows,
+            rate_limit_storage,
         )
         await stack.enter_async_context(serving)
         _say_ready(f"the API at {address_of(listening)}")

@@ -62,24 +62,24 @@ def submit(workflow: str, **options: Any) -> int:
     is_file = (
         workflow == reading.STDIN or Path(workflow).suffix in SUFFIXES or Path(workflow).is_file()
     )
-    order = {
+    start_request = {
         "workflow": reading.read_file(workflow, limits) if is_file else workflow,
         "input": reading.read_input(options["given"], limits) or None,
         "labels": reading.read_labels(options["labels"]) or None,
         "priority": options["priority"],
         "idempotency_key": options["key_once"],
     }
-    if is_file and not isinstance(order["workflow"], dict):
+    if is_file and not isinstance(start_request["workflow"], dict):
         raise reading.Refused(
             f'{reading.shown_name(workflow)}: a workflow is an object, such as {{"nodes": […]}}'
         )
-    return ask(options, lambda client: _submit(client, order, options))
+    return ask(options, lambda client: _submit(client, start_request, options))
 
 
-async def _submit(client: Client, order: dict[str, Any], options: dict[str, Any]) -> int:
+async def _submit(client: Client, start_request: dict[str, Any], options: dict[str, Any]) -> int:
     from penstock.cli.watch import see_through
 
-    started = await client.start(**order)
+    started = await client.start(**start_request)
     if options["wait"]:
         return await see_through(client, started, options, quiet=options["as_json"])
     if options["as_json"]:

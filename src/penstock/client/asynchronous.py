@@ -79,7 +79,7 @@ class Client:
         seconds (60 at most): saves calls for short ones.
         """
         wait = None if wait is None else min(wait, WAIT_SECONDS_MAX)
-        body = _order(workflow, input, labels, priority)
+        body = _start_request(workflow, input, labels, priority)
         answer = await self._transport.call(
             "POST",
             "/executions",
@@ -102,16 +102,16 @@ class Client:
 
         If only some are refused: `PartlyStarted`, with both kinds.
         """
-        orders = [_order(workflow, given, labels, priority) for given in inputs]
+        start_requests = [_start_request(workflow, given, labels, priority) for given in inputs]
         shared: Json = {}
         if not isinstance(workflow, str):  # sent once, not with every input
             shared = {"definition": _document(workflow)}
-            for order in orders:
-                del order["definition"]
+            for start_request in start_requests:
+                del start_request["definition"]
         answers: list[Json] = []
         size = BATCH
-        while len(answers) < len(orders):
-            body = {**shared, "executions": orders[len(answers) : len(answers) + size]}
+        while len(answers) < len(start_requests):
+            body = {**shared, "executions": start_requests[len(answers) : len(answers) + size]}
             try:
                 answers += (await self._json("POST", "/executions/batch", body=body))["items"]
             except RequestFailed as error:
@@ -352,17 +352,17 @@ class Client:
                 return
 
 
-def _order(
+def _start_request(
     workflow: AnyWorkflow,
     given: Mapping[str, Any] | None,
     labels: Mapping[str, Any] | None,
     priority: int,
 ) -> Json:
-    order: Json = (
+    start_request: Json = (
         {"workflow": workflow} if isinstance(workflow, str) else {"definition": _document(workflow)}
     )
     more = {"input": given, "labels": labels and dict(labels), "priority": priority or None}
-    return order | {name: value for name, value in more.items() if value is not None}
+    return start_request | {name: value for name, value in more.items() if value is not None}
 
 
 def _document(document: Workflow | Mapping[str, Any]) -> Json:

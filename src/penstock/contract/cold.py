@@ -1,24 +1,24 @@
-"""Executions in the cold store: intents, wishes, what has ended."""
+"""Executions in the cold store: intents, control requests, what has ended."""
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, new, new_execution_ids, submitted
+from penstock.contract.facts import Owner, begin, ended, new_execution_ids, new_intent, submitted
 from penstock.engine.events import Blob, TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
-from penstock.stores.base import NewExecution, ReusedOutput, Stores
+from penstock.stores.base import Intent, ReusedOutput, Stores
 
 
 async def test_a_created_execution_should_run_and_can_be_looked_at(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    intent = new(
+    intent = new_intent(
         execution_id,
         labels={"team": "é", "n": 1},
         idempotency_key="key",
         request_hash="hash",
         retry_of="before",
     )
-    assert await stores.cold.create([intent]) == [execution_id]
+    assert await stores.cold.record_intents([intent]) == [execution_id]
     assert await stores.cold.started(0) == [execution_id]
     stored = await stores.cold.execution(execution_id)
     assert stored is not None
@@ -41,12 +41,12 @@ async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
     ).record
     reused = [ReusedOutput("a", b"[1]"), ReusedOutput("b[3]", Blob("key", 999))]
     intents = [
-        NewExecution(record, "key", "hash", "before", reused, waits=False, key_scope="k1"),
-        NewExecution(submitted(next(execution_ids)).record, reused=reused),
-        new(next(execution_ids), request_hash="hash"),
-        new(next(execution_ids), key_scope="k1", waits=True),
+        Intent(record, "key", "hash", "before", reused, waits=False, key_scope="k1"),
+        Intent(submitted(next(execution_ids)).record, reused=reused),
+        new_intent(next(execution_ids), request_hash="hash"),
+        new_intent(next(execution_ids), key_scope="k1", waits=True),
     ]
-    await stores.cold.create(intents)
+    await stores.cold.record_intents(intents)
     for intent in intents:
         for _ in range(2):
             assert await stores.cold.intent(intent.record.execution_id) == intent
@@ -66,7 +66,7 @@ async def test_a_look_at_the_intent_of_one_that_has_begun_or_ended_changes_nothi
             found.record.state = (
                 ExecutionState.PENDING
             )  # where ended executions leave the hot store, it says so
-            assert found == new(execution_id)
+            assert found == new_intent(execution_id)
     known = [begun, finished] if stores.tiering is None else [begun]
     assert sorted(await stores.hot.load([begun, finished])) == sorted(known)
     await owner.commit(ended(begun))
@@ -93,44 +93,46 @@ async def test_an_execution_that_ended_is_kept_and_no_longer_started(stores: Sto
     assert [line.seq for line in stored.history] == [1, 99]
 
 
-async def test_the_last_wish_for_an_execution_is_kept_until_it_has_ended(stores: Stores) -> None:
+async def test_the_last_control_request_for_an_execution_is_kept_until_it_has_ended(
+    stores: Stores,
+) -> None:
     execution_ids = new_execution_ids(stores)
-    steered, other = next(execution_ids), next(execution_ids)
-    owner = await begin(stores, steered)
+    controlled, other = next(execution_ids), next(execution_ids)
+    owner = await begin(stores, controlled)
     await begin(stores, other)
-    await stores.cold.steer(steered, "pause")
-    await stores.cold.steer(steered, "cancel")
-    assert dict(await stores.cold.wishes(0)) == {steered: "cancel"}
+    await stores.cold.request_control(controlled, "pause")
+    await stores.cold.request_control(controlled, "cancel")
+    assert dict(await stores.cold.control_requests(0)) == {controlled: "cancel"}
     owner = await Owner.of(stores)
-    await owner.commit(ended(steered))
-    assert dict(await stores.cold.wishes(0)) == {}
+    await owner.commit(ended(controlled))
+    assert dict(await stores.cold.control_requests(0)) == {}
 
 
 async def test_a_cancel_that_was_asked_for_is_not_overwritten(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
     await begin(stores, execution_id)
-    await stores.cold.steer(execution_id, "cancel")
-    for wish in ("pause", "resume"):
+    await stores.cold.request_control(execution_id, "cancel")
+    for request in ("pause", "resume"):
         with pytest.raises(Conflict, match="being cancelled"):
-            await stores.cold.steer(execution_id, wish)
-    await stores.cold.steer(execution_id, "cancel")
-    assert dict(await stores.cold.wishes(0)) == {execution_id: "cancel"}
+            await stores.cold.request_control(execution_id, request)
+    await stores.cold.request_control(execution_id, "cancel")
+    assert dict(await stores.cold.control_requests(0)) == {execution_id: "cancel"}
 
 
 async def test_what_is_paused_is_not_paused_again_nor_what_goes_on_resumed(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
     await begin(stores, execution_id)
     with pytest.raises(Conflict, match="isn't paused"):
-        await stores.cold.steer(execution_id, "resume")
-    await stores.cold.steer(execution_id, "pause")
+        await stores.cold.request_control(execution_id, "resume")
+    await stores.cold.request_control(execution_id, "pause")
     with pytest.raises(Conflict, match="is paused already"):
-        await stores.cold.steer(execution_id, "pause")
-    await stores.cold.steer(execution_id, "resume")
+        await stores.cold.request_control(execution_id, "pause")
+    await stores.cold.request_control(execution_id, "resume")
     with pytest.raises(Conflict, match="isn't paused"):
-        await stores.cold.steer(execution_id, "resume")
+        await stores.cold.request_control(execution_id, "resume")
 
 
-async def test_an_end_that_was_just_committed_cannot_be_steered(stores: Stores) -> None:
+async def test_an_end_that_was_just_committed_cannot_be_controlled(stores: Stores) -> None:
     """Whoever waits for it is told at once, also where the cold store hears of it later."""
     execution_ids = new_execution_ids(stores)
     for state in EXECUTION_ENDS:
@@ -140,16 +142,16 @@ async def test_an_end_that_was_just_committed_cannot_be_steered(stores: Stores) 
         found = await stores.cold.execution(execution_id)
         assert found is not None
         assert found.record.state is state
-        for wish in ("cancel", "pause", "resume"):
+        for request in ("cancel", "pause", "resume"):
             with pytest.raises(Conflict, match=f"is {state}"):
-                await stores.cold.steer(execution_id, wish)
+                await stores.cold.request_control(execution_id, request)
 
 
-async def test_what_has_ended_or_never_was_cannot_be_steered(stores: Stores) -> None:
+async def test_what_has_ended_or_never_was_cannot_be_controlled(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     await owner.commit(ended(execution_id))
     with pytest.raises(Conflict, match="is COMPLETED"):
-        await stores.cold.steer(execution_id, "cancel")
+        await stores.cold.request_control(execution_id, "cancel")
     with pytest.raises(NotFound, match="unknown"):
-        await stores.cold.steer("unknown", "cancel")
+        await stores.cold.request_control("unknown", "cancel")

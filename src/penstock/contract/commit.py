@@ -7,10 +7,10 @@ import pytest
 from penstock.contract.facts import (
     Owner,
     begin,
+    dead_letter,
     ended,
-    letter,
-    new,
     new_execution_ids,
+    new_intent,
     queued,
     record,
     started,
@@ -22,12 +22,12 @@ from penstock.engine.events import Blob, ExecutionStarted, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import StoreError
 from penstock.stores.base import Stored, Stores
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.records import DeadLetterSearch, Search
 
 
 async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.create([new(execution_id)])
+    await stores.cold.record_intents([new_intent(execution_id)])
     await stores.hot.append([ExecutionStarted(execution_id)])
     owner = await Owner.of(stores)
     owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
@@ -70,7 +70,7 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
         ],
         logs=[("a", 1, "line\nanother"), ("b", 2, "é")],
         failures=[("b", failed.failures[0])],
-        dead_letters=[letter(execution_id, "b")],
+        dead_letters=[dead_letter(execution_id, "b")],
         tasks=[given],
         wake_at=5000.0,
         timer_changed=True,
@@ -83,8 +83,8 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     assert await stores.hot.load([execution_id]) == {execution_id: expected}
     assert await stores.hot.active(0) == [execution_id]
     assert await stores.hot.next_due(0) == 5000.0
-    assert [row.letter for row in await stores.cold.letters(LetterSearch())] == [
-        letter(execution_id, "b")
+    assert [row.dead_letter for row in await stores.cold.dead_letters(DeadLetterSearch())] == [
+        dead_letter(execution_id, "b")
     ]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [given]
     assert await owner.inbox() == []
@@ -116,7 +116,7 @@ async def test_failures_are_kept_beside_their_node_and_written_once(stores: Stor
 
 async def test_nothing_shows_before_the_commit(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.create([new(execution_id)])
+    await stores.cold.record_intents([new_intent(execution_id)])
     assert await stores.hot.load([execution_id, "unknown"]) == {}
     assert await stores.hot.active(0) == []
     assert await stores.hot.next_due(0) is None
@@ -276,7 +276,7 @@ async def test_a_timer_that_is_set_by_the_commit_that_ends_the_execution_does_no
 
 async def test_an_execution_may_start_and_end_in_one_commit(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.create([new(execution_id)])
+    await stores.cold.record_intents([new_intent(execution_id)])
     owner = await Owner.of(stores)
     await owner.commit(ended(execution_id))
     assert await stores.hot.active(0) == []

@@ -6,16 +6,16 @@ from collections import Counter
 from penstock.contract.facts import (
     Owner,
     begin,
+    dead_letter,
     ended,
-    letter,
     new_execution_ids,
     over,
     running,
     submitted,
 )
 from penstock.engine.states import ExecutionState
-from penstock.stores.base import NewExecution, Stores
-from penstock.stores.records import Counts, LetterSearch, Search, Window
+from penstock.stores.base import Intent, Stores
+from penstock.stores.records import Counts, DeadLetterSearch, Search, Window
 
 WINDOW = Window(since=1000.0, bucket_seconds=10.0, buckets=6)
 MANY = 10_000
@@ -53,7 +53,7 @@ async def test_what_nobody_has_begun_counts_as_pending_and_what_has_begun_as_run
     made = await _made(stores, *[("one", 1000.0)] * 5)
     waits = submitted("waits", created_at=1001.0, workflow="one")
     waits.waits = True
-    await stores.cold.create([waits])
+    await stores.cold.record_intents([waits])
     owner = await Owner.of(stores)
     await owner.commit(running(made[0]), running(made[1]))
     await owner.commit(running(made[1], ExecutionState.PAUSED))
@@ -68,7 +68,7 @@ async def test_what_nobody_has_begun_counts_as_pending_and_what_has_begun_as_run
 async def test_a_store_without_anything_counts_nothing(stores: Stores) -> None:
     assert await stores.cold.count_created(WINDOW, MANY) == Counts([])
     assert await stores.cold.count_active(MANY) == {"PENDING": 0, "RUNNING": 0, "PAUSED": 0}
-    assert await stores.cold.count_letters(MANY) == 0
+    assert await stores.cold.count_dead_letters(MANY) == 0
 
 
 async def test_what_a_clock_that_is_ahead_has_made_counts_in_the_last_bucket(
@@ -118,20 +118,20 @@ async def test_active_executions_are_counted_up_to_what_was_asked(stores: Stores
     assert await stores.cold.count_active(3) == {"PENDING": 3, "RUNNING": 0, "PAUSED": 0}
 
 
-async def test_open_letters_are_counted_up_to_what_was_asked(stores: Stores) -> None:
+async def test_open_dead_letters_are_counted_up_to_what_was_asked(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     await owner.commit(
         ended(
             execution_id,
             ExecutionState.FAILED,
-            dead_letters=[letter(execution_id, node) for node in "abcd"],
+            dead_letters=[dead_letter(execution_id, node) for node in "abcd"],
         )
     )
-    assert [await stores.cold.count_letters(limit) for limit in (1, 4, MANY)] == [1, 4, 4]
-    (first, *_) = await stores.cold.letters(LetterSearch())
-    await stores.cold.close_letters([first.id], "dropped", 5.0)
-    assert await stores.cold.count_letters(MANY) == 3
+    assert [await stores.cold.count_dead_letters(limit) for limit in (1, 4, MANY)] == [1, 4, 4]
+    (first, *_) = await stores.cold.dead_letters(DeadLetterSearch())
+    await stores.cold.close_dead_letters([first.id], "dropped", 5.0)
+    assert await stores.cold.count_dead_letters(MANY) == 3
 
 
 async def test_counts_say_what_a_search_says(stores: Stores) -> None:
@@ -151,7 +151,7 @@ async def test_counts_say_what_a_search_says(stores: Stores) -> None:
 ENDS = (ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.CANCELLED)
 
 
-async def _made(stores: Stores, *given: tuple[str, float]) -> list[NewExecution]:
+async def _made(stores: Stores, *given: tuple[str, float]) -> list[Intent]:
     """An execution of each workflow and time, in this order, all in one partition."""
     before = len(await stores.cold.search(Search(limit=MANY)))
     execution_ids = [
@@ -164,7 +164,7 @@ async def _made(stores: Stores, *given: tuple[str, float]) -> list[NewExecution]
         submitted(execution_id, workflow=workflow, created_at=at)
         for execution_id, (workflow, at) in zip(execution_ids, given, strict=True)
     ]
-    await stores.cold.create(made)
+    await stores.cold.record_intents(made)
     return made
 
 
@@ -178,7 +178,7 @@ async def test_what_has_not_ended_is_counted_by_workflow(stores: Stores) -> None
     made = await _made(stores, ("one", 1000.0), ("one", 1000.0), ("two", 1000.0), ("two", 1000.0))
     waits = submitted("waits", created_at=1001.0, workflow="one")
     waits.waits = True
-    await stores.cold.create([waits])
+    await stores.cold.record_intents([waits])
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made))
     await owner.commit(running(made[0], ExecutionState.PAUSED))

@@ -4,48 +4,50 @@ import asyncio
 
 from msgspec import structs
 
-from penstock.contract.facts import begin, ended, letter, new_execution_ids, running, submitted
+from penstock.contract.facts import begin, dead_letter, ended, new_execution_ids, running, submitted
 from penstock.engine.commands import DeadLetter
 from penstock.engine.states import ExecutionState
 from penstock.stores.base import Stores
-from penstock.stores.records import LetterSearch
+from penstock.stores.records import DeadLetterSearch
 
 
-async def test_letters_are_listed_newest_first_in_pages(stores: Stores) -> None:
+async def test_dead_letters_are_listed_newest_first_in_pages(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     for nodes in ("ab", "c", "de"):
-        letters = [letter(execution_id, node) for node in nodes]
-        await owner.commit(ended(execution_id, dead_letters=letters, finished=False))
-    found = await stores.cold.letters(LetterSearch())
-    assert [row.letter for row in found] == [letter(execution_id, node) for node in "edcba"]
+        dead_letters = [dead_letter(execution_id, node) for node in nodes]
+        await owner.commit(ended(execution_id, dead_letters=dead_letters, finished=False))
+    found = await stores.cold.dead_letters(DeadLetterSearch())
+    assert [row.dead_letter for row in found] == [
+        dead_letter(execution_id, node) for node in "edcba"
+    ]
     assert {
         (row.workflow, row.version, row.closed, row.closed_at, row.retried_as) for row in found
     } == {("report", 1, None, None, None)}
     pages: list[str] = []
     before = None
-    while page := await stores.cold.letters(LetterSearch(before=before, limit=2)):
-        pages += [row.letter.node_id for row in page]
+    while page := await stores.cold.dead_letters(DeadLetterSearch(before=before, limit=2)):
+        pages += [row.dead_letter.node_id for row in page]
         before = page[-1].id
     assert "".join(pages) == "edcba"
 
 
-async def test_letters_are_found_by_each_filter(stores: Stores) -> None:
+async def test_dead_letters_are_found_by_each_filter(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     a, b = (
         submitted(next(execution_ids), workflow="one"),
         submitted(next(execution_ids), workflow="two", version=7),
     )
     name_a, name_b = a.record.execution_id, b.record.execution_id
-    await stores.cold.create([a, b])
-    letters = [
-        letter(name_a, "p", "http", "timeout"),
-        letter(name_a, "q", "llm", "handler"),
-        letter(name_b, "r", "http", "handler"),
+    await stores.cold.record_intents([a, b])
+    dead_letters = [
+        dead_letter(name_a, "p", "http", "timeout"),
+        dead_letter(name_a, "q", "llm", "handler"),
+        dead_letter(name_b, "r", "http", "handler"),
         DeadLetter(name_b, "s", "http", 1.0, []),
     ]
     first, second = running(a), running(b)
-    first.dead_letters, second.dead_letters = letters[:2], letters[2:]
+    first.dead_letters, second.dead_letters = dead_letters[:2], dead_letters[2:]
     owner = await begin(stores, next(execution_ids))
     await owner.commit(first, second)
     expected = {
@@ -54,33 +56,37 @@ async def test_letters_are_found_by_each_filter(stores: Stores) -> None:
         "q": {"workflow": "one", "handler": "llm", "category": "handler", "execution_id": name_a},
     }  # fmt: skip
     for nodes, wanted in expected.items():
-        found = await stores.cold.letters(LetterSearch(**wanted))  # type: ignore[arg-type]
-        assert "".join(row.letter.node_id for row in found) == nodes, wanted
+        found = await stores.cold.dead_letters(DeadLetterSearch(**wanted))  # type: ignore[arg-type]
+        assert "".join(row.dead_letter.node_id for row in found) == nodes, wanted
     for field in ("workflow", "handler", "category", "execution_id"):
         for odd in ("%", "unknown", "half \ud800"):
-            assert await stores.cold.letters(structs.replace(LetterSearch(), **{field: odd})) == []
+            assert (
+                await stores.cold.dead_letters(structs.replace(DeadLetterSearch(), **{field: odd}))
+                == []
+            )
     assert [
-        (row.workflow, row.version) for row in await stores.cold.letters(LetterSearch(limit=1))
+        (row.workflow, row.version)
+        for row in await stores.cold.dead_letters(DeadLetterSearch(limit=1))
     ] == [("two", 7)]
 
 
-async def test_a_letter_is_found_by_its_number(stores: Stores) -> None:
+async def test_a_dead_letter_is_found_by_its_number(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     await owner.commit(
         ended(
             execution_id,
             ExecutionState.FAILED,
-            dead_letters=[letter(execution_id, "a"), letter(execution_id, "b")],
+            dead_letters=[dead_letter(execution_id, "a"), dead_letter(execution_id, "b")],
         )
     )
-    for row in await stores.cold.letters(LetterSearch()):
-        assert await stores.cold.letter(row.id) == row
+    for row in await stores.cold.dead_letters(DeadLetterSearch()):
+        assert await stores.cold.dead_letter(row.id) == row
     for number in (0, -1, 3, 2**70):
-        assert await stores.cold.letter(number) is None
+        assert await stores.cold.dead_letter(number) is None
 
 
-async def test_a_closed_letter_is_listed_on_request_only_and_says_what_became_of_it(
+async def test_a_closed_dead_letter_is_listed_on_request_only_and_says_what_became_of_it(
     stores: Stores,
 ) -> None:
     execution_id = next(new_execution_ids(stores))
@@ -89,33 +95,37 @@ async def test_a_closed_letter_is_listed_on_request_only_and_says_what_became_of
         ended(
             execution_id,
             ExecutionState.FAILED,
-            dead_letters=[letter(execution_id, node) for node in "abc"],
+            dead_letters=[dead_letter(execution_id, node) for node in "abc"],
         )
     )
-    c, b, a = [row.id for row in await stores.cold.letters(LetterSearch())]
-    assert await stores.cold.close_letters([a, b, b, 99, 2**70], "retried", 5.0, "the-retry") == 2
-    assert await stores.cold.close_letters([b, c], "dropped", 6.0) == 1
-    assert await stores.cold.close_letters([], "dropped", 7.0) == 0
-    assert await stores.cold.letters(LetterSearch()) == []
-    closed = await stores.cold.letters(LetterSearch(closed=True))
-    assert [(row.letter.node_id, row.closed, row.closed_at, row.retried_as) for row in closed] == [
+    c, b, a = [row.id for row in await stores.cold.dead_letters(DeadLetterSearch())]
+    assert (
+        await stores.cold.close_dead_letters([a, b, b, 99, 2**70], "retried", 5.0, "the-retry") == 2
+    )
+    assert await stores.cold.close_dead_letters([b, c], "dropped", 6.0) == 1
+    assert await stores.cold.close_dead_letters([], "dropped", 7.0) == 0
+    assert await stores.cold.dead_letters(DeadLetterSearch()) == []
+    closed = await stores.cold.dead_letters(DeadLetterSearch(closed=True))
+    assert [
+        (row.dead_letter.node_id, row.closed, row.closed_at, row.retried_as) for row in closed
+    ] == [
         ("c", "dropped", 6.0, None),
         ("b", "retried", 5.0, "the-retry"),
         ("a", "retried", 5.0, "the-retry"),
     ]
 
 
-async def test_a_letter_that_many_close_at_once_is_closed_by_one(stores: Stores) -> None:
+async def test_a_dead_letter_that_many_close_at_once_is_closed_by_one(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     await owner.commit(
-        ended(execution_id, ExecutionState.FAILED, dead_letters=[letter(execution_id)])
+        ended(execution_id, ExecutionState.FAILED, dead_letters=[dead_letter(execution_id)])
     )
-    (row,) = await stores.cold.letters(LetterSearch())
+    (row,) = await stores.cold.dead_letters(DeadLetterSearch())
     answers = await asyncio.gather(
-        *(stores.cold.close_letters([row.id], "retried", 5.0, f"r{i}") for i in range(10))
+        *(stores.cold.close_dead_letters([row.id], "retried", 5.0, f"r{i}") for i in range(10))
     )
     assert sorted(answers) == [0] * 9 + [1]
-    closed = await stores.cold.letter(row.id)
+    closed = await stores.cold.dead_letter(row.id)
     assert closed is not None
     assert closed.retried_as == f"r{answers.index(1)}"

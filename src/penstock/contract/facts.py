@@ -21,7 +21,7 @@ from penstock.engine.commands import (
 from penstock.engine.events import AnyEvent, TaskError, TaskSucceeded
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.stores import codec
-from penstock.stores.base import Commit, Lease, NewExecution, Stores, partition_of
+from penstock.stores.base import Commit, Intent, Lease, Stores, partition_of
 from penstock.stores.tiering import Copy, Outgoing
 
 HOUR = 3600.0
@@ -43,18 +43,18 @@ def record(
     return ExecutionRecord(execution_id, "report", 1, state, b'{"lang":"en"}', 1000.0, **fields)
 
 
-def new(execution_id: str, labels: dict[str, Any] | None = None, **fields: Any) -> NewExecution:
+def new_intent(execution_id: str, labels: dict[str, Any] | None = None, **fields: Any) -> Intent:
     made = record(execution_id)
     made.labels = labels or {}
-    return NewExecution(made, **fields)
+    return Intent(made, **fields)
 
 
-def submitted(execution_id: str, **fields: Any) -> NewExecution:
+def submitted(execution_id: str, **fields: Any) -> Intent:
     """As `new`, with anything in its record."""
-    return NewExecution(structs.replace(record(execution_id), **fields))
+    return Intent(structs.replace(record(execution_id), **fields))
 
 
-def running(given: NewExecution, state: ExecutionState = ExecutionState.RUNNING) -> Commands:
+def running(given: Intent, state: ExecutionState = ExecutionState.RUNNING) -> Commands:
     """The first commit of what was submitted, or one that pauses it."""
     now = structs.replace(given.record, state=state, started_at=1001.0)
     if state == ExecutionState.PAUSED:
@@ -64,7 +64,7 @@ def running(given: NewExecution, state: ExecutionState = ExecutionState.RUNNING)
 
 
 def over(
-    given: NewExecution, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any
+    given: Intent, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any
 ) -> Commands:
     """The last commit of what was submitted."""
     end = structs.replace(
@@ -127,7 +127,7 @@ def success(task: Task, worker_id: str, output: bytes = b"{}", *, logs: str = ""
     return TaskSucceeded(*key, worker_id, 1003.0, output, logs)
 
 
-def letter(
+def dead_letter(
     execution_id: str, node: str = "fetch", handler: str = "echo", category: str = "handler"
 ) -> DeadLetter:
     failure = AttemptFailure(
@@ -167,7 +167,8 @@ async def copy_outbox(stores: Stores, lease: Lease) -> None:
     entries = await stores.tiering.hot.outbox(lease.partition, 1000)
     changes = await stores.tiering.hot.changes([entry.execution_id for entry in entries])
     copies = [
-        Copy(it.execution_id, it.summary, changes[it.execution_id], it.letters) for it in entries
+        Copy(it.execution_id, it.summary, changes[it.execution_id], it.dead_letters)
+        for it in entries
     ]
     if entries:
         await stores.tiering.cold.put_copies(lease.partition, lease.commit_number, copies)
@@ -182,7 +183,7 @@ def ended_by(entry: Outgoing) -> bool:
 
 async def begin(stores: Stores, *execution_ids: str) -> Owner:
     """Executions that exist and have started, and the owner of their partition."""
-    await stores.cold.create([new(execution_id) for execution_id in execution_ids])
+    await stores.cold.record_intents([new_intent(execution_id) for execution_id in execution_ids])
     owner = await Owner.of(stores, partition_of(execution_ids[0], stores.hot.partitions))
     await owner.commit(*(started(execution_id) for execution_id in execution_ids))
     return owner

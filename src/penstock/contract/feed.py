@@ -2,7 +2,7 @@
 
 import asyncio
 
-from penstock.contract.facts import Owner, begin, ended, new, new_execution_ids, started
+from penstock.contract.facts import Owner, begin, ended, new_execution_ids, new_intent, started
 from penstock.engine.commands import Commands, Transition
 from penstock.stores.base import Stores, partition_of
 from penstock.stores.records import FeedPart, Place, behind
@@ -25,7 +25,7 @@ async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(
     stores: Stores,
 ) -> None:
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.create([new(execution_id)])
+    await stores.cold.record_intents([new_intent(execution_id)])
     assert await stores.cold.history(execution_id) == []
     for unknown in ("unknown", "", "half \ud800"):
         assert await stores.cold.history(unknown) is None
@@ -127,7 +127,7 @@ async def test_the_feed_is_of_all_partitions_and_each_lane_is_read_on_by_itself(
     owners = [await Owner.of(stores, partition) for partition in range(stores.hot.partitions)]
     execution_ids = [f"e{number}" for number in range(24)]
     for execution_id in execution_ids:
-        await stores.cold.create([new(execution_id)])
+        await stores.cold.record_intents([new_intent(execution_id)])
         await owners[partition_of(execution_id, len(owners))].commit(started(execution_id))
     everything = await stores.cold.feed(await _start(stores))
     lanes = len(await stores.cold.feed_end())

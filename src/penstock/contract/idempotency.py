@@ -4,21 +4,23 @@ import asyncio
 
 import pytest
 
-from penstock.contract.facts import new, new_execution_ids, submitted
+from penstock.contract.facts import new_execution_ids, new_intent, submitted
 from penstock.errors import Conflict, KeyReused, StoreError
-from penstock.stores.base import KEY_SECONDS, NewExecution, Stores
+from penstock.stores.base import KEY_SECONDS, Intent, Stores
 
 
 async def test_the_same_idempotency_key_gives_the_same_execution(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     a, b, c, d = (next(execution_ids) for _ in range(4))
     batch = [
-        new(a, idempotency_key="k", request_hash="h"),
-        new(b),
-        new(c, idempotency_key="k", request_hash="h"),
+        new_intent(a, idempotency_key="k", request_hash="h"),
+        new_intent(b),
+        new_intent(c, idempotency_key="k", request_hash="h"),
     ]
-    assert await stores.cold.create(batch) == [a, b, a]
-    assert await stores.cold.create([new(d, idempotency_key="k", request_hash="h")]) == [a]
+    assert await stores.cold.record_intents(batch) == [a, b, a]
+    assert await stores.cold.record_intents(
+        [new_intent(d, idempotency_key="k", request_hash="h")]
+    ) == [a]
     assert sorted(await stores.cold.started(0)) == sorted([a, b])
     assert await stores.cold.execution(d) is None
 
@@ -28,7 +30,9 @@ async def test_the_same_key_from_many_at_once_gives_one_execution(stores: Stores
         execution_id for execution_id, _ in zip(new_execution_ids(stores), range(20), strict=False)
     ]
     creates = (
-        stores.cold.create([new(execution_id, idempotency_key="k", request_hash="h")])
+        stores.cold.record_intents(
+            [new_intent(execution_id, idempotency_key="k", request_hash="h")]
+        )
         for execution_id in execution_ids
     )
     answers = await asyncio.gather(*creates)
@@ -41,9 +45,11 @@ async def test_the_same_key_for_another_request_is_refused_and_stores_nothing(
 ) -> None:
     execution_ids = new_execution_ids(stores)
     a, b, c = (next(execution_ids) for _ in range(3))
-    await stores.cold.create([new(a, idempotency_key="k", request_hash="h")])
+    await stores.cold.record_intents([new_intent(a, idempotency_key="k", request_hash="h")])
     with pytest.raises(Conflict, match="'k'"):
-        await stores.cold.create([new(b), new(c, idempotency_key="k", request_hash="another")])
+        await stores.cold.record_intents(
+            [new_intent(b), new_intent(c, idempotency_key="k", request_hash="another")]
+        )
     assert await stores.cold.started(0) == [a]
     assert await stores.cold.execution(b) is None
 
@@ -63,13 +69,13 @@ async def test_a_key_of_any_text_is_a_key_or_refused_and_the_store_goes_on(store
         execution_id = next(execution_ids)
         try:
             async with asyncio.timeout(5):
-                made = await stores.cold.create(
-                    [new(execution_id, idempotency_key=key, request_hash="h")]
+                made = await stores.cold.record_intents(
+                    [new_intent(execution_id, idempotency_key=key, request_hash="h")]
                 )
         except (Conflict, StoreError, UnicodeEncodeError):
             continue
         assert made == [execution_id], key
-    assert await stores.cold.create([new(last := next(execution_ids))]) == [last]
+    assert await stores.cold.record_intents([new_intent(last := next(execution_ids))]) == [last]
 
 
 async def test_the_same_key_twice_in_one_call_for_two_requests_is_refused_and_stores_nothing(
@@ -78,13 +84,13 @@ async def test_the_same_key_twice_in_one_call_for_two_requests_is_refused_and_st
     execution_ids = new_execution_ids(stores)
     a, b = next(execution_ids), next(execution_ids)
     two = [
-        new(a, idempotency_key="k", request_hash="h"),
-        new(b, idempotency_key="k", request_hash="another"),
+        new_intent(a, idempotency_key="k", request_hash="h"),
+        new_intent(b, idempotency_key="k", request_hash="another"),
     ]
     with pytest.raises(KeyReused, match="'k'"):
-        await stores.cold.create(two)
+        await stores.cold.record_intents(two)
     assert await stores.cold.started(0) == []
-    assert await stores.cold.create(two[1:]) == [b]
+    assert await stores.cold.record_intents(two[1:]) == [b]
 
 
 async def test_each_scope_has_keys_of_its_own(stores: Stores) -> None:
@@ -92,23 +98,23 @@ async def test_each_scope_has_keys_of_its_own(stores: Stores) -> None:
     a, b, c = (next(execution_ids) for _ in range(3))
     keys = [("", "x:y"), ("x", "y"), ("x:y", "")]
     made = [
-        new(execution_id, idempotency_key=key, key_scope=scope, request_hash=execution_id)
+        new_intent(execution_id, idempotency_key=key, key_scope=scope, request_hash=execution_id)
         for execution_id, (scope, key) in zip((a, b, c), keys, strict=True)
     ]
-    assert await stores.cold.create(made) == [a, b, c]
-    again = [new(next(execution_ids), idempotency_key="y", key_scope="x", request_hash=b)]
-    assert await stores.cold.create(again) == [b]
+    assert await stores.cold.record_intents(made) == [a, b, c]
+    again = [new_intent(next(execution_ids), idempotency_key="y", key_scope="x", request_hash=b)]
+    assert await stores.cold.record_intents(again) == [b]
 
 
 async def test_a_key_is_forgotten_after_a_day(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     a, b, c, d = (next(execution_ids) for _ in range(4))
-    assert await stores.cold.create([_keyed(a, 0.0, "h")]) == [a]
-    assert await stores.cold.create([_keyed(b, KEY_SECONDS - 1, "h")]) == [a]
+    assert await stores.cold.record_intents([_keyed(a, 0.0, "h")]) == [a]
+    assert await stores.cold.record_intents([_keyed(b, KEY_SECONDS - 1, "h")]) == [a]
     with pytest.raises(KeyReused):
-        await stores.cold.create([_keyed(b, KEY_SECONDS - 1, "another")])
-    assert await stores.cold.create([_keyed(c, KEY_SECONDS, "another")]) == [c]
-    assert await stores.cold.create([_keyed(d, KEY_SECONDS + 1, "another")]) == [c]
+        await stores.cold.record_intents([_keyed(b, KEY_SECONDS - 1, "another")])
+    assert await stores.cold.record_intents([_keyed(c, KEY_SECONDS, "another")]) == [c]
+    assert await stores.cold.record_intents([_keyed(d, KEY_SECONDS + 1, "another")]) == [c]
     assert sorted(await stores.cold.started(0)) == sorted([a, c])
     intent = await stores.cold.intent(a)
     assert intent is not None
@@ -120,19 +126,22 @@ async def test_of_many_keys_in_one_call_the_known_ones_give_what_they_made(store
         execution_id for execution_id, _ in zip(new_execution_ids(stores), range(600), strict=False)
     ]
     first = [
-        new(execution_id, idempotency_key=f"k{i}", request_hash="h")
+        new_intent(execution_id, idempotency_key=f"k{i}", request_hash="h")
         for i, execution_id in enumerate(execution_ids[:300])
     ]
-    assert await stores.cold.create(first) == execution_ids[:300]
+    assert await stores.cold.record_intents(first) == execution_ids[:300]
     second = [
-        new(execution_id, idempotency_key=f"k{i}", request_hash="h")
+        new_intent(execution_id, idempotency_key=f"k{i}", request_hash="h")
         for i, execution_id in enumerate(execution_ids[300:], start=150)
     ]
-    assert await stores.cold.create(second) == [*execution_ids[150:300], *execution_ids[450:]]
+    assert await stores.cold.record_intents(second) == [
+        *execution_ids[150:300],
+        *execution_ids[450:],
+    ]
     assert len(await stores.cold.started(0)) == 450
 
 
-def _keyed(execution_id: str, seconds: float, request_hash: str) -> NewExecution:
+def _keyed(execution_id: str, seconds: float, request_hash: str) -> Intent:
     made = submitted(execution_id, created_at=1000.0 + seconds)
     made.idempotency_key, made.request_hash = "k", request_hash
     return made

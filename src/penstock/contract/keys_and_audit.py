@@ -4,7 +4,7 @@ from typing import Any
 
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
-from penstock.stores.base import NewExecution, Stores
+from penstock.stores.base import Intent, Stores
 from penstock.stores.records import ApiKey, AuditLine, AuditSearch
 
 
@@ -108,10 +108,14 @@ async def test_a_line_that_comes_with_an_execution_is_written_with_it_and_only_i
     stores: Stores,
 ) -> None:
     first, again = (
-        NewExecution(record, "order-7", "same request") for record in (_record("e1"), _record("e2"))
+        Intent(record, "order-7", "same request") for record in (_record("e1"), _record("e2"))
     )
-    assert await stores.cold.create([first], {"e1": _line(1.0, object="executions/e1")}) == ["e1"]
-    assert await stores.cold.create([again], {"e2": _line(2.0, object="executions/e2")}) == ["e1"]
+    assert await stores.cold.record_intents(
+        [first], {"e1": _line(1.0, object="executions/e1")}
+    ) == ["e1"]
+    assert await stores.cold.record_intents(
+        [again], {"e2": _line(2.0, object="executions/e2")}
+    ) == ["e1"]
     assert [line.object for line in await stores.cold.audit(AuditSearch())] == ["executions/e1"]
 
 

@@ -9,9 +9,9 @@ from penstock.contract.facts import (
     HOUR,
     Owner,
     begin,
-    letter,
-    new,
+    dead_letter,
     new_execution_ids,
+    new_intent,
     queued,
     started,
     stop,
@@ -22,7 +22,7 @@ from penstock.engine.commands import Commands
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced
 from penstock.stores.base import Commit, Stores
-from penstock.stores.records import LetterSearch
+from penstock.stores.records import DeadLetterSearch
 
 SHORT_SECONDS = 0.02
 MANY = 20
@@ -81,7 +81,7 @@ async def test_an_old_lease_can_neither_be_renewed_nor_release_the_new_one(store
 
 
 async def test_a_released_lease_commits_nothing(stores: Stores) -> None:
-    owner = await begin(stores, *_names(stores, 1))
+    owner = await begin(stores, *_execution_ids(stores, 1))
     await stores.hot.release(owner.lease)
     assert not await stores.hot.renew(owner.lease, HOUR)
     with pytest.raises(Fenced):
@@ -122,7 +122,7 @@ async def test_a_commit_with_a_number_that_is_yet_to_come_writes_nothing(stores:
 
 
 async def test_of_two_commits_with_the_same_number_only_one_happens(stores: Stores) -> None:
-    first, second, *others = _names(stores, MANY)
+    first, second, *others = _execution_ids(stores, MANY)
     owner = await begin(stores, first, second, *others)
     commits = [owner.commit_of(queued(task(first))), owner.commit_of(queued(task(second)))]
     answers = await asyncio.gather(
@@ -136,7 +136,7 @@ async def test_of_two_commits_with_the_same_number_only_one_happens(stores: Stor
 async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_all(
     stores: Stores,
 ) -> None:
-    execution_id, *others = _names(stores, MANY)
+    execution_id, *others = _execution_ids(stores, MANY)
     owner = await begin(stores, execution_id, *others)
     await stores.hot.append([ExecutionStarted(execution_id)])
     owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
@@ -165,11 +165,11 @@ async def _assert_refused(
     stores: Stores, spoil: Callable[[Owner, Commit], Awaitable[Commit]]
 ) -> None:
     """A commit of everything that a commit can hold is refused after `spoil`, and leaves no trace."""
-    execution_id, other = _names(stores, 2)
+    execution_id, other = _execution_ids(stores, 2)
     owner = await begin(stores, execution_id)
-    remaining = task(execution_id, "kept")
+    remaining = task(execution_id, "remaining")
     await owner.commit(queued(remaining))
-    await stores.cold.create([new(other)])
+    await stores.cold.record_intents([new_intent(other)])
     await stores.hot.append([ExecutionStarted(other)])
     before = await stores.hot.load([execution_id])
     changes = Commands(
@@ -178,7 +178,7 @@ async def _assert_refused(
         outputs={"kept": b"1"},
         tasks=[task(execution_id, "new")],
         stops=[stop(remaining)],
-        dead_letters=[letter(execution_id)],
+        dead_letters=[dead_letter(execution_id)],
         wake_at=1.0,
         timer_changed=True,
         paused=True,
@@ -194,7 +194,7 @@ async def _assert_refused(
         await stores.hot.commit(commit)
     assert await stores.hot.load([execution_id, other]) == before
     assert await stores.hot.next_due(0) is None
-    assert await stores.cold.letters(LetterSearch()) == []
+    assert await stores.cold.dead_letters(DeadLetterSearch()) == []
     assert [event.execution_id for event in await (await Owner.of(stores)).inbox()] == [other]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [remaining]
     waiting = asyncio.create_task(stores.queue.fetch("worker-2", {"echo"}, 10))
@@ -203,6 +203,6 @@ async def _assert_refused(
     waiting.cancel()
 
 
-def _names(stores: Stores, count: int) -> list[str]:
+def _execution_ids(stores: Stores, count: int) -> list[str]:
     execution_ids = new_execution_ids(stores)
     return [next(execution_ids) for _ in range(count)]

@@ -10,8 +10,8 @@ from penstock.contract.facts import (
     Owner,
     begin,
     ended,
-    new,
     new_execution_ids,
+    new_intent,
     over,
     running,
     started,
@@ -20,7 +20,7 @@ from penstock.contract.facts import (
 from penstock.engine.commands import Transition
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
-from penstock.stores.base import NewExecution, Stores
+from penstock.stores.base import Intent, Stores
 from penstock.stores.records import ExecutionRow, Search
 
 ODD = [
@@ -45,7 +45,7 @@ async def test_executions_are_listed_newest_first_and_by_state(stores: Stores) -
     execution_ids = [
         execution_id for execution_id, _ in zip(new_execution_ids(stores), range(5), strict=False)
     ]
-    await stores.cold.create([new(execution_id) for execution_id in execution_ids])
+    await stores.cold.record_intents([new_intent(execution_id) for execution_id in execution_ids])
     owner = await Owner.of(stores)
     await owner.commit(
         started(execution_ids[1]),
@@ -84,7 +84,7 @@ async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
     }
     made = [submitted(next(execution_ids), **fields) for _ in range(4)]
     made[3].retry_of = "before"
-    await stores.cold.create(made)
+    await stores.cold.record_intents(made)
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made[1:]))
     error = TaskError("http", "boom", detail={"status": 500})
@@ -113,7 +113,7 @@ async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
 
 async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) -> None:
     given = submitted(next(new_execution_ids(stores)))
-    await stores.cold.create([given])
+    await stores.cold.record_intents([given])
     owner = await Owner.of(stores)
     await owner.commit(running(given, ExecutionState.PAUSED))
     assert await _found(stores, states=("PAUSED",)) == [given.record.execution_id]
@@ -130,7 +130,7 @@ async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) 
 async def test_labels_of_any_text_are_found_and_only_those(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     made = {text: next(execution_ids) for text in ODD}
-    await stores.cold.create(
+    await stores.cold.record_intents(
         [submitted(execution_id, labels={text: text[::-1]}) for text, execution_id in made.items()]
     )
     for text, execution_id in made.items():
@@ -152,10 +152,10 @@ async def test_a_label_that_is_not_text_is_compared_as_json(stores: Stores) -> N
     made = {
         text: submitted(next(execution_ids), labels={"x": value}) for text, value in values.items()
     }
-    await stores.cold.create(list(made.values()))
+    await stores.cold.record_intents(list(made.values()))
     for text, given in made.items():
         assert await _found(stores, labels={"x": text}) == [given.record.execution_id], text
-    await stores.cold.create([submitted(last := next(execution_ids), labels={"x": "1"})])
+    await stores.cold.record_intents([submitted(last := next(execution_ids), labels={"x": "1"})])
     assert await _found(stores, labels={"x": "1"}) == [last, made["1"].record.execution_id]
 
 
@@ -163,7 +163,9 @@ async def test_all_labels_that_are_given_must_hold(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     both, one = next(execution_ids), next(execution_ids)
     labels = {"team": "a", "env": "prod"}
-    await stores.cold.create([submitted(both, labels=labels), submitted(one, labels={"team": "a"})])
+    await stores.cold.record_intents(
+        [submitted(both, labels=labels), submitted(one, labels={"team": "a"})]
+    )
     assert await _found(stores, labels={"team": "a"}) == [one, both]
     assert await _found(stores, labels=labels) == [both]
     assert await _found(stores, labels={**labels, "env": "test"}) == []
@@ -177,7 +179,7 @@ async def test_text_is_part_of_the_id_or_of_the_workflows_name_and_taken_literal
         submitted(execution_id, workflow="w_100%" if execution_id == "plain-6" else "flow")
         for execution_id in execution_ids
     ]
-    await stores.cold.create(made)
+    await stores.cold.record_intents(made)
     expected = {
         "": execution_ids[::-1],
         "alpha": execution_ids[2::-1],
@@ -204,7 +206,7 @@ async def test_time_is_from_and_before(stores: Stores) -> None:
     execution_ids = [
         execution_id for execution_id, _ in zip(new_execution_ids(stores), range(5), strict=False)
     ]
-    await stores.cold.create(
+    await stores.cold.record_intents(
         [
             submitted(execution_id, created_at=100.0 + i)
             for i, execution_id in enumerate(execution_ids)
@@ -233,7 +235,7 @@ async def test_time_is_found_whatever_the_clock_did_between_starts(stores: Store
         execution_id for execution_id, _ in zip(new_execution_ids(stores), times, strict=False)
     ]
     for execution_id, at in zip(execution_ids, times, strict=True):
-        await stores.cold.create([submitted(execution_id, created_at=at)])
+        await stores.cold.record_intents([submitted(execution_id, created_at=at)])
     edges = sorted({0.0, 1000.000005, *times, 2e9})
     for since in edges:
         for until in edges:
@@ -250,7 +252,7 @@ async def test_thousands_of_starts_at_the_same_time_are_found_by_it(stores: Stor
         execution_id
         for execution_id, _ in zip(new_execution_ids(stores), range(3000), strict=False)
     ]
-    await stores.cold.create(
+    await stores.cold.record_intents(
         [submitted(execution_id, created_at=500.0) for execution_id in execution_ids]
     )
     assert len(await _found(stores, since=500.0, until=500.001, limit=5000)) == 3000
@@ -260,8 +262,8 @@ async def test_thousands_of_starts_at_the_same_time_are_found_by_it(stores: Stor
 async def test_retries_are_found_by_what_they_retry(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     first = next(execution_ids)
-    retries = [new(next(execution_ids), retry_of=first) for _ in range(2)]
-    await stores.cold.create([new(first), *retries])
+    retries = [new_intent(next(execution_ids), retry_of=first) for _ in range(2)]
+    await stores.cold.record_intents([new_intent(first), *retries])
     assert await _found(stores, retry_of=first) == [
         each.record.execution_id for each in retries[::-1]
     ]
@@ -274,7 +276,7 @@ async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
 ) -> None:
     execution_ids = new_execution_ids(stores)
     made = [submitted(next(execution_ids), labels={"a": "b"}) for _ in range(25)]
-    await stores.cold.create(made)
+    await stores.cold.record_intents(made)
     owner = await Owner.of(stores)
     await owner.commit(*(running(each) for each in made))
     ending = iter(list(made))
@@ -292,7 +294,7 @@ async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
             seen += [row.execution_id for row in page]
             before = page[-1].n
             made.append(submitted(next(execution_ids), labels={"a": "b"}, created_at=2000.0))
-            await stores.cold.create(made[-1:])
+            await stores.cold.record_intents(made[-1:])
             await owner.commit(running(made[-1]))
             await owner.commit(*(over(each) for each in islice(ending, 1)))
         assert seen == expected, wanted
@@ -343,7 +345,7 @@ async def _many(stores: Stores, choose: random.Random) -> list[dict[str, Any]]:
             }
         )
         rows[-1]["retry_of"] = given.retry_of
-        await stores.cold.create([given])
+        await stores.cold.record_intents([given])
         if shown != "PENDING":
             first.append(running(given))
         if shown == "PAUSED":
@@ -390,7 +392,7 @@ def _fits(row: dict[str, Any], wanted: dict[str, Any]) -> bool:
     return all(judges[execution_id](value) for execution_id, value in wanted.items())
 
 
-def _row(given: NewExecution, state: str, **fields: Any) -> ExecutionRow:
+def _row(given: Intent, state: str, **fields: Any) -> ExecutionRow:
     record = given.record
     made = ExecutionRow(
         0, record.execution_id, record.workflow, record.version, state, record.created_at

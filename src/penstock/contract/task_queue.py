@@ -10,8 +10,8 @@ from penstock.contract.facts import (
     begin,
     ended,
     hand_out,
-    new,
     new_execution_ids,
+    new_intent,
     queued,
     started,
     stop,
@@ -295,7 +295,7 @@ async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(
     owners = {}
     for partition in range(stores.hot.partitions):
         execution_id = next(new_execution_ids(stores, partition))
-        await stores.cold.create([new(execution_id)])
+        await stores.cold.record_intents([new_intent(execution_id)])
         owners[execution_id] = await Owner.of(stores, partition)
         await owners[execution_id].commit(started(execution_id))
         await owners[execution_id].commit(queued(task(execution_id)))

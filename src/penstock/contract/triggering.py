@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, new, new_execution_ids, started
+from penstock.contract.facts import Owner, begin, ended, new_execution_ids, new_intent, started
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, NotFound
 from penstock.stores.base import ReusedOutput, Stores
@@ -14,8 +14,8 @@ from penstock.stores.records import Search
 async def test_one_that_waits_is_stored_and_not_started(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     waiting, other = next(execution_ids), next(execution_ids)
-    intent = new(waiting, waits=True)
-    await stores.cold.create([intent, new(other)])
+    intent = new_intent(waiting, waits=True)
+    await stores.cold.record_intents([intent, new_intent(other)])
     assert await stores.cold.started(0) == [other]
     assert await stores.cold.intent(waiting) == intent
     assert await stores.hot.load([waiting]) == {}
@@ -28,7 +28,7 @@ async def test_one_that_waits_is_stored_and_not_started(stores: Stores) -> None:
 
 async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    intent = new(
+    intent = new_intent(
         execution_id,
         waits=True,
         retry_of="before",
@@ -37,7 +37,7 @@ async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores)
         request_hash="h",
     )
     intent.record.overrides = {"a": {"x": 1}, "b": {"y": 1}}
-    await stores.cold.create([intent])
+    await stores.cold.record_intents([intent])
     await stores.cold.trigger(execution_id, b'{"lang":"fr"}', {"b": {"z": [2]}})
     assert await stores.cold.started(0) == [execution_id]
     intent.waits = False
@@ -57,8 +57,8 @@ async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores)
 
 async def test_a_trigger_without_an_input_keeps_the_one_that_there_is(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    intent = new(execution_id, waits=True)
-    await stores.cold.create([intent])
+    intent = new_intent(execution_id, waits=True)
+    await stores.cold.record_intents([intent])
     await stores.cold.trigger(execution_id, None, {})
     intent.waits = False
     assert await stores.cold.intent(execution_id) == intent
@@ -66,7 +66,7 @@ async def test_a_trigger_without_an_input_keeps_the_one_that_there_is(stores: St
 
 async def test_of_many_triggers_at_once_one_wins(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.create([new(execution_id, waits=True)])
+    await stores.cold.record_intents([new_intent(execution_id, waits=True)])
     triggers = (stores.cold.trigger(execution_id, str(number).encode(), {}) for number in range(10))
     answers = await asyncio.gather(*triggers, return_exceptions=True)
     (winner,) = [number for number, answer in enumerate(answers) if answer is None]
@@ -79,7 +79,7 @@ async def test_of_many_triggers_at_once_one_wins(stores: Stores) -> None:
 async def test_what_does_not_wait_cannot_be_triggered(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     unbegun, begun, finished = (next(execution_ids) for _ in range(3))
-    await stores.cold.create([new(unbegun)])
+    await stores.cold.record_intents([new_intent(unbegun)])
     owner = await begin(stores, begun, finished)
     await owner.commit(ended(finished))
     for execution_id in (unbegun, begun, finished):
@@ -90,15 +90,15 @@ async def test_what_does_not_wait_cannot_be_triggered(stores: Stores) -> None:
             await stores.cold.trigger(unknown, b"{}", {})
     intent = await stores.cold.intent(unbegun)
     assert intent is not None
-    assert intent.record.input == new(unbegun).record.input
+    assert intent.record.input == new_intent(unbegun).record.input
 
 
 async def test_a_cancel_makes_it_begin_so_that_it_can_end(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.create([new(execution_id, waits=True)])
-    await stores.cold.steer(execution_id, "cancel")
+    await stores.cold.record_intents([new_intent(execution_id, waits=True)])
+    await stores.cold.request_control(execution_id, "cancel")
     assert await stores.cold.started(0) == [execution_id]
-    assert dict(await stores.cold.wishes(0)) == {execution_id: "cancel"}
+    assert dict(await stores.cold.control_requests(0)) == {execution_id: "cancel"}
     intent = await stores.cold.intent(execution_id)
     assert intent is not None
     assert not intent.waits
@@ -112,24 +112,26 @@ async def test_a_cancel_makes_it_begin_so_that_it_can_end(stores: Stores) -> Non
 
 async def test_it_cannot_be_paused_or_resumed(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.create([new(execution_id, waits=True)])
+    await stores.cold.record_intents([new_intent(execution_id, waits=True)])
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await stores.cold.steer(execution_id, "pause")
+        await stores.cold.request_control(execution_id, "pause")
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await stores.cold.steer(execution_id, "resume")
+        await stores.cold.request_control(execution_id, "resume")
     assert await stores.cold.started(0) == []
     await stores.cold.trigger(execution_id, None, {})
-    assert dict(await stores.cold.wishes(0)) == {}
-    await stores.cold.steer(execution_id, "pause")
-    assert dict(await stores.cold.wishes(0)) == {execution_id: "pause"}
+    assert dict(await stores.cold.control_requests(0)) == {}
+    await stores.cold.request_control(execution_id, "pause")
+    assert dict(await stores.cold.control_requests(0)) == {execution_id: "pause"}
 
 
 async def test_a_known_key_gives_the_one_that_waits(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     first, second = next(execution_ids), next(execution_ids)
-    await stores.cold.create([new(first, waits=True, idempotency_key="k", request_hash="h")])
-    assert await stores.cold.create(
-        [new(second, waits=True, idempotency_key="k", request_hash="h")]
+    await stores.cold.record_intents(
+        [new_intent(first, waits=True, idempotency_key="k", request_hash="h")]
+    )
+    assert await stores.cold.record_intents(
+        [new_intent(second, waits=True, idempotency_key="k", request_hash="h")]
     ) == [first]
     await stores.cold.trigger(first, None, {})
     assert await stores.cold.started(0) == [first]

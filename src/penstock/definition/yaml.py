@@ -41,9 +41,9 @@ JsonLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in rules if tag in (f"{TAG}null", f"{TAG}merge")]
     for first, rules in BaseLoader.yaml_implicit_resolvers.items()
 }
-for kind, (pattern, first_letters) in PLAIN_WORDS.items():
+for kind, (pattern, first_dead_letters) in PLAIN_WORDS.items():
     JsonLoader.add_implicit_resolver(
-        f"{TAG}{kind}", re.compile(rf"^(?:{pattern})$"), list(first_letters)
+        f"{TAG}{kind}", re.compile(rf"^(?:{pattern})$"), list(first_dead_letters)
     )
 
 

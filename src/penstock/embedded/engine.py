@@ -1,4 +1,4 @@
-"""The engine in your process: opens the stores, runs a worker and an orchestrator, starts and steers executions."""
+"""The engine in your process: opens the stores, runs a worker and an orchestrator, starts and controls executions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from penstock.orchestrator.view import history_view
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
 from penstock.service.forgetting import run_retention
-from penstock.service.submissions import Order
+from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stores
 from penstock.stores.handlers import tell_handlers
 from penstock.stores.opening import open_stores
@@ -236,7 +236,7 @@ class Engine:
 
         The same `idempotency_key` again gives the same execution.
         """
-        order = Order(
+        start_request = StartRequest(
             workflow=workflow.document() if isinstance(workflow, Workflow) else workflow,
             input=input,
             labels=labels or {},
@@ -244,8 +244,8 @@ class Engine:
             trace=traces.incoming(None),
             named=True,
         )
-        accepted = await self.service.submissions.submit(order)
-        return ExecutionHandle(self, accepted.execution_id)
+        submitted = await self.service.submissions.submit(start_request)
+        return ExecutionHandle(self, submitted.execution_id)
 
     @_while_open
     @_counted
@@ -315,17 +315,17 @@ class Engine:
     @_counted
     async def cancel(self, execution_id: str) -> None:
         """Raises `Conflict` if it has ended, `NotFound` if there is none; so do `pause` and `resume`."""
-        await self.service.executions.steer(execution_id, "cancel")
+        await self.service.executions.request_control(execution_id, "cancel")
 
     @_while_open
     @_counted
     async def pause(self, execution_id: str) -> None:
-        await self.service.executions.steer(execution_id, "pause")
+        await self.service.executions.request_control(execution_id, "pause")
 
     @_while_open
     @_counted
     async def resume(self, execution_id: str) -> None:
-        await self.service.executions.steer(execution_id, "resume")
+        await self.service.executions.request_control(execution_id, "resume")
 
     def _look_again(self) -> None:
         """A new owner has begun."""

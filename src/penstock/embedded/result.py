@@ -79,7 +79,7 @@ class Result:
         return f"<Result {self.workflow}@{self.version} {self.state} {self.execution_id}>"
 
 
-class Steering(Protocol):
+class HandleBackend(Protocol):
     """What a handle needs of an engine."""
 
     async def result(self, execution_id: str) -> Result: ...
@@ -93,7 +93,7 @@ class Steering(Protocol):
 class ExecutionHandle:
     """A started execution."""
 
-    def __init__(self, engine: Steering, execution_id: str) -> None:
+    def __init__(self, engine: HandleBackend, execution_id: str) -> None:
         self._engine, self.id = engine, execution_id
 
     @property

@@ -13,7 +13,7 @@ from penstock.engine.state import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, NotFound, StoreError, StoreUnavailable
 from penstock.orchestrator.plans import Plans
-from penstock.stores.base import NewExecution, Stored, Stores
+from penstock.stores.base import Intent, Stored, Stores
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -100,7 +100,7 @@ class Loader:
 
     async def _intents(
         self, execution_ids: Collection[str], known: Mapping[str, Stored], starts: Collection[str]
-    ) -> Mapping[str, NewExecution]:
+    ) -> Mapping[str, Intent]:
         """Intents of executions that need one.
 
         A start or a cancel that the hot store doesn't know, the cold store must.
@@ -139,7 +139,7 @@ class Loader:
             )
         return found
 
-    async def _ask_for_intents(self, execution_ids: Collection[str]) -> Mapping[str, NewExecution]:
+    async def _ask_for_intents(self, execution_ids: Collection[str]) -> Mapping[str, Intent]:
         """Intents from the cold store.
 
         Raises `StoreUnavailable` also if the answer takes long, and for a while after that without
@@ -155,9 +155,7 @@ class Loader:
             self._silent_until = now + SILENT_SECONDS
             raise StoreUnavailable(SILENT) from error
 
-    async def _execution(
-        self, stored: Stored | None, intent: NewExecution | None
-    ) -> Execution | None:
+    async def _execution(self, stored: Stored | None, intent: Intent | None) -> Execution | None:
         if stored is not None:
             if stored.record.state in EXECUTION_ENDS:
                 return None
@@ -195,7 +193,7 @@ def _reuses_outputs(stored: Stored) -> bool:
     return bool(stored.record.reused) or stored.record.state is ExecutionState.PENDING
 
 
-def _set_reused(execution: Execution, intent: NewExecution | None) -> None:
+def _set_reused(execution: Execution, intent: Intent | None) -> None:
     if intent is not None and intent.reused:
         reused_outputs.set_reused(
             execution, {reused.node_id: reused.output for reused in intent.reused}

@@ -53,7 +53,7 @@ class Meter:
             self._count_executions(recorded)
         for commands in [each for each in changes if each.dead_letters]:
             metrics.dead_letters.update(
-                [metrics.handlers.of(letter.handler) for letter in commands.dead_letters]
+                [metrics.handlers.of(dead_letter.handler) for dead_letter in commands.dead_letters]
             )
         self._time(changes[:: len(changes) // TIMED_EXECUTIONS_MAX + 1])
 

@@ -27,11 +27,11 @@ from penstock.engine.events import (
     TaskReturned,
 )
 from penstock.engine.states import EXECUTION_ENDS, NodeState
-from penstock.stores.base import Stored, Stores, TaskQueue, Wish
+from penstock.stores.base import ControlRequest, Stored, Stores, TaskQueue
 
 CHUNK = 500
 INBOX_CHUNK = 5000
-EVENTS: dict[Wish, Callable[[str], AnyEvent]] = {
+CONTROL_EVENTS: dict[ControlRequest, Callable[[str], AnyEvent]] = {
     "cancel": CancelRequested,
     "pause": PauseRequested,
     "resume": ResumeRequested,
@@ -72,16 +72,18 @@ async def _make_up_starts(
     Answers when executions that hadn't begun were made.
     """
     lost = await _lost(stores, partition, execution_ids, position)
-    wishes = await stores.cold.wishes(
+    control_requests = await stores.cold.control_requests(
         partition
     )  # last: one that is stored meanwhile isn't followed by an older one
     # a cancel finds its execution by itself, and nothing is to run
     events: list[AnyEvent] = [
         ExecutionStarted(execution_id)
         for execution_id in lost
-        if wishes.get(execution_id) != "cancel"
+        if control_requests.get(execution_id) != "cancel"
     ]
-    events += [EVENTS[wish](execution_id) for execution_id, wish in wishes.items()]
+    events += [
+        CONTROL_EVENTS[request](execution_id) for execution_id, request in control_requests.items()
+    ]
     for first in range(0, len(events), CHUNK):
         await stores.hot.append(events[first : first + CHUNK], own=True)
     return list(lost.values())
@@ -142,7 +144,7 @@ async def _make_up(stores: Stores, partition: int) -> int:
     execution_ids = await stores.cold.started(partition)
     orphans = set(stores.queue.orphans())
     lost: set[Key] = set()
-    wishes = await stores.cold.wishes(partition)
+    control_requests = await stores.cold.control_requests(partition)
     for first in range(0, len(execution_ids), CHUNK):
         chunk = execution_ids[first : first + CHUNK]
         known = await stores.hot.load(chunk)
@@ -151,10 +153,10 @@ async def _make_up(stores: Stores, partition: int) -> int:
             stored = known.get(execution_id)
             if stored is not None:
                 events += _hand_out_again(stored, stores.queue, orphans, lost)
-            elif wishes.get(execution_id) != "cancel":
+            elif control_requests.get(execution_id) != "cancel":
                 events.append(ExecutionStarted(execution_id))
-            if execution_id in wishes:
-                events.append(EVENTS[wishes[execution_id]](execution_id))
+            if execution_id in control_requests:
+                events.append(CONTROL_EVENTS[control_requests[execution_id]](execution_id))
         await stores.hot.append(events, own=True)
     stores.queue.disown(orphans - lost)
     return len(execution_ids)

@@ -2,9 +2,9 @@
 
 workflows    definitions, versions, aliases
 submissions  starting executions; `backlog` refuses more than a store should hold
-executions   looking at them, steering them, waiting for their end; `nodes`, at one node of them
+executions   looking at them, control requests, waiting for their end; `nodes`, at one node of them
 failures     which nodes failed, and why
-retries      running again what didn't complete; `letters`, the dead letters, use it too
+retries      running again what didn't complete; `dead_letters`, the dead letters, use it too
 feed         live events
 statistics   how all of it does, for charts
 keys         who may ask
@@ -23,11 +23,11 @@ from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.sandbox import Sandbox, request_sandbox_of
 from penstock.service.backlog import Backlog
+from penstock.service.dead_letters import DeadLetters
 from penstock.service.executions import Executions
 from penstock.service.failures import Failures
 from penstock.service.feed import Feed
 from penstock.service.keys import Keys
-from penstock.service.letters import Letters
 from penstock.service.news import News
 from penstock.service.nodes import Nodes
 from penstock.service.retries import Retries
@@ -67,7 +67,7 @@ class Service:
         self.executions = Executions(stores, plans, listening, settings.worker_dead_seconds)
         self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)
-        self.letters = Letters(stores, self.retries)
+        self.dead_letters = DeadLetters(stores, self.retries)
         self.failures = Failures(stores.cold)
         self.feed = Feed(stores.cold, listening=listening)
         self.statistics = Statistics(stores.cold, stores.hot.now, self.workflows, plans)

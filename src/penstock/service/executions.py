@@ -1,4 +1,4 @@
-"""Looking at executions and steering them."""
+"""Looking at executions and controlling them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import DEAD_SECONDS
-from penstock.orchestrator.recovery import EVENTS
+from penstock.orchestrator.recovery import CONTROL_EVENTS
 from penstock.orchestrator.view import (
     NOTHING,
     bare_view,
@@ -30,7 +30,7 @@ from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
 from penstock.spelling import nearest_name
-from penstock.stores.base import Stored, Stores, Wish
+from penstock.stores.base import ControlRequest, Stored, Stores
 from penstock.stores.records import ExecutionRow, FeedPart, Search
 
 READS_AT_ONCE_MAX = 16
@@ -168,12 +168,14 @@ class Executions:
     async def search(self, search: Search) -> list[ExecutionRow]:
         return await self._stores.cold.search(search)
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         """Raises `NotFound`, or `Conflict` if the state doesn't allow it."""
         self._stores.hot.check_open()
-        await self._stores.cold.steer(execution_id, wish)
-        with suppress(StoreError):  # it is stored, so it will be done: the owner looks for wishes
-            await self._stores.hot.append([EVENTS[wish](execution_id)])
+        await self._stores.cold.request_control(execution_id, request)
+        with suppress(
+            StoreError
+        ):  # it is stored, so it will be done: the owner looks for control requests
+            await self._stores.hot.append([CONTROL_EVENTS[request](execution_id)])
 
     def ended(self, execution: Ended) -> None:
         """The engine has recorded its end."""

@@ -14,7 +14,7 @@ from msgspec import structs
 from penstock.engine.commands import DeadLetter
 from penstock.orchestrator.view import time_text
 from penstock.stores.cold import DeadLetters
-from penstock.stores.records import LetterRow, LetterSearch
+from penstock.stores.records import DeadLetterRow, DeadLetterSearch
 
 SCANNED_MAX = 20_000
 BATCH = 500
@@ -30,23 +30,23 @@ class FailureSearch(msgspec.Struct, kw_only=True):
     since: float | None = None
     until: float | None = None
     before: int | None = None
-    """Only letters with a smaller id."""
+    """Only dead letters with a smaller id."""
     limit: int = 50
 
 
 class FailurePage(NamedTuple):
-    rows: list[LetterRow]
+    rows: list[DeadLetterRow]
     next_before: int | None
     """Where the next page begins; None: there is none."""
 
 
 class Failures:
-    def __init__(self, letters: DeadLetters) -> None:
-        self._letters = letters
+    def __init__(self, dead_letters: DeadLetters) -> None:
+        self._dead_letters = dead_letters
 
     async def page(self, search: FailureSearch) -> FailurePage:
-        found: list[LetterRow] = []
-        letters = LetterSearch(
+        found: list[DeadLetterRow] = []
+        dead_letter_search = DeadLetterSearch(
             workflow=search.workflow,
             handler=search.handler,
             category=search.category,
@@ -55,45 +55,45 @@ class Failures:
             limit=BATCH,
         )
         for _ in range(0, SCANNED_MAX, BATCH):
-            rows = await self._letters.letters(letters)
+            rows = await self._dead_letters.dead_letters(dead_letter_search)
             for row in rows:
-                if search.since is not None and row.letter.at < search.since:
+                if search.since is not None and row.dead_letter.at < search.since:
                     return FailurePage(found, None)  # those behind it are older
-                if _fits(row.letter, search):
+                if _fits(row.dead_letter, search):
                     found.append(row)
                 if len(found) == search.limit:
                     return FailurePage(found, row.id)
             if len(rows) < BATCH:
                 return FailurePage(found, None)
-            letters = structs.replace(letters, before=rows[-1].id)
-        return FailurePage(found, letters.before)
+            dead_letter_search = structs.replace(dead_letter_search, before=rows[-1].id)
+        return FailurePage(found, dead_letter_search.before)
 
 
-def _fits(letter: DeadLetter, search: FailureSearch) -> bool:
-    if search.node_id is not None and letter.node_id != search.node_id:
+def _fits(dead_letter: DeadLetter, search: FailureSearch) -> bool:
+    if search.node_id is not None and dead_letter.node_id != search.node_id:
         return False
-    if search.until is not None and letter.at >= search.until:
+    if search.until is not None and dead_letter.at >= search.until:
         return False
-    return search.text is None or search.text.lower() in _message(letter).lower()
+    return search.text is None or search.text.lower() in _message(dead_letter).lower()
 
 
-def _message(letter: DeadLetter) -> str:
-    return letter.attempts[-1].error.message if letter.attempts else ""
+def _message(dead_letter: DeadLetter) -> str:
+    return dead_letter.attempts[-1].error.message if dead_letter.attempts else ""
 
 
-def failure_view(row: LetterRow) -> dict[str, Any]:
-    letter = row.letter
-    last = letter.attempts[-1].error if letter.attempts else None
+def failure_view(row: DeadLetterRow) -> dict[str, Any]:
+    dead_letter = row.dead_letter
+    last = dead_letter.attempts[-1].error if dead_letter.attempts else None
     return {
         "dead_letter_id": row.id,
-        "execution_id": letter.execution_id,
+        "execution_id": dead_letter.execution_id,
         "workflow": row.workflow,
         "version": row.version,
-        "node_id": letter.node_id,
-        "handler": letter.handler,
-        "at": time_text(letter.at),
+        "node_id": dead_letter.node_id,
+        "handler": dead_letter.handler,
+        "at": time_text(dead_letter.at),
         "category": last.category if last else None,
         "message": last.message if last else None,
-        "attempts": len(letter.attempts) + letter.attempts_dropped,
+        "attempts": len(dead_letter.attempts) + dead_letter.attempts_dropped,
         "retried_as": row.retried_as,
     }

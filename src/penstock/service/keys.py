@@ -1,6 +1,6 @@
 """API keys: made once, shown once, kept as a hash.
 
-A key is `pk_<id>_<secret>`. The id is no secret: lists and the audit trail show it. Of the secret
+A key is `pk_<id>_<secret>`. The id is no secret: lists and the audit log show it. Of the secret
 only its SHA-256 is stored; it has 256 random bits, so a slow hash would protect nothing that a fast
 one doesn't.
 """

@@ -17,15 +17,15 @@ from penstock.errors import Conflict, KeyReused, NotFound, StoreError
 from penstock.orchestrator.plans import Plans
 from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
-from penstock.stores.base import NewExecution, ReusedOutput, Stored, Stores
-from penstock.stores.records import LetterSearch, Search
+from penstock.stores.base import Intent, ReusedOutput, Stored, Stores
+from penstock.stores.records import DeadLetterSearch, Search
 
 __all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
 
 log = logging.getLogger("penstock.service")
 
 VERSION_DIGITS_MAX = 9
-LETTERS_MAX = 100_000
+DEAD_LETTERS_MAX = 100_000
 KEY_SCOPE = "retry"
 """No API key has this id, so an idempotency key of a client can't be taken for one of ours."""
 
@@ -68,28 +68,29 @@ class Retries:
         # something else
         request = content_hash([ready.plan.version, start, record.labels])
         reused = [
-            ReusedOutput(node_id, ready.stored.outputs[node_id]) for node_id in ready.plan.reused
+            ReusedOutput(execution_id, ready.stored.outputs[execution_id])
+            for execution_id in ready.plan.reused
         ]
         record.reused = len(reused)
-        new = NewExecution(record, execution_id, request, execution_id, reused, key_scope=KEY_SCOPE)
+        intent = Intent(record, execution_id, request, execution_id, reused, key_scope=KEY_SCOPE)
         await self._submissions.backlog.enter(record.workflow)
         try:
-            [made] = await self._submissions.accept([new])
+            [made] = await self._submissions.record_intents([intent])
         except KeyReused:
             await self._check_first(execution_id)
             raise
-        await self._close_letters(execution_id, made)
+        await self._close_dead_letters(execution_id, made)
         return made, ready.plan
 
-    async def _close_letters(self, execution_id: str, made: str) -> None:
+    async def _close_dead_letters(self, execution_id: str, made: str) -> None:
         """Its dead letters have been seen to, whichever way the retry was asked for."""
         try:
-            letters = await self._cold.letters(
-                LetterSearch(execution_id=execution_id, limit=LETTERS_MAX)
+            dead_letters = await self._cold.dead_letters(
+                DeadLetterSearch(execution_id=execution_id, limit=DEAD_LETTERS_MAX)
             )
-            if letters:
-                await self._cold.close_letters(
-                    [row.id for row in letters], "retried", self._now(), made
+            if dead_letters:
+                await self._cold.close_dead_letters(
+                    [row.id for row in dead_letters], "retried", self._now(), made
                 )
         except StoreError as error:  # the retry is stored, and whoever asked for it must hear so
             log.warning(

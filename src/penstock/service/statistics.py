@@ -21,7 +21,7 @@ from penstock.stores.records import Search
 COUNTED_EXECUTIONS_MAX = 200_000
 """Executions of a window: the newest."""
 COUNT_MAX = 10_000
-"""Of what is active, and of open letters."""
+"""Of what is active, and of open dead letters."""
 FRESH_SECONDS, WORKFLOW_FRESH_SECONDS = 2.0, 5.0
 READS_AT_ONCE = 8
 EXAMPLES, EXAMPLES_PER_BUCKET = 240, 3
@@ -50,10 +50,10 @@ class Statistics:
     async def _overview(self, seconds: int, buckets: int, fleet: Fleet) -> dict[str, Any]:
         now = self._now()
         window = charts.window_of(now, seconds, buckets)
-        counts, active, letters = await asyncio.gather(
+        counts, active, dead_letters = await asyncio.gather(
             self._cold.count_created(window, COUNTED_EXECUTIONS_MAX),
             self._cold.count_active(COUNT_MAX),
-            self._cold.count_letters(COUNT_MAX),
+            self._cold.count_dead_letters(COUNT_MAX),
         )
         examples = charts.examples(
             counts.rows, max(1, min(EXAMPLES_PER_BUCKET, EXAMPLES // buckets))
@@ -68,7 +68,7 @@ class Statistics:
             "series": charts.series(counts.rows, window),
             "workflows": charts.workflows(counts.rows),
             "hops": charts.hops_view(await self._sampled(examples), window),
-            "dead_letters": letters,
+            "dead_letters": dead_letters,
             **await _work(fleet),
         }
 

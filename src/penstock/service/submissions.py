@@ -1,4 +1,7 @@
-"""Starting executions: the input checked, the intent stored before it is answered, many of them in one commit."""
+"""Submissions: a start request is checked, and its intent recorded before it is answered.
+
+Many intents share one transaction of the cold store.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from penstock.sandbox import Sandbox, schema_problems_in
 from penstock.service.backlog import Backlog
 from penstock.service.workflows import Workflows
 from penstock.stores import idempotency
-from penstock.stores.base import NewExecution, Stores
+from penstock.stores.base import Intent, Stores
 from penstock.stores.cold import NO_LINES
 from penstock.stores.records import AuditLine
 
@@ -51,8 +54,8 @@ def new_execution_id() -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-class Order(msgspec.Struct, kw_only=True):
-    """What somebody wants to have run."""
+class StartRequest(msgspec.Struct, kw_only=True):
+    """What a user wants to have run, before it is checked."""
 
     workflow: str | Mapping[str, Any] | Plan
     """A reference to a stored one, the document itself, or the plan of one that was looked up
@@ -76,23 +79,28 @@ class Order(msgspec.Struct, kw_only=True):
     """Written together with it; its object is the new execution."""
 
 
-class Accepted(NamedTuple):
+class Submitted(NamedTuple):
+    """The execution that a start request has led to."""
+
     execution_id: str
     record: ExecutionRecord | None
-    """None for one that was made before."""
+    """None for one that was started before."""
     replayed: bool
-    """The idempotency key was known: nothing new was made."""
+    """The idempotency key was known: nothing new was started."""
 
 
-class Start(NamedTuple):
-    """An execution that is about to be stored, and whoever waits for that."""
+class PendingIntent(NamedTuple):
+    """An intent that is about to be recorded, and whoever waits for that."""
 
-    new: NewExecution
+    intent: Intent
     line: AuditLine | None
-    made: asyncio.Future[str]
+    recorded: asyncio.Future[str]
+    """The id of the execution: for a known idempotency key that of the one it started."""
 
 
 class Submissions:
+    """Submits start requests: records their intents and tells the engine to begin."""
+
     def __init__(
         self,
         stores: Stores,
@@ -104,30 +112,35 @@ class Submissions:
     ) -> None:
         self.backlog, self._sandbox = backlog, sandbox
         self._stores, self._workflows, self._hears_of_ends = stores, workflows, hears_of_ends
-        self._starting: list[Start] = []
+        self._pending: list[PendingIntent] = []
         self._flushing = False
-        self._storing: set[asyncio.Task[None]] = set()
+        self._recording: set[asyncio.Task[None]] = set()
         self.unfinished: set[str] = set()
         """Started here, end not seen yet: whoever waits for one needn't look in the store first.
 
         Stays empty in a process that doesn't hear of all ends.
         """
 
-    async def submit(self, order: Order) -> Accepted:
+    async def submit(self, start_request: StartRequest) -> Submitted:
         """Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`, `Overloaded`."""
-        known = await self._replayed(order) if order.idempotency_key is not None else None
+        known = (
+            await self._replayed(start_request)
+            if start_request.idempotency_key is not None
+            else None
+        )
         if known is not None:
-            return Accepted(known, None, replayed=True)
-        new = await self.prepare(order)
-        made = await self.store(new, order.audit)
-        return Accepted(made, new.record, replayed=made != new.record.execution_id)
+            return Submitted(known, None, replayed=True)
+        intent = await self.prepare(start_request)
+        execution_id = await self.record_soon(intent, start_request.audit)
+        replayed = execution_id != intent.record.execution_id
+        return Submitted(execution_id, intent.record, replayed=replayed)
 
-    async def _replayed(self, order: Order) -> str | None:
+    async def _replayed(self, start_request: StartRequest) -> str | None:
         """Before anything else is looked at: what the request meant then may be gone or different by now."""
-        key = order.idempotency_key or ""
-        made = await self._stores.cold.made_by(order.key_scope, key)
+        key = start_request.idempotency_key or ""
+        made = await self._stores.cold.key_use(start_request.key_scope, key)
         try:
-            request = _request_hash(order)
+            request = _request_hash(start_request)
         except (TypeError, ValueError, RecursionError):
             return None  # what isn't JSON is refused further on, with its place
         return idempotency.replayed(made, key, request, self._stores.hot.now())
@@ -137,36 +150,40 @@ class Submissions:
     ) -> list[str]:
         """One execution for each input. All inputs are checked before the first one is stored."""
         checked = [await self.check_input(plan, given) for given in inputs]
-        news = [
-            NewExecution(self._record(new_execution_id(), plan, data, labels)) for data in checked
-        ]
-        await self.backlog.enter(plan.name, len(news))
-        for first in range(0, len(news), STARTS_MAX):
-            await self.accept(news[first : first + STARTS_MAX])
-        return [new.record.execution_id for new in news]
+        intents = [Intent(self._record(new_execution_id(), plan, data, labels)) for data in checked]
+        await self.backlog.enter(plan.name, len(intents))
+        for first in range(0, len(intents), STARTS_MAX):
+            await self.record_intents(intents[first : first + STARTS_MAX])
+        return [intent.record.execution_id for intent in intents]
 
-    async def prepare(self, order: Order) -> NewExecution:
-        """Everything but storing it; a document that isn't known is stored here."""
+    async def prepare(self, start_request: StartRequest) -> Intent:
+        """The intent of a start request, not recorded yet. A document that isn't known is stored here."""
         self._stores.hot.check_open()
         execution_id = new_execution_id()
-        if isinstance(order.workflow, Plan):
-            plan = order.workflow
-        elif isinstance(order.workflow, str):
-            plan = await self._workflows.resolve(order.workflow, execution_id)
+        if isinstance(start_request.workflow, Plan):
+            plan = start_request.workflow
+        elif isinstance(start_request.workflow, str):
+            plan = await self._workflows.resolve(start_request.workflow, execution_id)
         else:
-            plan = await self._workflows.plan(dict(order.workflow), named=order.named)
-        data = await self.check_input(plan, order.input, complete=not order.waits)
-        record = self._record(execution_id, plan, data, order.labels)
+            plan = await self._workflows.plan(
+                dict(start_request.workflow), named=start_request.named
+            )
+        data = await self.check_input(plan, start_request.input, complete=not start_request.waits)
+        record = self._record(execution_id, plan, data, start_request.labels)
         record.priority, record.trace, record.lenient_config = (
-            order.priority,
-            order.trace,
-            order.lenient_config,
+            start_request.priority,
+            start_request.trace,
+            start_request.lenient_config,
         )
-        if not order.waits:
+        if not start_request.waits:
             await self.backlog.enter(plan.name)
-        request = _request_hash(order) if order.idempotency_key is not None else ""
-        return NewExecution(
-            record, order.idempotency_key, request, waits=order.waits, key_scope=order.key_scope
+        request = _request_hash(start_request) if start_request.idempotency_key is not None else ""
+        return Intent(
+            record,
+            start_request.idempotency_key,
+            request,
+            waits=start_request.waits,
+            key_scope=start_request.key_scope,
         )
 
     async def check_input(self, plan: Plan, given: Any, *, complete: bool = True) -> bytes:
@@ -217,87 +234,100 @@ class Submissions:
         self._stores.hot.check_open()
         await self.backlog.enter(workflow)
         await self._stores.cold.trigger(execution_id, given, overrides)
-        await self._begin([execution_id])
+        await self._append_started([execution_id])
 
-    def store(self, new: NewExecution, line: AuditLine | None = None) -> asyncio.Future[str]:
-        """As `accept`, for one: together with what comes in the same turn of the loop, or while others are stored."""
+    def record_soon(self, intent: Intent, line: AuditLine | None = None) -> asyncio.Future[str]:
+        """Record one intent, together with what comes in the same turn of the loop or meanwhile."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[str] = loop.create_future()
         if line is not None:
-            line.object = f"executions/{new.record.execution_id}"
-            line.detail = {**line.detail, "workflow": f"{new.record.workflow}@{new.record.version}"}
-        self._starting.append(Start(new, line, future))
-        if not self._flushing and len(self._storing) < TRANSACTIONS_MAX:
+            line.object = f"executions/{intent.record.execution_id}"
+            line.detail = {
+                **line.detail,
+                "workflow": f"{intent.record.workflow}@{intent.record.version}",
+            }
+        self._pending.append(PendingIntent(intent, line, future))
+        if not self._flushing and len(self._recording) < TRANSACTIONS_MAX:
             self._flushing = True
-            loop.call_soon(self._flush_starts)
+            loop.call_soon(self._flush_pending)
         return future
 
-    def _flush_starts(self) -> None:
+    def _flush_pending(self) -> None:
         """In portions: while one is written, those before it already run."""
         self._flushing = False
-        batch, self._starting = self._starting[:STARTS_MAX], self._starting[STARTS_MAX:]
+        batch, self._pending = self._pending[:STARTS_MAX], self._pending[STARTS_MAX:]
         if batch:
-            task = asyncio.get_running_loop().create_task(self._store_starts(batch))
-            self._storing.add(task)
-            task.add_done_callback(self._stored)
+            task = asyncio.get_running_loop().create_task(self._record_batch(batch))
+            self._recording.add(task)
+            task.add_done_callback(self._recorded)
 
-    def _stored(self, task: asyncio.Task[None]) -> None:
-        self._storing.discard(task)
+    def _recorded(self, task: asyncio.Task[None]) -> None:
+        self._recording.discard(task)
         if not self._flushing:
-            self._flush_starts()
+            self._flush_pending()
 
-    async def _store_starts(self, batch: list[Start]) -> None:
+    async def _record_batch(self, batch: list[PendingIntent]) -> None:
         try:
             lines = {
-                start.new.record.execution_id: start.line
-                for start in batch
-                if start.line is not None
+                pending.intent.record.execution_id: pending.line
+                for pending in batch
+                if pending.line is not None
             }
-            ids = await self.accept([start.new for start in batch], lines)
+            ids = await self.record_intents([pending.intent for pending in batch], lines)
         except Exception as error:  # noqa: BLE001 -- each caller gets its own
             # one that is refused takes no others with it; a store that is away is so for all of
             # them
             if len(batch) > 1 and not isinstance(error, StoreUnavailable):
-                await self._store_starts(batch[: len(batch) // 2])
-                await self._store_starts(batch[len(batch) // 2 :])
+                await self._record_batch(batch[: len(batch) // 2])
+                await self._record_batch(batch[len(batch) // 2 :])
                 return
-            for start in batch:
-                if not start.made.done():
-                    start.made.set_exception(error)
+            for pending in batch:
+                if not pending.recorded.done():
+                    pending.recorded.set_exception(error)
             return
-        for execution_id, start in zip(ids, batch, strict=True):
-            if not start.made.done():
-                start.made.set_result(execution_id)
+        for execution_id, pending in zip(ids, batch, strict=True):
+            if not pending.recorded.done():
+                pending.recorded.set_result(execution_id)
 
-    async def accept(
-        self, news: list[NewExecution], lines: Mapping[str, AuditLine] = NO_LINES
+    async def record_intents(
+        self, intents: list[Intent], lines: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        """Stored and on their way; answers the ids, for a known key that of the execution that it made."""
+        """Record intents, and have the engine begin with those that don't wait.
+
+        Answers the ids: for a known idempotency key that of the execution that it started.
+        """
         self._stores.hot.check_open()
-        ids = await self._stores.cold.create(news, lines)
-        await self._begin(
+        ids = await self._stores.cold.record_intents(intents, lines)
+        await self._append_started(
             [
                 i
-                for i, new in zip(ids, news, strict=True)
-                if i == new.record.execution_id and not new.waits
+                for i, intent in zip(ids, intents, strict=True)
+                if i == intent.record.execution_id and not intent.waits
             ]
         )
         return ids
 
-    async def _begin(self, execution_ids: list[str]) -> None:
+    async def _append_started(self, execution_ids: list[str]) -> None:
         if self._hears_of_ends:
             self.unfinished.update(execution_ids)
         if execution_ids:
             with contextlib.suppress(
                 StoreError
-            ):  # they are stored, so they will run: the owner looks for them
+            ):  # they are recorded, so they will run: the owner looks for them
                 await self._stores.hot.append(
                     [ExecutionStarted(execution_id) for execution_id in execution_ids]
                 )
 
 
-def _request_hash(order: Order) -> str:
-    return content_hash([order.workflow, order.input, dict(order.labels), order.priority])
+def _request_hash(start_request: StartRequest) -> str:
+    return content_hash(
+        [
+            start_request.workflow,
+            start_request.input,
+            dict(start_request.labels),
+            start_request.priority,
+        ]
+    )
 
 
 def _merge_input(plan: Plan, given: Any) -> tuple[dict[str, Any], bytes]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from penstock.stores.records import FeedPart
     from penstock.stores.tiering import Tiering
 
-Wish = Literal["cancel", "pause", "resume"]
+ControlRequest = Literal["cancel", "pause", "resume"]
+"""What a user asks of an execution that runs. SQL stores it in the column `wish`."""
 
 
 class Lease(msgspec.Struct):
@@ -78,8 +79,8 @@ class Stored(msgspec.Struct):
     logs: list[tuple[str, int, str]]
 
 
-class NewExecution(msgspec.Struct):
-    """An intent: once this is stored, the execution will run."""
+class Intent(msgspec.Struct):
+    """The intent to run an execution: once it is recorded, the execution will run."""
 
     record: ExecutionRecord
     idempotency_key: str | None = None
@@ -132,29 +133,36 @@ def partition_of(execution_id: str, partitions: int) -> int:
     return crc32(execution_id.encode()) % partitions
 
 
-def check_steerable(
-    execution_id: str, state: str | None, wish: Wish, *, waits: bool, wished: str | None = None
+def check_controllable(
+    execution_id: str,
+    state: str | None,
+    request: ControlRequest,
+    *,
+    waits: bool,
+    last_request: str | None = None,
 ) -> None:
-    """Raise `NotFound` or `Conflict` if an execution can't be cancelled, paused or resumed.
+    """Raise if a control request can't be fulfilled in this state.
 
-    `state` is None for an execution that isn't there; `wished` is what was asked for last.
+    `state` is None for an execution that isn't there; `last_request` is the one recorded last.
     """
     if state is None:
         raise NotFound(f"there is no execution {execution_id!r} in this store")
     if state in EXECUTION_ENDS:
         raise Conflict(f"execution {execution_id} is {state}; it can't be changed any more")
-    if waits and wish != "cancel":
+    if waits and request != "cancel":
         raise Conflict(
             f"execution {execution_id} hasn't been triggered; trigger it first, or cancel it"
         )
     if (
-        wished == "cancel" and wish != "cancel"
-    ):  # or the later wish would stand where the cancel was
+        last_request == "cancel" and request != "cancel"
+    ):  # or the later control request would stand where the cancel was
         raise Conflict(f"execution {execution_id} is being cancelled")
-    pausing = wished == "pause" or (state == ExecutionState.PAUSED and wished != "resume")
-    if wish == "pause" and pausing:
+    pausing = last_request == "pause" or (
+        state == ExecutionState.PAUSED and last_request != "resume"
+    )
+    if request == "pause" and pausing:
         raise Conflict(f"execution {execution_id} is paused already")
-    if wish == "resume" and not pausing:
+    if request == "resume" and not pausing:
         raise Conflict(f"execution {execution_id} isn't paused")
 
 

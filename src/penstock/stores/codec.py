@@ -26,7 +26,7 @@ from penstock.engine.commands import (
 from penstock.engine.events import AnyEvent, Value
 from penstock.engine.failures import trim
 from penstock.errors import SchemaMismatch
-from penstock.stores.base import Commit, Lease, NewExecution, Stored
+from penstock.stores.base import Commit, Intent, Lease, Stored
 
 SCHEMA = 1
 READABLE = (SCHEMA - 1, SCHEMA)
@@ -48,10 +48,10 @@ class Change(msgspec.Struct, array_like=True):
 _encoder = msgspec.msgpack.Encoder()
 _change_decoder = msgspec.msgpack.Decoder(Change)
 _event_decoder = msgspec.msgpack.Decoder(AnyEvent)
-_letter_decoder = msgspec.msgpack.Decoder(DeadLetter)
+_dead_letter_decoder = msgspec.msgpack.Decoder(DeadLetter)
 _record_decoder = msgspec.msgpack.Decoder(ExecutionRecord)
 _inputs_decoder = msgspec.msgpack.Decoder(list[tuple[str, Value]])
-_intent_decoder = msgspec.msgpack.Decoder(NewExecution)
+_intent_decoder = msgspec.msgpack.Decoder(Intent)
 
 encode = _encoder.encode
 
@@ -131,15 +131,15 @@ def decode_event(data: bytes) -> AnyEvent:
     return event
 
 
-def decode_letter(data: bytes) -> DeadLetter:
-    return _letter_decoder.decode(data)
+def decode_dead_letter(data: bytes) -> DeadLetter:
+    return _dead_letter_decoder.decode(data)
 
 
 def decode_record(data: bytes) -> ExecutionRecord:
     return _record_decoder.decode(data)
 
 
-def decode_intent(data: bytes) -> NewExecution:
+def decode_intent(data: bytes) -> Intent:
     return _intent_decoder.decode(data)
 
 

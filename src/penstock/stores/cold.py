@@ -7,18 +7,18 @@ from typing import Any, Protocol
 
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Transition
-from penstock.stores.base import NewExecution, Stored, Wish, WorkflowVersion
-from penstock.stores.idempotency import Made
+from penstock.stores.base import ControlRequest, Intent, Stored, WorkflowVersion
+from penstock.stores.idempotency import KeyUse
 from penstock.stores.records import (
     ApiKey,
     AuditLine,
     AuditSearch,
     Closed,
     Counts,
+    DeadLetterRow,
+    DeadLetterSearch,
     ExecutionRow,
     FeedPart,
-    LetterRow,
-    LetterSearch,
     Place,
     Search,
     Weights,
@@ -84,12 +84,12 @@ class Definitions(Protocol):
 
 
 class Executions(Protocol):
-    async def create(
-        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    async def record_intents(
+        self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        """Store intents.
+        """Record intents: once they are recorded, their executions will run.
 
-        Answers the ids in order: for a known idempotency key the one it made before.
+        Answers the ids in order: for a known idempotency key that of the execution it started.
 
         `audit` has lines by execution id: they are written in the same step, for those that are
         new.
@@ -97,7 +97,7 @@ class Executions(Protocol):
         Raises `KeyReused` if a key comes back with another request; then none of them is stored.
         """
 
-    async def made_by(self, scope: str, key: str) -> Made | None:
+    async def key_use(self, scope: str, key: str) -> KeyUse | None:
         """The execution that an idempotency key has made."""
 
     async def trigger(
@@ -112,15 +112,15 @@ class Executions(Protocol):
         Raises `NotFound`, or `Conflict` if it doesn't wait.
         """
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
-        """Store what somebody wants of an execution that hasn't ended, before it is tried.
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
+        """Record a control request for an execution that hasn't ended, before it is tried.
 
-        The last wish counts. A cancel also makes one that `waits` begin, so that it can end. Raises
-        `NotFound`, or `Conflict` if it has ended or, for the other wishes, waits.
+        The last request counts. A cancel also makes one that `waits` begin, so that it can end. Raises
+        `NotFound`, or `Conflict` if it has ended or, for the other requests, waits.
         """
 
-    async def wishes(self, partition: int) -> Mapping[str, Wish]:
-        """Wishes for executions that haven't ended: what a new owner has to see to.
+    async def control_requests(self, partition: int) -> Mapping[str, ControlRequest]:
+        """Control requests for executions that haven't ended: what a new owner has to see to.
 
         What is fulfilled may be left out.
         """
@@ -137,9 +137,9 @@ class Executions(Protocol):
         Whether it waits or is about to begin.
         """
 
-    async def intent(self, execution_id: str) -> NewExecution | None: ...
+    async def intent(self, execution_id: str) -> Intent | None: ...
 
-    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         """Intents of many executions at once; unknown ones are missing.
 
         Where ended executions leave the hot store, the record of one that has ended says so in its
@@ -166,12 +166,12 @@ class Executions(Protocol):
 
 
 class DeadLetters(Protocol):
-    async def letters(self, search: LetterSearch) -> list[LetterRow]:
-        """Dead letters; with `closed`, those that are closed as well."""
+    async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
+        """Dead dead_letters; with `closed`, those that are closed as well."""
 
-    async def letter(self, letter_id: int) -> LetterRow | None: ...
+    async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None: ...
 
-    async def close_letters(
+    async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
         """Close dead letters; answers how many of them were open.
@@ -207,8 +207,8 @@ class Counting(Protocol):
         Not those that wait to be triggered.
         """
 
-    async def count_letters(self, limit: int) -> int:
-        """The number of open dead letters, counted up to `limit`."""
+    async def count_dead_letters(self, limit: int) -> int:
+        """The number of open dead dead_letters, counted up to `limit`."""
 
 
 class ApiKeys(Protocol):

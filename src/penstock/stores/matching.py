@@ -10,9 +10,9 @@ import msgspec
 from penstock.stores.records import (
     AuditLine,
     AuditSearch,
+    DeadLetterRow,
+    DeadLetterSearch,
     ExecutionRow,
-    LetterRow,
-    LetterSearch,
     Search,
 )
 
@@ -29,8 +29,8 @@ def lowered(text: str) -> str:
     return text.translate(_ASCII_LOWER)
 
 
-def last_category(row: LetterRow) -> str:
-    attempts = row.letter.attempts
+def last_category(row: DeadLetterRow) -> str:
+    attempts = row.dead_letter.attempts
     return attempts[-1].error.category if attempts else ""
 
 
@@ -60,13 +60,13 @@ def _in_time(search: Search | AuditSearch, at: float) -> bool:
     )
 
 
-def finds_letter(search: LetterSearch, row: LetterRow) -> bool:
+def finds_dead_letter(search: DeadLetterSearch, row: DeadLetterRow) -> bool:
     return (
         (search.closed or row.closed is None)
         and search.workflow in (None, row.workflow)
-        and search.handler in (None, row.letter.handler)
+        and search.handler in (None, row.dead_letter.handler)
         and search.category in (None, last_category(row))
-        and search.execution_id in (None, row.letter.execution_id)
+        and search.execution_id in (None, row.dead_letter.execution_id)
         and (search.before is None or row.id < search.before)
     )
 

@@ -39,7 +39,7 @@ class MemoryHotStore:
         self._partitions = [_Partition() for _ in range(partitions)]
         self.changes: dict[str, list[bytes]] = {}
         self.records: dict[str, bytes] = {}
-        self.letters: list[bytes] = []
+        self.dead_letters: list[bytes] = []
         self.feed: list[tuple[str, bytes]] = []
         """Every change of every execution, in the order of commits."""
         self.fenced = 0
@@ -107,13 +107,15 @@ class MemoryHotStore:
                 f"partition {commit.partition} has moved on from commit {commit.commit_number}"
             )
         # encoded before the first write: a commit that can't be encoded must leave nothing
-        letters = [
-            codec.encode(letter) for commands in commit.changes for letter in commands.dead_letters
+        dead_letters = [
+            codec.encode(dead_letter)
+            for commands in commit.changes
+            for dead_letter in commands.dead_letters
         ]
         place.commit_number += 1
         place.position = commit.position
         place.inbox.trim(commit.position)
-        self.letters += letters
+        self.dead_letters += dead_letters
         for commands, change in zip(commit.changes, commit.data, strict=True):
             execution_id = commands.execution_id
             if change:

@@ -14,15 +14,15 @@ from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.stores import codec, idempotency
 from penstock.stores.base import (
-    NewExecution,
+    ControlRequest,
+    Intent,
     Stored,
-    Wish,
-    check_steerable,
+    check_controllable,
     check_triggerable,
     partition_of,
 )
 from penstock.stores.cold import NO_LINES
-from penstock.stores.matching import finds, finds_letter
+from penstock.stores.matching import finds, finds_dead_letter
 from penstock.stores.memory_api_keys import MemoryApiKeys
 from penstock.stores.memory_audit_log import MemoryAuditLog
 from penstock.stores.memory_counts import MemoryCounts
@@ -31,10 +31,10 @@ from penstock.stores.partial import history_of
 from penstock.stores.records import (
     AuditLine,
     Closed,
+    DeadLetterRow,
+    DeadLetterSearch,
     ExecutionRow,
     FeedPart,
-    LetterRow,
-    LetterSearch,
     Place,
     Search,
 )
@@ -46,7 +46,7 @@ class Facts(Protocol):
     partitions: int
     records: dict[str, bytes]
     changes: dict[str, list[bytes]]
-    letters: list[bytes]
+    dead_letters: list[bytes]
     feed: list[tuple[str, bytes]]
 
     def stored(self, execution_id: str) -> Stored: ...
@@ -56,31 +56,31 @@ class MemoryExecutions:
     def __init__(self, hot: Facts) -> None:
         self._hot = hot
         self._intents: dict[str, bytes] = {}
-        self._keys: dict[idempotency.Key, idempotency.Made] = {}
-        self._wishes: dict[str, Wish] = {}
+        self._keys: dict[idempotency.Key, idempotency.KeyUse] = {}
+        self._control_requests: dict[str, ControlRequest] = {}
         self._waiting: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._last_number = 0
 
-    async def made_by(self, scope: str, key: str) -> idempotency.Made | None:
+    async def key_use(self, scope: str, key: str) -> idempotency.KeyUse | None:
         return self._keys.get((scope, key))
 
-    def write(self, executions: Sequence[NewExecution]) -> list[str]:
-        made: dict[idempotency.Key, idempotency.Made] = {}
-        ids = idempotency.resolve_keys(executions, ChainMap(made, self._keys))
-        self._keys.update(made)
-        for execution_id, new in zip(ids, executions, strict=True):
-            if execution_id == new.record.execution_id and execution_id not in self._intents:
-                self._write(new)
+    def write(self, intents: Sequence[Intent]) -> list[str]:
+        key_uses: dict[idempotency.Key, idempotency.KeyUse] = {}
+        ids = idempotency.resolve_keys(intents, ChainMap(key_uses, self._keys))
+        self._keys.update(key_uses)
+        for execution_id, intent in zip(ids, intents, strict=True):
+            if execution_id == intent.record.execution_id and execution_id not in self._intents:
+                self._write(intent)
         return ids
 
-    def _write(self, new: NewExecution) -> None:
-        execution_id = new.record.execution_id
+    def _write(self, intent: Intent) -> None:
+        execution_id = intent.record.execution_id
         if execution_id not in self._numbers:
             self._numbers[execution_id] = self._last_number = self._last_number + 1
-        self._intents[execution_id] = codec.encode(new)
-        self._hot.records[execution_id] = codec.encode(new.record)
-        (self._waiting.add if new.waits else self._waiting.discard)(execution_id)
+        self._intents[execution_id] = codec.encode(intent)
+        self._hot.records[execution_id] = codec.encode(intent.record)
+        (self._waiting.add if intent.waits else self._waiting.discard)(execution_id)
 
     async def trigger(
         self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
@@ -88,25 +88,27 @@ class MemoryExecutions:
         check_triggerable(
             execution_id, self._state(execution_id), waits=execution_id in self._waiting
         )
-        new = codec.decode_intent(self._intents[execution_id])
-        new.waits = False
-        new.record.input = new.record.input if given is None else given
-        new.record.overrides.update(overrides)
-        self._write(new)
+        intent = codec.decode_intent(self._intents[execution_id])
+        intent.waits = False
+        intent.record.input = intent.record.input if given is None else given
+        intent.record.overrides.update(overrides)
+        self._write(intent)
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         waits = execution_id in self._waiting
-        wished = self._wishes.get(execution_id)
-        check_steerable(execution_id, self._state(execution_id), wish, waits=waits, wished=wished)
-        self._wishes[execution_id] = wish
+        last_request = self._control_requests.get(execution_id)
+        check_controllable(
+            execution_id, self._state(execution_id), request, waits=waits, last_request=last_request
+        )
+        self._control_requests[execution_id] = request
         if waits:
             await self.trigger(execution_id, None, {})
 
-    async def wishes(self, partition: int) -> dict[str, Wish]:
+    async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
         running = set(await self.started(partition))
         return {
-            execution_id: wish
-            for execution_id, wish in self._wishes.items()
+            execution_id: request
+            for execution_id, request in self._control_requests.items()
             if execution_id in running
         }
 
@@ -126,11 +128,11 @@ class MemoryExecutions:
     async def execution(self, execution_id: str) -> Stored | None:
         return self._hot.stored(execution_id) if execution_id in self._hot.records else None
 
-    async def intent(self, execution_id: str) -> NewExecution | None:
+    async def intent(self, execution_id: str) -> Intent | None:
         data = self._intents.get(execution_id)
         return codec.decode_intent(data) if data is not None else None
 
-    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         found = {execution_id: await self.intent(execution_id) for execution_id in execution_ids}
         return {
             execution_id: intent for execution_id, intent in found.items() if intent is not None
@@ -162,7 +164,7 @@ class MemoryExecutions:
         )
 
     def forget(self, before: float) -> int:
-        """The letters and the places in the feed stay, without content: their numbers go on."""
+        """The dead letters and the places in the feed stay, without content: their numbers go on."""
         old = {execution_id for execution_id in self._intents if self._is_old(execution_id, before)}
         retries = {
             execution_id: codec.decode_intent(data).retry_of
@@ -180,18 +182,23 @@ class MemoryExecutions:
                 self._hot.records[execution_id],
             )
             self._hot.changes.pop(execution_id, None)
-            self._wishes.pop(execution_id, None)
+            self._control_requests.pop(execution_id, None)
             self._waiting.discard(execution_id)
         self._keys = {key: made for key, made in self._keys.items() if made.execution_id not in old}
         self._hot.feed[:] = [
             (execution_id, b"" if execution_id in old else change)
             for execution_id, change in self._hot.feed
         ]
-        self._hot.letters[:] = [data if self._has(data) else b"" for data in self._hot.letters]
+        self._hot.dead_letters[:] = [
+            data if self._has(data) else b"" for data in self._hot.dead_letters
+        ]
         return len(old)
 
-    def _has(self, letter: bytes) -> bool:
-        return bool(letter) and codec.decode_letter(letter).execution_id in self._intents
+    def _has(self, dead_letter: bytes) -> bool:
+        return (
+            bool(dead_letter)
+            and codec.decode_dead_letter(dead_letter).execution_id in self._intents
+        )
 
     def _is_old(self, execution_id: str, before: float) -> bool:
         record = codec.decode_record(self._hot.records[execution_id])
@@ -219,61 +226,73 @@ class MemoryExecutions:
         return (len(self._hot.feed),)
 
 
-class MemoryLetters:
+class MemoryDeadLetters:
     def __init__(self, hot: Facts) -> None:
         self._hot = hot
         self._closed: dict[int, tuple[Closed, float, str | None]] = {}
 
-    async def letters(self, search: LetterSearch) -> list[LetterRow]:
-        numbers = range(len(self._hot.letters), 0, -1)
-        rows = (self._letter(number) for number in numbers if self._hot.letters[number - 1])
-        return list(islice((row for row in rows if finds_letter(search, row)), search.limit))
+    async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
+        numbers = range(len(self._hot.dead_letters), 0, -1)
+        rows = (
+            self._dead_letter(number) for number in numbers if self._hot.dead_letters[number - 1]
+        )
+        return list(islice((row for row in rows if finds_dead_letter(search, row)), search.limit))
 
-    async def letter(self, letter_id: int) -> LetterRow | None:
-        is_there = 0 < letter_id <= len(self._hot.letters) and self._hot.letters[letter_id - 1]
-        return self._letter(letter_id) if is_there else None
+    async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
+        is_there = (
+            0 < dead_letter_id <= len(self._hot.dead_letters)
+            and self._hot.dead_letters[dead_letter_id - 1]
+        )
+        return self._dead_letter(dead_letter_id) if is_there else None
 
-    def _letter(self, number: int) -> LetterRow:
-        letter = codec.decode_letter(self._hot.letters[number - 1])
-        record = codec.decode_record(self._hot.records[letter.execution_id])
-        return LetterRow(
+    def _dead_letter(self, number: int) -> DeadLetterRow:
+        dead_letter = codec.decode_dead_letter(self._hot.dead_letters[number - 1])
+        record = codec.decode_record(self._hot.records[dead_letter.execution_id])
+        return DeadLetterRow(
             number,
-            letter,
+            dead_letter,
             record.workflow,
             record.version,
             *self._closed.get(number, (None, None, None)),
         )
 
-    async def close_letters(
+    async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
         closing = {
-            each for each in ids if 0 < each <= len(self._hot.letters) and each not in self._closed
+            each
+            for each in ids
+            if 0 < each <= len(self._hot.dead_letters) and each not in self._closed
         }
         self._closed.update(dict.fromkeys(closing, (how, now, retried_as)))
         return len(closing)
 
 
 class MemoryColdStore(
-    MemoryDefinitions, MemoryExecutions, MemoryLetters, MemoryCounts, MemoryApiKeys, MemoryAuditLog
+    MemoryDefinitions,
+    MemoryExecutions,
+    MemoryDeadLetters,
+    MemoryCounts,
+    MemoryApiKeys,
+    MemoryAuditLog,
 ):
     def __init__(self, hot: Facts) -> None:
         MemoryDefinitions.__init__(self)
         MemoryExecutions.__init__(self, hot)
-        MemoryLetters.__init__(self, hot)
+        MemoryDeadLetters.__init__(self, hot)
         MemoryApiKeys.__init__(self)
         MemoryAuditLog.__init__(self)
 
-    async def create(
-        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    async def record_intents(
+        self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        ids = self.write(executions)
-        new = [
-            new.record.execution_id
-            for new, execution_id in zip(executions, ids, strict=True)
-            if new.record.execution_id == execution_id
+        ids = self.write(intents)
+        recorded = [
+            intent.record.execution_id
+            for intent, execution_id in zip(intents, ids, strict=True)
+            if intent.record.execution_id == execution_id
         ]
         await self.write_audit(
-            [audit[execution_id] for execution_id in new if execution_id in audit]
+            [audit[execution_id] for execution_id in recorded if execution_id in audit]
         )
         return ids

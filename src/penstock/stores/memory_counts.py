@@ -12,9 +12,9 @@ from penstock.engine.states import ExecutionState
 from penstock.stores.records import (
     CountRow,
     Counts,
+    DeadLetterRow,
+    DeadLetterSearch,
     ExecutionRow,
-    LetterRow,
-    LetterSearch,
     Search,
     Window,
 )
@@ -26,7 +26,7 @@ class _Searched(Protocol):
     _waiting: set[str]
 
     async def search(self, search: Search) -> list[ExecutionRow]: ...
-    async def letters(self, search: LetterSearch) -> list[LetterRow]: ...
+    async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]: ...
 
 
 class MemoryCounts:
@@ -43,8 +43,8 @@ class MemoryCounts:
         rows = await self.search(Search(states=ACTIVE, limit=sys.maxsize))
         return dict(Counter(row.workflow for row in rows if row.execution_id not in self._waiting))
 
-    async def count_letters(self: _Searched, limit: int) -> int:
-        return len(await self.letters(LetterSearch(limit=limit)))
+    async def count_dead_letters(self: _Searched, limit: int) -> int:
+        return len(await self.dead_letters(DeadLetterSearch(limit=limit)))
 
 
 def _grouped(rows: Iterable[ExecutionRow], window: Window) -> list[CountRow]:

@@ -95,9 +95,9 @@ class Counts(msgspec.Struct):
     """There are more in the window than were counted: older ones."""
 
 
-class LetterRow(msgspec.Struct):
+class DeadLetterRow(msgspec.Struct):
     id: int
-    letter: DeadLetter
+    dead_letter: DeadLetter
     workflow: str
     version: int
     closed: Closed | None = None
@@ -105,7 +105,7 @@ class LetterRow(msgspec.Struct):
     retried_as: str | None = None
 
 
-class LetterSearch(msgspec.Struct, kw_only=True):
+class DeadLetterSearch(msgspec.Struct, kw_only=True):
     """The newest first; without `closed` only those that are open."""
 
     workflow: str | None = None

@@ -11,7 +11,7 @@ from penstock.config import Settings, hide_password
 from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
-from penstock.stores.base import BlobStore, Stored, Wish, check_steerable, partition_of
+from penstock.stores.base import BlobStore, ControlRequest, Stored, check_controllable, partition_of
 from penstock.stores.object_blobs import ObjectBlobs, is_object_store
 from penstock.stores.partial import history_of, record_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
@@ -59,19 +59,22 @@ class ScaledColdStore(PostgresColdStore):
             return stored_of(execution_id, found[execution_id])
         return await super().execution(execution_id)
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
-        """PostgreSQL hears of an end a moment after everybody else: an end that was seen must not be steered."""
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
+        """PostgreSQL hears of an end a moment after everybody else.
+
+        An execution whose end was seen must not be controlled.
+        """
         found = await self.hot.changes([execution_id])
         records = (record_of(change) for change in reversed(found.get(execution_id, [])))
         newest = next((record for record in records if record is not None), None)
         if newest is not None and newest.state in EXECUTION_ENDS:
-            check_steerable(execution_id, newest.state, wish, waits=False)
+            check_controllable(execution_id, newest.state, request, waits=False)
         try:
-            await super().steer(execution_id, wish)
+            await super().request_control(execution_id, request)
         except NotFound:
             if not await self._write_again(execution_id):
                 raise
-            await super().steer(execution_id, wish)
+            await super().request_control(execution_id, request)
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         try:

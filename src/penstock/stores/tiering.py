@@ -17,7 +17,7 @@ from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord
 from penstock.engine.events import TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, SchemaMismatch, StoreError
-from penstock.stores.base import Lease, NewExecution, WorkflowVersion
+from penstock.stores.base import Intent, Lease, WorkflowVersion
 from penstock.stores.partial import history_of, record_of
 from penstock.stores.reports import report_of
 
@@ -62,7 +62,7 @@ class Outgoing(msgspec.Struct, array_like=True):
     execution_id: str
     summary: Summary | None
     """Set if the execution ended, was paused or was resumed."""
-    letters: list[DeadLetter] = []
+    dead_letters: list[DeadLetter] = []
     report: bytes = b""
     """Of an execution that ended (`stores.reports`)."""
 
@@ -72,13 +72,13 @@ class Copy(msgspec.Struct, array_like=True):
 
     execution_id: str
     summary: Summary | None
-    """None: only its letters are new."""
+    """None: only its dead letters are new."""
     changes: list[bytes]
     """Everything that commits did to it (encoded `codec.Change`s, oldest first).
 
     Empty: leave the stored ones.
     """
-    letters: list[DeadLetter] = []
+    dead_letters: list[DeadLetter] = []
     report: bytes = b""
     """Of an execution that ended (`stores.reports`)."""
 
@@ -153,7 +153,7 @@ def last_record(changes: Sequence[bytes]) -> ExecutionRecord | None:
     )
 
 
-def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
+def intent_from(changes: Sequence[bytes]) -> Intent | None:
     """The intent of an execution, as far as its own changes tell.
 
     None if there is no record among them.
@@ -176,7 +176,7 @@ def intent_from(changes: Sequence[bytes]) -> NewExecution | None:
         reused=record.reused,
         retry_of=record.retry_of,
     )
-    intent = NewExecution(asked, retry_of=record.retry_of)
+    intent = Intent(asked, retry_of=record.retry_of)
     if record.idempotency:
         intent.key_scope, intent.idempotency_key, intent.request_hash = record.idempotency
     return intent
@@ -280,7 +280,7 @@ class ColdTier(Protocol):
         ahead: the hot store is another since. Raises `Fenced` too if the partition was claimed
         again since `term`; None: whoever has claimed it. Raises `ColdStoreWentBack`, and stores
         nothing, if it is below `cold_number`, which it has acknowledged. Rows and changes are
-        replaced by a greater (generation, revision); a letter is known by its execution, node and
+        replaced by a greater (generation, revision); a dead letter is known by its execution, node and
         time, and stored once. An execution without a row gets one, made from its changes.
         """
 

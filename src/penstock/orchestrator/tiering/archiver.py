@@ -72,12 +72,12 @@ class Archiver:
                 await asyncio.sleep(COLLECT_SECONDS)
 
     async def _move(self, entries: Sequence[Outgoing]) -> None:
-        letters, summaries = _told(entries)
+        dead_letters, summaries = _told(entries)
         reports = {entry.execution_id: entry.report for entry in entries if entry.report}
         refused = await self._put(
             [
                 Copy(execution_id, None, [], those)
-                for execution_id, those in letters.items()
+                for execution_id, those in dead_letters.items()
                 if execution_id not in summaries
             ]
         )
@@ -85,7 +85,7 @@ class Archiver:
         while execution_ids:
             changes = await self._reader.read(execution_ids)
             execution_ids = execution_ids[len(changes) :]
-            copies = _copies(changes, summaries, letters)
+            copies = _copies(changes, summaries, dead_letters)
             for copy in copies:
                 copy.report = reports.get(copy.execution_id, b"")
             refused |= await self._put(copies)
@@ -116,20 +116,20 @@ class Archiver:
 
 
 def _told(entries: Sequence[Outgoing]) -> tuple[dict[str, list[DeadLetter]], dict[str, Summary]]:
-    """Dead letters and last summaries in these entries, by execution."""
-    letters: dict[str, list[DeadLetter]] = {}
+    """Dead dead letters and last summaries in these entries, by execution."""
+    dead_letters: dict[str, list[DeadLetter]] = {}
     summaries: dict[str, Summary] = {}
     for entry in entries:
-        letters.setdefault(entry.execution_id, []).extend(entry.letters)
+        dead_letters.setdefault(entry.execution_id, []).extend(entry.dead_letters)
         if entry.summary is not None:
             summaries[entry.execution_id] = entry.summary
-    return letters, summaries
+    return dead_letters, summaries
 
 
 def _copies(
     changes: Mapping[str, list[bytes]],
     summaries: Mapping[str, Summary],
-    letters: Mapping[str, list[DeadLetter]],
+    dead_letters: Mapping[str, list[DeadLetter]],
 ) -> list[Copy]:
     copies: list[Copy] = []
     for execution_id, data in changes.items():
@@ -138,5 +138,5 @@ def _copies(
             summary = (
                 summary_from(data) or summary
             )  # it may have gone on since: the copy says what is in it
-        copies.append(Copy(execution_id, summary, data, letters[execution_id]))
+        copies.append(Copy(execution_id, summary, data, dead_letters[execution_id]))
     return copies

@@ -121,7 +121,7 @@ class ColdWriter:
         """
         written = await self._store(number, copies)
         rewritten, missing = [*written.rewritten], set(written.missing)
-        # only letters came, or a pause: with everything that the hot store has of them, there can
+        # only dead letters came, or a pause: with everything that the hot store has of them, there can
         # be a row
         if missing:
             changes = await self._hot.changes(missing)
@@ -211,5 +211,9 @@ def _portions(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
 
 def _with_changes(copy: Copy, changes: list[bytes]) -> Copy:
     return Copy(
-        copy.execution_id, copy.summary or summary_from(changes), changes, copy.letters, copy.report
+        copy.execution_id,
+        copy.summary or summary_from(changes),
+        changes,
+        copy.dead_letters,
+        copy.report,
     )

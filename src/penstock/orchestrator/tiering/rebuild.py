@@ -30,7 +30,7 @@ from penstock.engine.states import EXECUTION_ENDS
 from penstock.engine.transitions import begin_generation
 from penstock.orchestrator.tiering.hot_reader import PORTION_BYTES
 from penstock.stores import codec
-from penstock.stores.base import Lease, NewExecution, Stores, Wish
+from penstock.stores.base import ControlRequest, Intent, Lease, Stores
 from penstock.stores.tiering import REBUILD_JUMP, Claim, Tiering, Unfinished
 from penstock.telemetry.metrics import Metrics
 
@@ -157,7 +157,7 @@ async def _restore(
 
     With `only_unknown`, those that were copied and aren't there.
     """
-    wishes = await stores.cold.wishes(lease.partition)
+    control_requests = await stores.cold.control_requests(lease.partition)
     restored, after, count = 0, "", FIRST_PORTION
     while unfinished := await tiering.cold.unfinished(lease.partition, after, count):
         after = unfinished[-1].execution_id
@@ -174,12 +174,12 @@ async def _restore(
         events = [
             event
             for execution_id in executions
-            for event in _going_on(execution_id, wishes.get(execution_id))
+            for event in _going_on(execution_id, control_requests.get(execution_id))
         ]
         events += [
             event
             for execution_id in begin
-            for event in _beginning(execution_id, wishes.get(execution_id))
+            for event in _beginning(execution_id, control_requests.get(execution_id))
         ]
         await tiering.hot.restore(lease, {**executions, **begin})
         await stores.hot.append(
@@ -189,30 +189,30 @@ async def _restore(
     return restored
 
 
-def _going_on(execution_id: str, wish: Wish | None) -> list[AnyEvent]:
+def _going_on(execution_id: str, request: ControlRequest | None) -> list[AnyEvent]:
     """Events for an execution that goes on from a checkpoint.
 
     What was asked for comes first: nothing is handed out that somebody has stopped.
     """
-    if wish == "cancel":
+    if request == "cancel":
         return [CancelRequested(execution_id)]
     return (
         [PauseRequested(execution_id), Continued(execution_id)]
-        if wish == "pause"
+        if request == "pause"
         else [Continued(execution_id)]
     )
 
 
-def _beginning(execution_id: str, wish: Wish | None) -> list[AnyEvent]:
+def _beginning(execution_id: str, request: ControlRequest | None) -> list[AnyEvent]:
     """Events for an execution that begins from its intent.
 
     One that hasn't begun can't be paused: that is handled with its beginning, in one commit.
     """
-    if wish == "cancel":
+    if request == "cancel":
         return [CancelRequested(execution_id)]
     return (
         [ExecutionStarted(execution_id), PauseRequested(execution_id)]
-        if wish == "pause"
+        if request == "pause"
         else [ExecutionStarted(execution_id)]
     )
 
@@ -252,7 +252,7 @@ def _snapshot(unfinished: Unfinished, generation: int, now: float) -> bytes:
     return codec.encode_whole(stored)
 
 
-def _from_intents(intents: Mapping[str, NewExecution], generation: int) -> dict[str, bytes]:
+def _from_intents(intents: Mapping[str, Intent], generation: int) -> dict[str, bytes]:
     """Executions from their intents, in the new generation.
 
     Kept too, though nothing has happened: they may have been begun in the generation that is lost.

@@ -10,16 +10,16 @@ from penstock.stores.postgres.claims import PostgresClaims
 from penstock.stores.postgres.copying import PostgresCopies
 from penstock.stores.postgres.counting import PostgresCounts
 from penstock.stores.postgres.database import Database
+from penstock.stores.postgres.dead_letters import PostgresDeadLetters
 from penstock.stores.postgres.definitions import PostgresDefinitions
 from penstock.stores.postgres.executions import PostgresExecutions
-from penstock.stores.postgres.letters import PostgresLetters
 from penstock.stores.postgres.schema import MIGRATE, VERSION_TABLE, check_schema
 
 
 class PostgresColdStore(
     PostgresDefinitions,
     PostgresExecutions,
-    PostgresLetters,
+    PostgresDeadLetters,
     PostgresCounts,
     PostgresApiKeys,
     PostgresAuditLog,
@@ -46,7 +46,7 @@ class PostgresColdStore(
         for part in (
             PostgresDefinitions,
             PostgresExecutions,
-            PostgresLetters,
+            PostgresDeadLetters,
             PostgresCounts,
             PostgresApiKeys,
             PostgresAuditLog,

@@ -9,9 +9,9 @@ from psycopg import AsyncCursor
 from penstock.engine.commands import DeadLetter
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
-from penstock.stores.postgres.creating import INSERT_USES, create_again
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
+from penstock.stores.postgres.intents import INSERT_USES, record_intents_again
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
 from penstock.stores.tiering import (
     Copy,
@@ -62,7 +62,7 @@ PUT_REPORTS = """
     ON CONFLICT (n) DO UPDATE SET report = excluded.report
 """
 # its execution may have been retried before this came: then that was seen to
-PUT_LETTERS = """
+PUT_DEAD_LETTERS = """
     INSERT INTO letters (n, mark, handler, category, letter, closed, closed_at, retried_as)
     SELECT n, new.mark, new.handler, new.category, new.letter, retry.how, retry.created_at, retry.id
     FROM unnest(%b::text[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]) WITH ORDINALITY
@@ -111,7 +111,7 @@ class PostgresCopies:
                 update = await _write(connection, copies)
             if update is not None and update.rowcount == len(copies):
                 return Written()
-            # the others are there in a newer state, or only their letters came, or they have no row
+            # the others are there in a newer state, or only their dead letters came, or they have no row
             return await _write_again(connection, partition, copies)
 
     async def write_again(self, partition: int, copies: Sequence[Copy]) -> Written:
@@ -138,7 +138,7 @@ Told = tuple[Summary, list[bytes]]
 
 
 async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[Row] | None:
-    """What executions went through, and their letters.
+    """What executions went through, and their dead letters.
 
     Answers the update of the rows, if there was one.
 
@@ -155,9 +155,9 @@ async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[
         await connection.execute(
             PUT_REPORTS, (list(reports), [report.decode() for report in reports.values()])
         )
-    letters = [letter for copy in copies for letter in copy.letters]
-    if letters:
-        await connection.execute(PUT_LETTERS, _letter_columns(letters))
+    dead_letters = [dead_letter for copy in copies for dead_letter in copy.dead_letters]
+    if dead_letters:
+        await connection.execute(PUT_DEAD_LETTERS, _dead_letter_columns(dead_letters))
     return update
 
 
@@ -175,7 +175,7 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
         if copy.execution_id in without
     }
     found = {execution_id: intent for execution_id, intent in intents.items() if intent is not None}
-    await create_again(connection, partition, list(found.values()))
+    await record_intents_again(connection, partition, list(found.values()))
     await _write(connection, [copy for copy in copies if copy.execution_id in found])
     return Written(sorted(found), sorted(without - found.keys()))
 
@@ -239,14 +239,17 @@ async def _put_changes(connection: Connection, told: dict[str, Told]) -> None:
         )
 
 
-def _letter_columns(letters: Sequence[DeadLetter]) -> list[list[object]]:
+def _dead_letter_columns(dead_letters: Sequence[DeadLetter]) -> list[list[object]]:
     return [
-        [letter.execution_id for letter in letters],
-        [digest(letter.execution_id, letter.node_id, letter.at) for letter in letters],
-        [escaped(letter.handler) for letter in letters],
+        [dead_letter.execution_id for dead_letter in dead_letters],
         [
-            escaped(letter.attempts[-1].error.category) if letter.attempts else ""
-            for letter in letters
+            digest(dead_letter.execution_id, dead_letter.node_id, dead_letter.at)
+            for dead_letter in dead_letters
         ],
-        [codec.encode(letter) for letter in letters],
+        [escaped(dead_letter.handler) for dead_letter in dead_letters],
+        [
+            escaped(dead_letter.attempts[-1].error.category) if dead_letter.attempts else ""
+            for dead_letter in dead_letters
+        ],
+        [codec.encode(dead_letter) for dead_letter in dead_letters],
     ]

@@ -1,4 +1,4 @@
-"""Counting executions and letters in the database, never more rows than were asked for.
+"""Counting executions and dead letters in the database, never more rows than were asked for.
 
 `n` counts up one by one, so the newest `limit` executions are those above the greatest one less
 `limit`: a part of the primary key, which is found without a look at how many there are. Where
@@ -56,7 +56,9 @@ SELECT_UNHEARD = """
 COUNT_UNFINISHED = """
     SELECT workflow, count(*) FROM executions WHERE state IN ('RUNNING', 'PAUSED') GROUP BY workflow
 """
-COUNT_LETTERS = "SELECT count(*) FROM (SELECT 1 FROM letters WHERE closed IS NULL LIMIT %s) AS open"
+COUNT_DEAD_LETTERS = (
+    "SELECT count(*) FROM (SELECT 1 FROM letters WHERE closed IS NULL LIMIT %s) AS open"
+)
 
 
 class PostgresCounts:
@@ -103,6 +105,6 @@ class PostgresCounts:
     async def count_unfinished(self) -> dict[str, int]:
         return dict(await self._database.rows(COUNT_UNFINISHED))
 
-    async def count_letters(self, limit: int) -> int:
-        rows = await self._database.rows(COUNT_LETTERS, (limit,), seconds=SLOW_SECONDS)
+    async def count_dead_letters(self, limit: int) -> int:
+        rows = await self._database.rows(COUNT_DEAD_LETTERS, (limit,), seconds=SLOW_SECONDS)
         return int(rows[0][0])

@@ -11,21 +11,27 @@ from penstock.engine.commands import ExecutionRecord, Transition
 from penstock.engine.events import TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.stores import codec
-from penstock.stores.base import NewExecution, Stored, Wish, check_steerable, check_triggerable
+from penstock.stores.base import (
+    ControlRequest,
+    Intent,
+    Stored,
+    check_controllable,
+    check_triggerable,
+)
 from penstock.stores.cold import NO_LINES
-from penstock.stores.idempotency import Made
+from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
-from penstock.stores.postgres import creating, searching
-from penstock.stores.postgres.creating import SHOULD_START, WAITS, Rest
+from penstock.stores.postgres import searching
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
+from penstock.stores.postgres.intents import SHOULD_START, WAITS, Rest, key_digest, record_intents
 from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
 
 SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
-# A wish that was fulfilled isn't one any more. The hot store tells of every pause and resume: a row
-# that is behind, is so for a moment, and until then shows a wish too many, or one that is asked for
-# the next time.
-SELECT_WISHES = f"""
+# The column `wish` holds the last control request. One that was fulfilled isn't one any more.
+# The hot store tells of every pause and resume: a row that is behind, is so for a moment, and until
+# then shows a control request too many, or one that is asked for the next time.
+SELECT_CONTROL_REQUESTS = f"""
     SELECT id, wish FROM executions WHERE partition = %s AND {SHOULD_RUN} AND (wish = 'cancel'
       OR (wish = 'pause' AND state <> 'PAUSED') OR (wish = 'resume' AND state = 'PAUSED'))
 """  # noqa: S608 -- our own words
@@ -46,18 +52,18 @@ class PostgresExecutions:
         self.partitions = 0
         """Known once the store has been opened."""
 
-    async def create(
-        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    async def record_intents(
+        self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        return await creating.create(self._database, self.partitions, executions, audit)
+        return await record_intents(self._database, self.partitions, intents, audit)
 
-    async def made_by(self, scope: str, key: str) -> Made | None:
+    async def key_use(self, scope: str, key: str) -> KeyUse | None:
         statement = "SELECT execution_id, request_hash, created_at FROM idempotency WHERE key = %s"
         try:
-            rows = await self._database.rows(statement, (creating.key_digest(scope, key),))
+            rows = await self._database.rows(statement, (key_digest(scope, key),))
         except UnicodeEncodeError:
             return None
-        return Made(*rows[0]) if rows else None
+        return KeyUse(*rows[0]) if rows else None
 
     async def trigger(
         self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
@@ -72,18 +78,22 @@ class PostgresExecutions:
             statement = "UPDATE executions SET state = %s, intent = %s WHERE n = %s"
             await connection.execute(statement, (SHOULD_START, codec.encode(record), n))
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         async with self._database.transaction() as connection:
             found = await _locked(connection, "n, state, wish", execution_id)
-            n, state, wished = found or (0, None, None)
-            check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)
+            n, state, last_request = found or (0, None, None)
+            check_controllable(
+                execution_id, state, request, waits=state == WAITS, last_request=last_request
+            )
             begun = SHOULD_START if state == WAITS else state
             await connection.execute(
-                "UPDATE executions SET wish = %s, state = %s WHERE n = %s", (wish, begun, n)
+                "UPDATE executions SET wish = %s, state = %s WHERE n = %s", (request, begun, n)
             )
 
-    async def wishes(self, partition: int) -> dict[str, Wish]:
-        return dict(await self._database.rows(SELECT_WISHES, (partition,), seconds=SLOW_SECONDS))
+    async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
+        return dict(
+            await self._database.rows(SELECT_CONTROL_REQUESTS, (partition,), seconds=SLOW_SECONDS)
+        )
 
     async def started(self, partition: int) -> list[str]:
         """Without those that a copy came of: a hot store that doesn't have them any more is built again as a whole."""
@@ -105,11 +115,11 @@ class PostgresExecutions:
         _apply_end(stored.record, tuple(row))
         return stored
 
-    async def intent(self, execution_id: str) -> NewExecution | None:
+    async def intent(self, execution_id: str) -> Intent | None:
         rows = await self._database.rows(SELECT_INTENTS, ([execution_id],))
         return _intent(*rows[0][1:]) if rows else None
 
-    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         execution_ids = [
             execution_id for execution_id in execution_ids if _may_be_there(execution_id)
         ]
@@ -155,13 +165,13 @@ def _may_be_there(execution_id: str) -> bool:
         return False
 
 
-def _intent(state: str, intent: bytes, rest: bytes | None, retry_of: str | None) -> NewExecution:
-    new = NewExecution(codec.decode_record(intent), retry_of=retry_of, waits=state == WAITS)
+def _intent(state: str, record: bytes, rest: bytes | None, retry_of: str | None) -> Intent:
+    intent = Intent(codec.decode_record(record), retry_of=retry_of, waits=state == WAITS)
     if rest is not None:
         more = _rest_decoder.decode(rest)
-        new.idempotency_key, new.request_hash = more.idempotency_key, more.request_hash
-        new.key_scope, new.reused = more.key_scope, more.reused
-    return new
+        intent.idempotency_key, intent.request_hash = more.idempotency_key, more.request_hash
+        intent.key_scope, intent.reused = more.key_scope, more.reused
+    return intent
 
 
 def _apply_end(record: ExecutionRecord, row: Row) -> None:

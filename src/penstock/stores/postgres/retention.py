@@ -59,7 +59,7 @@ class Purged(NamedTuple):
     executions: int = 0
     blobs: int = 0
     blob_bytes: int = 0
-    letters: int = 0
+    dead_letters: int = 0
     keys: int = 0
 
 
@@ -113,14 +113,14 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
         await _delete_labels(connection, rows)
         await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
         await connection.execute("DELETE FROM reports WHERE n = ANY(%b)", (numbers,))
-        letters = await connection.execute("DELETE FROM letters WHERE n = ANY(%b)", (numbers,))
+        dead_letters = await connection.execute("DELETE FROM letters WHERE n = ANY(%b)", (numbers,))
         used = await connection.execute(
             "DELETE FROM blob_uses WHERE n = ANY(%b) RETURNING key", (numbers,)
         )
         keys = sorted({key for (key,) in await used.fetchall()})
         gone = await _delete_blobs(store, connection, keys, before - TOUCH_SECONDS)
         done = await connection.execute("DELETE FROM executions WHERE n = ANY(%b)", (numbers,))
-        gone.update(executions=done.rowcount, letters=letters.rowcount)
+        gone.update(executions=done.rowcount, dead_letters=dead_letters.rowcount)
     return gone
 
 

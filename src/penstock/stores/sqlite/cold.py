@@ -8,11 +8,11 @@ from __future__ import annotations
 from penstock.stores.sqlite.api_keys import SqliteApiKeys
 from penstock.stores.sqlite.audit_log import SqliteAuditLog
 from penstock.stores.sqlite.counting import SqliteCounts
+from penstock.stores.sqlite.dead_letters import SqliteDeadLetters
 from penstock.stores.sqlite.definitions import SqliteDefinitions
 from penstock.stores.sqlite.executions import SqliteExecutions
 from penstock.stores.sqlite.forgetting import SqliteForgetting
 from penstock.stores.sqlite.hot import SqliteHotStore
-from penstock.stores.sqlite.letters import SqliteLetters
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer
 
@@ -20,7 +20,7 @@ from penstock.stores.sqlite.writer import Writer
 class SqliteColdStore(
     SqliteDefinitions,
     SqliteExecutions,
-    SqliteLetters,
+    SqliteDeadLetters,
     SqliteCounts,
     SqliteApiKeys,
     SqliteAuditLog,
@@ -33,7 +33,7 @@ class SqliteColdStore(
         SqliteDefinitions.__init__(self, writer, reader)
         SqliteExecutions.__init__(self, hot, writer, reader, searcher)
         SqliteForgetting.__init__(self, writer, searcher, self._numbers)
-        SqliteLetters.__init__(self, writer, reader, searcher)
+        SqliteDeadLetters.__init__(self, writer, reader, searcher)
         SqliteCounts.__init__(self, searcher)
         SqliteApiKeys.__init__(self, writer, reader)
         SqliteAuditLog.__init__(self, writer, searcher)

@@ -1,4 +1,4 @@
-"""Counting executions and letters in the file, never more rows than were asked for."""
+"""Counting executions and dead letters in the file, never more rows than were asked for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ COUNT_BEGUN = f"""
 COUNT_UNFINISHED = """
     SELECT workflow, count(*) FROM executions INDEXED BY by_state WHERE state IN ('RUNNING', 'PAUSED') GROUP BY workflow
 """
-COUNT_LETTERS = "SELECT count(*) FROM (SELECT 1 FROM letters INDEXED BY open_letters WHERE closed IS NULL LIMIT ?)"
+COUNT_DEAD_LETTERS = "SELECT count(*) FROM (SELECT 1 FROM letters INDEXED BY open_letters WHERE closed IS NULL LIMIT ?)"
 
 
 class SqliteCounts:
@@ -55,8 +55,8 @@ class SqliteCounts:
     async def count_unfinished(self) -> dict[str, int]:
         return dict(await self._searcher.rows(COUNT_UNFINISHED))
 
-    async def count_letters(self, limit: int) -> int:
-        rows = await self._searcher.rows(COUNT_LETTERS, (limit,))
+    async def count_dead_letters(self, limit: int) -> int:
+        rows = await self._searcher.rows(COUNT_DEAD_LETTERS, (limit,))
         return int(rows[0][0])
 
 

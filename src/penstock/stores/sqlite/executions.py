@@ -12,19 +12,20 @@ from penstock.engine.commands import Transition
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import (
-    NewExecution,
+    ControlRequest,
+    Intent,
     ReusedOutput,
     Stored,
-    Wish,
-    check_steerable,
+    check_controllable,
     check_triggerable,
 )
 from penstock.stores.cold import NO_LINES
-from penstock.stores.idempotency import Made
+from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
 from penstock.stores.records import AuditLine, ExecutionRow, FeedPart, Place, Search
-from penstock.stores.sqlite import creating, searching
+from penstock.stores.sqlite import searching
 from penstock.stores.sqlite.hot import SqliteHotStore
+from penstock.stores.sqlite.intents import Row, record_intents
 from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.reader import NUMBER_MAX, SHOULD_RUN, UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
@@ -39,7 +40,7 @@ SELECT_FEED = """
 
 
 class Rest(msgspec.Struct, array_like=True):
-    """What a NewExecution has beside its record, where that is anything."""
+    """What an `Intent` has beside its record, where that is anything."""
 
     idempotency_key: str | None
     request_hash: str
@@ -56,42 +57,47 @@ class SqliteExecutions:
         self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
     ) -> None:
         self._hot, self._writer, self._reader, self._searcher = hot, writer, reader, searcher
-        self._fresh: dict[str, NewExecution] = {}
+        self._fresh: dict[str, Intent] = {}
         """Stored here and about to begin: the owner needn't read them back."""
         self._numbers = Numbers(reader)
 
-    async def create(
-        self, executions: Sequence[NewExecution], audit: Mapping[str, AuditLine] = NO_LINES
+    async def record_intents(
+        self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        rows = [self._row(new) for new in executions]
+        rows = [self._row(intent) for intent in intents]
         lead = self._numbers.new_lead()
         ids: list[str] = await self._writer.submit(
-            lambda connection: creating.create(connection, executions, rows, lead, audit)
+            lambda connection: record_intents(connection, intents, rows, lead, audit)
         )
         if lead is not None:
             self._numbers.lead_written(lead)
-        for execution_id, row, new in zip(ids, rows, executions, strict=True):
-            if execution_id == row[1] and not new.waits:
-                self._begin(execution_id, row[0], new)
+        for execution_id, row, intent in zip(ids, rows, intents, strict=True):
+            if execution_id == row[1] and not intent.waits:
+                self._begin(execution_id, row[0], intent)
         return ids
 
-    async def made_by(self, scope: str, key: str) -> Made | None:
+    async def key_use(self, scope: str, key: str) -> KeyUse | None:
         self._writer.check_open()  # who is answered with an execution relies on it
         statement = "SELECT execution_id, request_hash, created_at FROM idempotency WHERE scope = ? AND key = ?"
         try:
             rows = await self._reader.rows(statement, (scope, key))
         except UNKNOWABLE:
             return None
-        return Made(*rows[0]) if rows else None
+        return KeyUse(*rows[0]) if rows else None
 
-    def _row(self, new: NewExecution) -> creating.Row:
-        record = new.record
-        state = WAITS if new.waits else SHOULD_START
+    def _row(self, intent: Intent) -> Row:
+        record = intent.record
+        state = WAITS if intent.waits else SHOULD_START
         labels = msgspec.json.encode(record.labels) if record.labels else None
         rest = None
-        if new.idempotency_key is not None or new.reused or new.request_hash or new.key_scope:
+        if (
+            intent.idempotency_key is not None
+            or intent.reused
+            or intent.request_hash
+            or intent.key_scope
+        ):
             rest = codec.encode(
-                Rest(new.idempotency_key, new.request_hash, new.key_scope, new.reused)
+                Rest(intent.idempotency_key, intent.request_hash, intent.key_scope, intent.reused)
             )
         return (
             self._numbers.next(record.created_at),
@@ -100,47 +106,51 @@ class SqliteExecutions:
             record.version,
             state,
             record.created_at,
-            new.retry_of,
+            intent.retry_of,
             labels,
             codec.encode(record),
             rest,
         )
 
-    def _begin(self, execution_id: str, n: int, new: NewExecution) -> None:
+    def _begin(self, execution_id: str, n: int, intent: Intent) -> None:
         self._hot.number(execution_id, n)
-        self._fresh[execution_id] = new
+        self._fresh[execution_id] = intent
 
     async def trigger(
         self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
-        def write(connection: sqlite3.Connection) -> tuple[int, NewExecution]:
+        def write(connection: sqlite3.Connection) -> tuple[int, Intent]:
             n, state, *stored = _find(connection, SELECT_INTENT, execution_id) or (0, None)
             check_triggerable(execution_id, state, waits=state == WAITS)
-            new = _intent(*stored)
-            new.record.input = new.record.input if given is None else given
-            new.record.overrides.update(overrides)
-            values = (SHOULD_START, codec.encode(new.record), n)
+            intent = _intent(*stored)
+            intent.record.input = intent.record.input if given is None else given
+            intent.record.overrides.update(overrides)
+            values = (SHOULD_START, codec.encode(intent.record), n)
             connection.execute("UPDATE executions SET state = ?, intent = ? WHERE n = ?", values)
-            return n, new
+            return n, intent
 
-        n, new = await self._writer.submit(write)
-        self._begin(execution_id, n, new)
+        n, intent = await self._writer.submit(write)
+        self._begin(execution_id, n, intent)
 
-    async def steer(self, execution_id: str, wish: Wish) -> None:
+    async def request_control(self, execution_id: str, request: ControlRequest) -> None:
+        """Record it in the column `wish`."""
+
         def write(connection: sqlite3.Connection) -> None:
             found = _find(
                 connection, "SELECT n, state, wish FROM executions WHERE id = ?", execution_id
             )
-            n, state, wished = found or (0, None, None)
-            check_steerable(execution_id, state, wish, waits=state == WAITS, wished=wished)
+            n, state, last_request = found or (0, None, None)
+            check_controllable(
+                execution_id, state, request, waits=state == WAITS, last_request=last_request
+            )
             begun = SHOULD_START if state == WAITS else state
             connection.execute(
-                "UPDATE executions SET wish = ?, state = ? WHERE n = ?", (wish, begun, n)
+                "UPDATE executions SET wish = ?, state = ? WHERE n = ?", (request, begun, n)
             )
 
         await self._writer.submit(write)
 
-    async def wishes(self, partition: int) -> dict[str, Wish]:  # noqa: ARG002
+    async def control_requests(self, partition: int) -> dict[str, ControlRequest]:  # noqa: ARG002
         rows = await self._reader.rows(
             f"SELECT id, wish FROM executions WHERE {SHOULD_RUN} AND wish IS NOT NULL"  # noqa: S608
         )
@@ -153,7 +163,7 @@ class SqliteExecutions:
         found = await self._reader.executions([execution_id])
         return found[execution_id][0] if found else None
 
-    async def intent(self, execution_id: str) -> NewExecution | None:
+    async def intent(self, execution_id: str) -> Intent | None:
         if execution_id in self._fresh:
             return self._fresh.pop(execution_id)
         rows = await self._reader.rows(SELECT_INTENT, (execution_id,))
@@ -162,7 +172,7 @@ class SqliteExecutions:
         _, state, *stored = rows[0]
         return _intent(*stored, waits=state == WAITS)
 
-    async def intents(self, execution_ids: Collection[str]) -> dict[str, NewExecution]:
+    async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         found = {execution_id: await self.intent(execution_id) for execution_id in execution_ids}
         return {
             execution_id: intent for execution_id, intent in found.items() if intent is not None
@@ -200,13 +210,13 @@ def _find(
 
 def _intent(
     record: bytes, rest: bytes | None, retry_of: str | None, *, waits: bool = False
-) -> NewExecution:
-    new = NewExecution(codec.decode_record(record), retry_of=retry_of, waits=waits)
+) -> Intent:
+    intent = Intent(codec.decode_record(record), retry_of=retry_of, waits=waits)
     if rest is not None:
         more = _rest_decoder.decode(rest)
-        new.idempotency_key, new.request_hash = more.idempotency_key, more.request_hash
-        new.key_scope, new.reused = more.key_scope, more.reused
-    return new
+        intent.idempotency_key, intent.request_hash = more.idempotency_key, more.request_hash
+        intent.key_scope, intent.reused = more.key_scope, more.reused
+    return intent
 
 
 def _history(

@@ -137,8 +137,8 @@ def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
             "DELETE FROM idempotency WHERE scope = ? AND key = ? AND execution_id = ?",
             (more.key_scope, more.idempotency_key, execution_id),
         )
-    letters = connection.execute("SELECT id FROM letters WHERE n = ?", (n,)).fetchall()
-    _delete_rows(connection, "letters", "letter", [each for (each,) in letters])
+    dead_letters = connection.execute("SELECT id FROM letters WHERE n = ?", (n,)).fetchall()
+    _delete_rows(connection, "letters", "letter", [each for (each,) in dead_letters])
     connection.execute("DELETE FROM timers WHERE n = ?", (n,))
     connection.execute("DELETE FROM reports WHERE n = ?", (n,))
     connection.execute("DELETE FROM executions WHERE n = ?", (n,))

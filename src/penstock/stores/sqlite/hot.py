@@ -211,10 +211,15 @@ class SqliteHotStore:
             if commands.paused is not None and not commands.finished:
                 state = ExecutionState.PAUSED if commands.paused else ExecutionState.RUNNING
                 updates.states.append((str(state), self._numbers[execution_id]))
-            for letter in commands.dead_letters:
-                category = letter.attempts[-1].error.category if letter.attempts else ""
-                updates.letters.append(
-                    (self._numbers[execution_id], letter.handler, category, codec.encode(letter))
+            for dead_letter in commands.dead_letters:
+                category = dead_letter.attempts[-1].error.category if dead_letter.attempts else ""
+                updates.dead_letters.append(
+                    (
+                        self._numbers[execution_id],
+                        dead_letter.handler,
+                        category,
+                        codec.encode(dead_letter),
+                    )
                 )
         return updates
 
@@ -264,11 +269,11 @@ class _Updates:
         self.ended: list[tuple[float | None, str, int]] = []
         self.states: list[tuple[str, int]] = []
         self.timers: list[tuple[int, float | None]] = []
-        self.letters: list[tuple[int, str, str, bytes]] = []
+        self.dead_letters: list[tuple[int, str, str, bytes]] = []
         self.reports: list[tuple[int, str]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.ended or self.states or self.timers or self.letters)
+        return bool(self.ended or self.states or self.timers or self.dead_letters)
 
 
 def _write(
@@ -285,7 +290,9 @@ def _write(
             connection.execute(
                 "INSERT OR REPLACE INTO timers (n, wake_at) VALUES (?, ?)", (n, wake_at)
             )
-    insert_many(connection, "INSERT INTO letters (n, handler, category, letter)", updates.letters)
+    insert_many(
+        connection, "INSERT INTO letters (n, handler, category, letter)", updates.dead_letters
+    )
     insert_many(connection, "INSERT OR REPLACE INTO reports (n, report)", updates.reports)
 
 

@@ -3,7 +3,7 @@
 -- executions  one row each. `n` is a number that this store gives, in order of creation (sqlite/numbers.py); `state` is
 --             PENDING for one that waits for its trigger, RUNNING from the moment that it should run, also before its
 --             first commit. `ended_at` is null while the execution is active. `intent` is the ExecutionRecord as it was
---             submitted (msgpack), `rest` what else is in the NewExecution, null if that is nothing (executions.Rest),
+--             submitted (msgpack), `rest` what else is in the Intent, null if that is nothing (executions.Rest),
 --             `labels` JSON, `wish` the last cancel, pause or resume that was asked for. What is large stands last.
 --             Every index of executions ends in `n`, so that a page of a search is read from it and not sorted. Most
 --             rows are RUNNING for a moment: by_workflow leaves that state out, and is written once per execution.

@@ -1,4 +1,4 @@
-"""Where a request comes from: the other end of the connection, or what a trusted proxy says of it.
+"""The address of the client: the other end of the connection, or what a trusted proxy says of it.
 
 `X-Forwarded-For` is a list that each proxy adds to at its end. It is read from there, over the
 trusted proxies, to the first address that isn't one: what stands before that was written by the
@@ -15,13 +15,18 @@ from typing import Any
 FORWARDED = b"x-forwarded-for"
 
 
-class Peers:
+class TrustedProxies:
+    """Networks whose `X-Forwarded-For` is believed."""
+
     def __init__(self, trusted_proxies: Sequence[str] = ()) -> None:
         self._networks = [ip_network(network) for network in trusted_proxies]
         self._trusted = lru_cache(maxsize=1024)(self._is_trusted)
 
-    def address(self, scope: Any) -> str:
-        """Empty if the server doesn't know, as on a Unix socket."""
+    def client_address(self, scope: Any) -> str:
+        """The address that a request comes from.
+
+        Empty if the server doesn't know, as on a Unix socket.
+        """
         client = scope.get("client")
         address = _normal(client[0]) if client else ""
         if not self._networks or not self._trusted(address):

@@ -1,4 +1,4 @@
-"""Writing new executions: many rows in few statements, whatever they have."""
+"""Recording intents: many rows in few statements, whatever they have."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from penstock.stores import idempotency
-from penstock.stores.base import NewExecution
+from penstock.stores.base import Intent
 from penstock.stores.cold import NO_LINES
-from penstock.stores.idempotency import Key, Made
+from penstock.stores.idempotency import Key, KeyUse
 from penstock.stores.matching import label_text
 from penstock.stores.records import AuditLine
 from penstock.stores.sqlite.audit_log import write_lines
@@ -19,27 +19,27 @@ Row = tuple[int, str, str, int, str, float, str | None, bytes | None, bytes, byt
 NEW_EXECUTIONS = "INSERT INTO executions (n, id, workflow, version, state, created_at, retry_of, labels, intent, rest)"
 
 
-def create(
+def record_intents(
     connection: sqlite3.Connection,
-    executions: Sequence[NewExecution],
+    intents: Sequence[Intent],
     rows: Sequence[Row],
     lead: float | None,
     audit: Mapping[str, AuditLine] = NO_LINES,
 ) -> list[str]:
     """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
     keys = [
-        (new.key_scope, new.idempotency_key)
-        for new in executions
-        if new.idempotency_key is not None
+        (intent.key_scope, intent.idempotency_key)
+        for intent in intents
+        if intent.idempotency_key is not None
     ]
-    ids = _resolve_keys(connection, executions, keys) if keys else [row[1] for row in rows]
+    ids = _resolve_keys(connection, intents, keys) if keys else [row[1] for row in rows]
     new_rows = (
         [row for row, execution_id in zip(rows, ids, strict=True) if row[1] == execution_id]
         if keys
         else rows
     )
     insert_many(connection, NEW_EXECUTIONS, new_rows)
-    insert_many(connection, "INSERT INTO labels (key, value, n)", _labels(executions, rows, ids))
+    insert_many(connection, "INSERT INTO labels (key, value, n)", _labels(intents, rows, ids))
     if audit:
         write_lines(connection, [audit[row[1]] for row in new_rows if row[1] in audit])
     if lead is not None:
@@ -48,33 +48,33 @@ def create(
 
 
 def _labels(
-    executions: Sequence[NewExecution], rows: Sequence[Row], ids: list[str]
+    intents: Sequence[Intent], rows: Sequence[Row], ids: list[str]
 ) -> list[tuple[str, str, int]]:
     return [
         (key, label_text(value), row[0])
-        for new, row, name in zip(executions, rows, ids, strict=True)
-        if new.record.labels and row[1] == name
-        for key, value in new.record.labels.items()
+        for intent, row, name in zip(intents, rows, ids, strict=True)
+        if intent.record.labels and row[1] == name
+        for key, value in intent.record.labels.items()
     ]
 
 
 def _resolve_keys(
-    connection: sqlite3.Connection, executions: Sequence[NewExecution], keys: list[Key]
+    connection: sqlite3.Connection, intents: Sequence[Intent], keys: list[Key]
 ) -> list[str]:
     known = _known(connection, keys)
     before = dict(known)
-    ids = idempotency.resolve_keys(executions, known)
-    made = [(*key, *known[key]) for key in known if known[key] is not before.get(key)]
+    ids = idempotency.resolve_keys(intents, known)
+    new_keys = [(*key, *known[key]) for key in known if known[key] is not before.get(key)]
     insert_many(
         connection,
         "INSERT OR REPLACE INTO idempotency (scope, key, execution_id, request_hash, created_at)",
-        made,
+        new_keys,
     )
     return ids
 
 
-def _known(connection: sqlite3.Connection, keys: list[Key]) -> dict[Key, Made]:
-    known: dict[Key, Made] = {}
+def _known(connection: sqlite3.Connection, keys: list[Key]) -> dict[Key, KeyUse]:
+    known: dict[Key, KeyUse] = {}
     batch_size = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // 2
     for first in range(0, len(keys), batch_size):
         some = keys[first : first + batch_size]
@@ -85,5 +85,5 @@ def _known(connection: sqlite3.Connection, keys: list[Key]) -> dict[Key, Made]:
             f"FROM (VALUES {marks}) CROSS JOIN idempotency ON scope = column1 AND key = column2",
             [value for key in some for value in key],
         )
-        known.update(((scope, key), Made(*made)) for scope, key, *made in found)
+        known.update(((scope, key), KeyUse(*made)) for scope, key, *made in found)
     return known

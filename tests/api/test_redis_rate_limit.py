@@ -15,30 +15,30 @@ from typing import Any
 import pytest
 from limits import parse
 
-from penstock.api.limits import RateLimit
-from penstock.api.shared_windows import AWAY_SECONDS, PREFIX, RedisWindows
+from penstock.api.rate_limit import RateLimitMiddleware
+from penstock.api.redis_rate_limit import AWAY_SECONDS, PREFIX, RedisRateLimitStorage
 from tests.api.test_rate_limit import accept, ask, headers, peak_in_a_window
 from tests.servers import redis_server, redis_url
 from tests.waiting import until
 
 HAMMER = """
 import asyncio, json, sys, time
-from penstock.api.shared_windows import RedisWindows
+from penstock.api.redis_rate_limit import RedisRateLimitStorage
 
 async def main(url, key, limit, seconds):
-    windows = RedisWindows.at(url)
+    storage = RedisRateLimitStorage.at(url)
     let_in, refused, end = [], 0, time.monotonic() + seconds
     async def one():
         nonlocal refused
         while time.monotonic() < end:
             before = time.time()
-            if (await windows.enter(key, limit, 1)).let_in:
+            if (await storage.enter(key, limit, 1)).let_in:
                 let_in.append((before, time.time()))
             else:
                 refused += 1
     await asyncio.gather(*(one() for _ in range(8)))
-    assert not windows._away
-    await windows.close()
+    assert not storage._away
+    await storage.close()
     print(json.dumps([let_in, refused]))
 
 asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])))
@@ -46,15 +46,15 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
 
 
 @asynccontextmanager
-async def shared(count: int) -> AsyncIterator[list[RedisWindows]]:
+async def shared(count: int) -> AsyncIterator[list[RedisRateLimitStorage]]:
     """As so many processes have them."""
     url = redis_url()
-    found = [RedisWindows.at(url) for _ in range(count)]
+    found = [RedisRateLimitStorage.at(url) for _ in range(count)]
     try:
         yield found
     finally:
-        for windows in found:
-            await windows.close()
+        for storage in found:
+            await storage.close()
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -104,13 +104,13 @@ def test_a_window_slides_and_leaves_nothing_behind() -> None:
 
 def test_a_clock_that_was_set_back_far_locks_nobody_out() -> None:
     async def scenario() -> None:
-        async with shared(1) as (windows,):
+        async with shared(1) as (storage,):
             ahead = int((time.time() + 3600) * 1_000_000)
-            await windows._client.rpush(PREFIX + "a", ahead, ahead)
-            assert (await windows.enter("a", 2, 1))[:2] == (True, 1)
+            await storage._client.rpush(PREFIX + "a", ahead, ahead)
+            assert (await storage.enter("a", 2, 1))[:2] == (True, 1)
             near = int((time.time() + 30) * 1_000_000)
-            await windows._client.rpush(PREFIX + "b", near, near)
-            refused = await windows.enter("b", 2, 60)
+            await storage._client.rpush(PREFIX + "b", near, near)
+            refused = await storage.enter("b", 2, 60)
             assert refused[:2] == (False, 2)
             assert refused.reset_seconds <= 60
 
@@ -140,9 +140,9 @@ def test_by_the_servers_own_clock_the_limit_is_exact() -> None:
         async with shared(4) as processes:
             client, end, times = processes[0]._client, time.monotonic() + 2.5, set()
 
-            async def hammer(windows: RedisWindows) -> None:
+            async def hammer(storage: RedisRateLimitStorage) -> None:
                 while time.monotonic() < end:
-                    await windows.enter("a", 50, 1)
+                    await storage.enter("a", 50, 1)
                     times.update(await client.lrange(PREFIX + "a", 0, -1))
 
             await asyncio.gather(*(hammer(each) for each in processes for _ in range(3)))
@@ -155,15 +155,17 @@ def test_by_the_servers_own_clock_the_limit_is_exact() -> None:
 
 def test_the_answers_have_their_headers_with_one_call_to_redis() -> None:
     async def scenario() -> None:
-        async with shared(1) as (windows,):
-            script, calls = windows._script, []
+        async with shared(1) as (storage,):
+            script, calls = storage._script, []
 
             async def counted(**given: Any) -> Any:
                 calls.append(given)
                 return await script(**given)
 
-            windows._script = counted  # type: ignore[assignment]
-            app = RateLimit(accept, changes=parse("2/minute"), reads=None, windows=windows)
+            storage._script = counted  # type: ignore[assignment]
+            app = RateLimitMiddleware(
+                accept, changes=parse("2/minute"), reads=None, storage=storage
+            )
             answers = [await ask(app, "POST") for _ in range(3)]
             assert [headers(answer)[:2] for answer in answers] == [
                 ("2", "1"),
@@ -182,24 +184,24 @@ def test_while_redis_is_away_each_process_goes_by_its_own_window(
 ) -> None:
     async def scenario() -> None:
         with redis_server() as server:
-            windows = RedisWindows.at(server.url)
+            storage = RedisRateLimitStorage.at(server.url)
             clock = [0.0]
-            windows._clock = lambda: clock[0]
-            assert (await windows.enter("a", 2, 60)).let_in
+            storage._clock = lambda: clock[0]
+            assert (await storage.enter("a", 2, 60)).let_in
             server.kill()
-            entered = [(await windows.enter("a", 2, 60)).let_in for _ in range(4)]
+            entered = [(await storage.enter("a", 2, 60)).let_in for _ in range(4)]
             assert entered == [True, True, False, False]
             server.start()
-            assert not (await windows.enter("a", 2, 60)).let_in  # not asked again at once
+            assert not (await storage.enter("a", 2, 60)).let_in  # not asked again at once
             clock[0] += AWAY_SECONDS
 
             async def asked() -> bool:
                 clock[0] += AWAY_SECONDS
-                await windows.enter("back", 1000, 60)
-                return not windows._away
+                await storage.enter("back", 1000, 60)
+                return not storage._away
 
             await until(asked, "Redis is asked again")
-            await windows.close()
+            await storage.close()
 
     with caplog.at_level(logging.INFO, "penstock.api"):
         run(scenario)

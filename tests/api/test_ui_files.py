@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.api.docs_page import render
-from penstock.api.pages import FOLDER
+from penstock.api.ui_files import FOLDER
 from tests.api.caller import Answer, Caller
 from tests.api_server import running_service
 
@@ -109,7 +109,7 @@ def test_nothing_outside_of_the_page_is_given_out(api: Caller, path: str) -> Non
 
 
 def test_a_package_without_the_page_has_its_routes_all_the_same(tmp_path: Path) -> None:
-    from penstock.api.pages import page_routes  # noqa: PLC0415
+    from penstock.api.ui_files import page_routes  # noqa: PLC0415
 
     assert {getattr(route, "path", "") for route in page_routes(tmp_path).routes} == {
         "/",

@@ -22,27 +22,27 @@ RETRY_EPILOG = f"""Examples:
 Prints the new execution's id. Exit codes as `submit` has them."""
 
 
-def _steering(verb: str, description: str) -> click.Command:
+def _control_command(verb: str, description: str) -> click.Command:
     @click.command(verb, help=description, epilog=f"Example:\n\n\b\n  penstock {verb} {AN_ID}")
     @click.argument("execution_ids", metavar="ID…", nargs=-1, required=True)
     @server_options
     def command(execution_ids: tuple[str, ...], **options: Any) -> None:
-        async def steer(client: Client) -> None:
+        async def request_control(client: Client) -> None:
             for execution_id in execution_ids:
                 await getattr(client.execution(execution_id), verb)()
                 print(f"{verb} requested: {execution_id}", flush=True)
 
-        ask(options, steer)
+        ask(options, request_control)
 
     return command
 
 
-cancel = _steering(
+cancel = _control_command(
     "cancel",
     "Cancel executions. Handlers that run are told to stop; what they return doesn't count.",
 )
-pause = _steering("pause", "Pause executions: nothing new starts, what runs goes on.")
-resume = _steering("resume", "Let paused executions go on.")
+pause = _control_command("pause", "Pause executions: nothing new starts, what runs goes on.")
+resume = _control_command("resume", "Let paused executions go on.")
 
 
 @click.command(epilog=RETRY_EPILOG)

@@ -1,4 +1,4 @@
-"""How often: a sliding window for each key, or each address where there is no key.
+"""The rate limit: a sliding window for each key, or each address where there is no key.
 
 The limit is exact in any window.
 
@@ -22,7 +22,7 @@ from starlette.types import Scope as Request
 
 from penstock.api.access import CALLER, OPEN, READING, ROUTE, Caller, Found
 from penstock.api.auth import is_loopback
-from penstock.api.peers import limited_part
+from penstock.api.client_address import limited_part
 from penstock.api.problems import Refused, problem_response
 from penstock.config import Settings
 
@@ -56,13 +56,15 @@ class Entered(NamedTuple):
     """Until the oldest of them leaves it."""
 
 
-class Storage(Protocol):
+class RateLimitStorage(Protocol):
+    """Counts calls in sliding windows."""
+
     async def enter(self, key: str, limit: int, seconds: int, amount: int = 1) -> Entered:
         """Lets this many in if they fit into the window; none only looks."""
 
 
-class Windows:
-    """In this process's memory.
+class MemoryRateLimitStorage:
+    """Sliding windows in this process's memory.
 
     The `limits` library's own starts a task or a thread for every call, goes by the clock on the
     wall, and either forgets an entry now and then when many come at once, or never forgets an
@@ -107,17 +109,19 @@ class Windows:
         self._until_sweep = max(SWEEP_EACH, len(self._entries))
 
 
-class RateLimit:
+class RateLimitMiddleware:
+    """Refuses calls that are over the rate limit."""
+
     def __init__(
         self,
         app: ASGIApp,
         *,
         changes: RateLimitItem | None,
         reads: RateLimitItem | None,
-        windows: Storage | None = None,
+        storage: RateLimitStorage | None = None,
     ) -> None:
         self._app, self._changes, self._reads = app, changes, reads
-        self._windows = windows or Windows()
+        self._storage = storage or MemoryRateLimitStorage()
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
         limit = self._limit(scope) if scope["type"] == "http" else None
@@ -126,7 +130,7 @@ class RateLimit:
             return
         kind = "changes" if limit is self._changes else "reads"
         key, amount = limit.key_for(kind, who(scope[CALLER])), 0 if _is_open(scope) else 1
-        let_in, used, reset_seconds = await self._windows.enter(
+        let_in, used, reset_seconds = await self._storage.enter(
             key, limit.amount, limit.get_expiry(), amount
         )
         headers = [
@@ -156,7 +160,7 @@ class RateLimit:
         if amount >= limit.amount:
             detail = f"this counts as {amount + 1:,} calls, and {limit.amount:,} are allowed; send fewer at once"
             raise Refused(413, "batch_too_large", detail)
-        entered = await self._windows.enter(key, limit.amount, limit.get_expiry(), amount)
+        entered = await self._storage.enter(key, limit.amount, limit.get_expiry(), amount)
         headers[1] = (headers[1][0], str(max(0, limit.amount - entered.used)).encode())
         if not entered.let_in:
             seconds = max(1, math.ceil(entered.reset_seconds))

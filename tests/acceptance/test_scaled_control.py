@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import Conflict
-from penstock.stores.base import Stored, Wish
+from penstock.stores.base import ControlRequest, Stored
 from tests.acceptance import works
 from tests.acceptance.outside import flush, is_built, total
 from tests.acceptance.plant import Client, Plant, plant
@@ -21,7 +21,7 @@ from tests.waiting import until
 
 SLOTS = 4
 HALF = 10
-WISHES: tuple[Wish, ...] = ("cancel", "pause", "resume")
+CONTROL_REQUESTS: tuple[ControlRequest, ...] = ("cancel", "pause", "resume")
 STEPS = works.chain(20, "work_pause", config={"seconds": 0.1})
 
 
@@ -88,13 +88,13 @@ def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> No
     assert [
         line for stored in verdict.executions.values() for line in _dispatched_while_stopped(stored)
     ] == []
-    wishes = Counter(
+    control_requests = Counter(
         line.after for it in verdict.executions.values() for line in it.history if not line.node_id
     )
     fault.shows(
         **verdict.figures(),
-        cancelled=wishes["CANCELLED"],
-        paused=wishes["PAUSED"],
+        cancelled=control_requests["CANCELLED"],
+        paused=control_requests["PAUSED"],
         dispatched_afterwards=0,
         slots_held=0,
     )
@@ -105,12 +105,12 @@ def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> No
 def test_what_is_cancelled_or_paused_gets_no_more_tasks_and_frees_its_slots(fault: Fault) -> None:
     async def main(it: Plant) -> dict[str, Any]:
         async with it.client() as client:
-            await _steer_retries(it, client)
-            await _steer_fans(it, client)
+            await _control_retries(it, client)
+            await _control_fans(it, client)
             stuck = await client.submit(works.single("stuck", "work_pause"), SLOTS)
             await until(lambda: _begun(it, *stuck) == SLOTS, "all slots are taken")
             for name in stuck:
-                await client.steer(name, "cancel")
+                await client.request_control(name, "cancel")
             await client.submit(works.diamond(), 10)
             await client.until_ended()
             return client.accepted
@@ -123,31 +123,31 @@ def test_what_is_cancelled_or_paused_gets_no_more_tasks_and_frees_its_slots(faul
         _assert_obeyed(verdict, {"COMPLETED": 23, "CANCELLED": 2 + SLOTS}, fault)
 
 
-async def _steer_retries(it: Plant, client: Client) -> None:
+async def _control_retries(it: Plant, client: Client) -> None:
     (cancelled,), (paused,) = (
         await client.submit(_failing("far", 3600)),
         await client.submit(_failing("near", 1)),
     )
     await _until_retrying(client, cancelled)
-    await client.steer(cancelled, "cancel")
+    await client.request_control(cancelled, "cancel")
     due_at = await _until_retrying(client, paused)
-    await client.steer(paused, "pause")
+    await client.request_control(paused, "pause")
     await _until_in(client, "PAUSED", paused)
     await until(lambda: time.time() > due_at, "its time has come")
     await client.until_ended(cancelled, *await client.submit(works.diamond(), 10))
     assert _begun(it, paused) == 1, "its timer waits too"
-    await client.steer(paused, "resume")
+    await client.request_control(paused, "resume")
     await client.until_ended(paused)
     assert _begun(it, paused) == 2
 
 
-async def _steer_fans(it: Plant, client: Client) -> None:
+async def _control_fans(it: Plant, client: Client) -> None:
     (cancelled,) = await client.submit(_slow_fan("to-cancel"))
     await until(lambda: _begun(it, cancelled) >= HALF, "it is in the middle")
-    await client.steer(cancelled, "cancel")
+    await client.request_control(cancelled, "cancel")
     (paused,) = await client.submit(_slow_fan("to-pause"))
     await until(lambda: _begun(it, paused) >= HALF, "it is in the middle")
-    await client.steer(paused, "pause")
+    await client.request_control(paused, "pause")
     await _until_in(client, "PAUSED", paused)
     await client.until_ended(cancelled)
     before = await _until_at_rest(it, paused)
@@ -155,18 +155,18 @@ async def _steer_fans(it: Plant, client: Client) -> None:
     assert max(before, stopped) < 4 * HALF, "too late to show anything"
     await client.until_ended(*await client.submit(works.diamond()))
     assert (_begun(it, paused), _begun(it, cancelled)) == (before, stopped)
-    await client.steer(paused, "resume")
+    await client.request_control(paused, "resume")
     await client.until_ended(paused)
     assert _begun(it, paused) == 4 * HALF + 1
 
 
-async def _steer_all(client: Client, wish: Wish, names: Iterable[str]) -> None:
-    await asyncio.gather(*[client.steer(name, wish) for name in names])
+async def _control_all(client: Client, request: ControlRequest, names: Iterable[str]) -> None:
+    await asyncio.gather(*[client.request_control(name, request) for name in names])
 
 
 @pytest.mark.timeout(240)
 @pytest.mark.fault("cancel, pause", "before and after kill -9 of an orchestrator")
-def test_a_wish_is_obeyed_although_the_orchestrator_is_killed(fault: Fault) -> None:
+def test_a_control_request_is_obeyed_although_the_orchestrator_is_killed(fault: Fault) -> None:
     many = fault.size(short=20, full=100)
 
     async def main(it: Plant) -> dict[str, Any]:
@@ -174,16 +174,16 @@ def test_a_wish_is_obeyed_although_the_orchestrator_is_killed(fault: Fault) -> N
             await it.until_owned(2)
             cancelled, paused, others = [await client.submit(STEPS, many) for _ in range(3)]
             await until(lambda: _begun(it, *paused) > 2 * many, "they are on their way")
-            await _steer_all(client, "cancel", cancelled[: many // 2])
+            await _control_all(client, "cancel", cancelled[: many // 2])
             it.one("orchestrator").kill()
-            await _steer_all(client, "cancel", cancelled[many // 2 :])
-            await _steer_all(client, "pause", paused)
+            await _control_all(client, "cancel", cancelled[many // 2 :])
+            await _control_all(client, "pause", paused)
             await client.until_ended(*cancelled)
             await _until_in(client, "PAUSED", *paused)
             before, stopped = await _until_at_rest(it, *paused), _begun(it, *cancelled)
             await client.until_ended(*others)
             assert (_begun(it, *paused), _begun(it, *cancelled)) == (before, stopped)
-            await _steer_all(client, "resume", paused)
+            await _control_all(client, "resume", paused)
             await client.until_ended()
             return client.accepted
 
@@ -196,7 +196,7 @@ def test_a_wish_is_obeyed_although_the_orchestrator_is_killed(fault: Fault) -> N
 
 @pytest.mark.timeout(240)
 @pytest.mark.fault("cancel, pause", "while Redis, which lost everything, is built again")
-def test_a_wish_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
+def test_a_control_request_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
     many = fault.size(short=20, full=100)
 
     async def main(it: Plant) -> tuple[dict[str, Any], int]:
@@ -207,11 +207,11 @@ def test_a_wish_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
             flush(it)
             assert not is_built(it), "it is too late to show anything"
             await asyncio.gather(
-                _steer_all(client, "cancel", cancelled), _steer_all(client, "pause", paused)
+                _control_all(client, "cancel", cancelled), _control_all(client, "pause", paused)
             )
             await client.until_ended(*cancelled, *others)
             await _until_in(client, "PAUSED", *paused)
-            await _steer_all(client, "resume", paused)
+            await _control_all(client, "resume", paused)
             await client.until_ended()
             return client.accepted, int(await total(it, "rebuilt_total"))
 
@@ -226,17 +226,17 @@ def test_a_wish_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
 
 @pytest.mark.timeout(240)
 @pytest.mark.fault("cancel, pause", "before it began, queued, running, paused, ended")
-def test_a_wish_is_obeyed_in_every_state_or_refused(fault: Fault) -> None:
+def test_a_control_request_is_obeyed_in_every_state_or_refused(fault: Fault) -> None:
     async def main(it: Plant) -> dict[str, Any]:
         async with it.client() as client:
-            early = await _steer_each(client, works.diamond())
+            early = await _control_each(client, works.diamond())
             it.start("orchestrator", count=2)
-            queued = await _steer_each(
+            queued = await _control_each(
                 client, works.single("queued", "work_note", queue="nobody"), node_state="QUEUED"
             )
             it.start("worker", "--queues", "nobody,work_note,work_pause,work_fail")
             steps = works.chain(2, "work_pause", config={"until": "go"})
-            running = await _steer_each(client, steps, node_state="RUNNING")
+            running = await _control_each(client, steps, node_state="RUNNING")
             cancelled, paused = zip(early, queued, running, strict=True)
             await client.until_ended(*cancelled)
             await _until_in(client, "PAUSED", *paused)
@@ -245,7 +245,7 @@ def test_a_wish_is_obeyed_in_every_state_or_refused(fault: Fault) -> None:
             assert _begun(it, *early, *queued) == 0
             assert _begun(it, running[1]) == 1, "the second step waits"
             await _refuse_each(client, paused)
-            await _steer_all(client, "resume", paused)
+            await _control_all(client, "resume", paused)
             await client.until_ended()
             return client.accepted
 
@@ -254,7 +254,9 @@ def test_a_wish_is_obeyed_in_every_state_or_refused(fault: Fault) -> None:
         _assert_obeyed(verdict, {"COMPLETED": 14, "CANCELLED": 4, "FAILED": 1}, fault)
 
 
-async def _steer_each(client: Client, document: dict[str, Any], node_state: str = "") -> list[str]:
+async def _control_each(
+    client: Client, document: dict[str, Any], node_state: str = ""
+) -> list[str]:
     """One is cancelled and one is paused, when its first node is in this state; none is before anybody looks at it."""
     names = await client.submit(document, 2)
     first = document["nodes"][0]["id"]
@@ -267,8 +269,8 @@ async def _steer_each(client: Client, document: dict[str, Any], node_state: str 
 
     if node_state:
         await until(is_there, f"they are {node_state}")
-    await client.steer(names[0], "cancel")
-    await client.steer(names[1], "pause")
+    await client.request_control(names[0], "cancel")
+    await client.request_control(names[1], "pause")
     return names
 
 
@@ -276,15 +278,15 @@ async def _refuse_each(client: Client, paused: Iterable[str]) -> None:
     """What is paused isn't paused again and is cancelled; what has ended is over."""
     for name in paused:
         with pytest.raises(Conflict, match="is paused already"):
-            await client.steer(name, "pause")
+            await client.request_control(name, "pause")
     (again,) = await client.submit(STEPS)
-    await client.steer(again, "pause")
+    await client.request_control(again, "pause")
     await _until_in(client, "PAUSED", again)
-    await client.steer(again, "cancel")
+    await client.request_control(again, "cancel")
     failing = works.single("failing", "work_fail", retry={**works.STEADY, "max_attempts": 1})
     (completed,), (failed,) = await client.submit(works.diamond()), await client.submit(failing)
     await client.until_ended(again, completed, failed)
     for name in (again, completed, failed):
-        for wish in WISHES:
+        for request in CONTROL_REQUESTS:
             with pytest.raises(Conflict, match="can't be changed any more"):
-                await client.steer(name, wish)
+                await client.request_control(name, request)

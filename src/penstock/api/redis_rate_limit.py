@@ -1,4 +1,4 @@
-"""The windows of the rate limit in Redis, where there is one: all API processes let in no more than the limit together.
+"""The rate limit's storage in Redis: all API processes together let in no more than the limit.
 
 While Redis is away each process goes by a window of its own: a limit that is too generous for a while does less harm
 than a service that answers nobody.
@@ -16,7 +16,7 @@ from typing import Any, Self
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from penstock.api.limits import Entered, Windows
+from penstock.api.rate_limit import Entered, MemoryRateLimitStorage
 from penstock.stores.redis.clients import async_client, close_client
 
 log = logging.getLogger("penstock.api")
@@ -28,13 +28,15 @@ AWAY_SECONDS = 1.0
 MICRO = 1_000_000
 
 
-class RedisWindows:
+class RedisRateLimitStorage:
+    """Sliding windows in Redis, and in memory while Redis is away."""
+
     def __init__(self, client: Redis, clock: Callable[[], float] = time.monotonic) -> None:
         """The client is closed with this."""
         self._client, self._clock = client, clock
         source = Path(__file__).with_name("window.lua").read_text(encoding="utf-8")
         self._script = client.register_script(source)
-        self._own = Windows(clock)
+        self._own = MemoryRateLimitStorage(clock)
         self._away_until = float("-inf")
         self._away = False
 

@@ -1,6 +1,6 @@
-"""The audit trail: a line for every call that changes something, also for one that failed or wasn't allowed.
+"""The audit log: a line for every call that changes something, also for one that failed or wasn't allowed.
 
-The answer waits for its line, so that nothing is done that the trail doesn't know of. Lines of one turn of the loop are
+The answer waits for its line, so that nothing is done that the log doesn't know of. Lines of one turn of the loop are
 written together, and the store's writer puts them into the same transaction as whatever else is written then.
 
 A route may add what only it knows, `note(request.scope, f"executions/{new_id}", retry_of=…)`, or say that nothing was
@@ -80,8 +80,8 @@ class _Batch(NamedTuple):
     patience: asyncio.TimerHandle
 
 
-class Trail:
-    """Writes lines, those of one turn of the loop at once."""
+class AuditLog:
+    """Writes lines of the audit log, those of one turn of the loop at once."""
 
     def __init__(self, store: AuditStore) -> None:
         self._store = store
@@ -131,7 +131,7 @@ class Trail:
         )  # that one is no mistake, and comes in crowds
         for line in lines:  # as JSON, in which no text can begin a new line
             log.error(
-                "not in the audit trail: %s (%s)",
+                "not in the audit log: %s (%s)",
                 msgspec.json.encode(line).decode(),
                 error,
                 exc_info=trace,
@@ -143,11 +143,13 @@ def _resolve(done: asyncio.Future[None]) -> None:
         done.set_result(None)
 
 
-class Audit:
+class AuditMiddleware:
+    """Writes a line of the audit log for each call that changes something."""
+
     def __init__(
-        self, app: ASGIApp, *, trail: Trail, clock: Callable[[], float] = time.time
+        self, app: ASGIApp, *, audit_log: AuditLog, clock: Callable[[], float] = time.time
     ) -> None:
-        self._app, self._trail, self._clock = app, trail, clock
+        self._app, self._audit_log, self._clock = app, audit_log, clock
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
         found: Found | None = scope.get(ROUTE) if scope["type"] == "http" else None
@@ -162,7 +164,7 @@ class Audit:
             noted = scope.get(AUDIT, {})
             if not written and not noted.get("skip"):
                 written = True
-                await self._trail.write(_line(scope, found, noted, at, status))
+                await self._audit_log.write(_line(scope, found, noted, at, status))
 
         async def record(message: Message) -> None:
             if message["type"] == "http.response.start":

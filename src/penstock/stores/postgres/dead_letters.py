@@ -8,33 +8,37 @@ from typing import Any
 from penstock.stores import codec
 from penstock.stores.postgres.database import NUMBER_MAX, SLOW_SECONDS, Database
 from penstock.stores.postgres.texts import escaped
-from penstock.stores.records import Closed, LetterRow, LetterSearch
+from penstock.stores.records import Closed, DeadLetterRow, DeadLetterSearch
 
-SELECT_LETTER = """
+SELECT_DEAD_LETTER = """
     SELECT letters.id, letter, workflow, version, closed, closed_at, retried_as
     FROM letters JOIN executions USING (n)
 """
 
 
-class PostgresLetters:
+class PostgresDeadLetters:
+    """Dead letters in the table `letters`."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def letters(self, search: LetterSearch) -> list[LetterRow]:
+    async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         conditions = list(_conditions(search))
         where = " AND ".join(text for text, _ in conditions) or "true"
         values = [value for _, some in conditions for value in some]
-        statement = f"{SELECT_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT %s"
+        statement = f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT %s"
         rows = await self._database.rows(
             statement, (*values, search.limit), prepare=False, seconds=SLOW_SECONDS
         )
-        return [_letter(*row) for row in rows]
+        return [_dead_letter(*row) for row in rows]
 
-    async def letter(self, letter_id: int) -> LetterRow | None:
-        rows = await self._database.rows(f"{SELECT_LETTER} WHERE letters.id = %s", (letter_id,))
-        return _letter(*rows[0]) if rows else None
+    async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
+        rows = await self._database.rows(
+            f"{SELECT_DEAD_LETTER} WHERE letters.id = %s", (dead_letter_id,)
+        )
+        return _dead_letter(*rows[0]) if rows else None
 
-    async def close_letters(
+    async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
         known = [each for each in ids if 0 < each <= NUMBER_MAX]
@@ -45,7 +49,7 @@ class PostgresLetters:
         return await self._database.change(statement, (how, now, retried_as, known))
 
 
-def _conditions(search: LetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
+def _conditions(search: DeadLetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
     wanted = {
         "workflow = %s": search.workflow,
         "handler = %s": _escaped(search.handler),
@@ -65,5 +69,5 @@ def _escaped(text: str | None) -> str | None:
     return None if text is None else escaped(text)
 
 
-def _letter(number: int, letter: bytes, *others: Any) -> LetterRow:
-    return LetterRow(number, codec.decode_letter(letter), *others)
+def _dead_letter(number: int, dead_letter: bytes, *others: Any) -> DeadLetterRow:
+    return DeadLetterRow(number, codec.decode_dead_letter(dead_letter), *others)

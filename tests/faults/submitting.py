@@ -1,4 +1,4 @@
-"""Orders to APIs over HTTP, each with a key, repeated until it is answered."""
+"""Start requests to APIs over HTTP, each with a key, repeated until it is answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAUSE_SECONDS = 0.02
 MANY = 16
 
 
-class Orders:
+class Submitter:
     def __init__(self, session: aiohttp.ClientSession, addresses: Sequence[str]) -> None:
         self._session, self._addresses = session, addresses
         self._room = asyncio.Semaphore(MANY)
@@ -24,12 +24,12 @@ class Orders:
         self.repeated = 0
         """Calls that had no answer, or the answer that it can't be done now."""
 
-    async def place(self, documents: Sequence[dict[str, Any]], name: str = "order") -> None:
+    async def submit(self, documents: Sequence[dict[str, Any]], name: str = "request") -> None:
         await asyncio.gather(
-            *[self._place(f"{name} {n}", document) for n, document in enumerate(documents)]
+            *[self._submit(f"{name} {n}", document) for n, document in enumerate(documents)]
         )
 
-    async def _place(self, key: str, document: dict[str, Any]) -> None:
+    async def _submit(self, key: str, document: dict[str, Any]) -> None:
         body = {"definition": document, "labels": {"key": key}}
         async with self._room:
             number = len(self.by_key)

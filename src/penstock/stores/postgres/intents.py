@@ -1,4 +1,4 @@
-"""Writing new executions: one COPY, and what a few of them have beside (keys, labels, audit lines, reused blobs)."""
+"""Recording intents: one COPY, and what a few of them have beside (keys, labels, audit lines, reused blobs)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 from penstock.engine.events import Blob
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec, idempotency
-from penstock.stores.base import NewExecution, ReusedOutput, partition_of
-from penstock.stores.idempotency import Key, Made
+from penstock.stores.base import Intent, ReusedOutput, partition_of
+from penstock.stores.idempotency import Key, KeyUse
 from penstock.stores.postgres.audit_log import write_lines
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row, copy_in
 from penstock.stores.postgres.searching import label_digest
@@ -62,7 +62,7 @@ RENEW_KEYS = """
 
 
 class Rest(msgspec.Struct, array_like=True):
-    """What a NewExecution has beside its record, where that is anything."""
+    """What an `Intent` has beside its record, where that is anything."""
 
     idempotency_key: str | None
     request_hash: str
@@ -70,27 +70,29 @@ class Rest(msgspec.Struct, array_like=True):
     reused: list[ReusedOutput]
 
 
-async def create(
+async def record_intents(
     database: Database,
     partitions: int,
-    executions: Sequence[NewExecution],
+    intents: Sequence[Intent],
     audit: Mapping[str, AuditLine],
 ) -> list[str]:
     """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
-    rows = [_row(new, partition_of(new.record.execution_id, partitions)) for new in executions]
-    seconds = SLOW_SECONDS if len(executions) > MANY else None
-    if not audit and all(_is_plain(new) for new in executions):
+    rows = [
+        _row(intent, partition_of(intent.record.execution_id, partitions)) for intent in intents
+    ]
+    seconds = SLOW_SECONDS if len(intents) > MANY else None
+    if not audit and all(_is_plain(intent) for intent in intents):
         async with database.connection(seconds) as connection:  # a COPY by itself is a transaction
             await copy_in(connection, "executions", COLUMNS, TYPES, rows)
         return [row[0] for row in rows]
     async with database.transaction(seconds) as connection:
-        ids = await _resolve_keys(connection, executions)
-        new = [
-            made
-            for made, execution_id in zip(executions, ids, strict=True)
-            if made.record.execution_id == execution_id
+        ids = await _resolve_keys(connection, intents)
+        recorded = [
+            intent
+            for intent, execution_id in zip(intents, ids, strict=True)
+            if intent.record.execution_id == execution_id
         ]
-        execution_ids = {made.record.execution_id for made in new}
+        execution_ids = {intent.record.execution_id for intent in recorded}
         await copy_in(
             connection,
             "executions",
@@ -98,29 +100,29 @@ async def create(
             TYPES,
             [row for row in rows if row[0] in execution_ids],
         )
-        await _write_more(connection, new)
+        await _write_more(connection, recorded)
         lines = [audit[execution_id] for execution_id in audit if execution_id in execution_ids]
         if lines:
             await write_lines(connection, lines)
     return ids
 
 
-async def create_again(
-    connection: Connection, partition: int, executions: Sequence[NewExecution]
+async def record_intents_again(
+    connection: Connection, partition: int, intents: Sequence[Intent]
 ) -> None:
     """Rows that this database has lost.
 
     Their keys are theirs, unless somebody has used them again since.
     """
-    if not executions:
+    if not intents:
         return
-    rows = [_row(new, partition) for new in executions]
+    rows = [_row(intent, partition) for intent in intents]
     await copy_in(connection, "executions", COLUMNS, TYPES, rows)
-    await _write_more(connection, executions)
+    await _write_more(connection, intents)
     keys = [
-        (key_digest(new.key_scope, new.idempotency_key), *_made(new))
-        for new in executions
-        if new.idempotency_key is not None
+        (key_digest(intent.key_scope, intent.idempotency_key), *_key_use(intent))
+        for intent in intents
+        if intent.idempotency_key is not None
     ]
     if keys:
         await connection.execute(CLAIM_KEYS, _columns(keys))
@@ -130,24 +132,31 @@ def key_digest(scope: str, key: str) -> bytes:
     return digest(scope, key)
 
 
-def _is_plain(new: NewExecution) -> bool:
-    return new.idempotency_key is None and not new.record.labels and not new.reused
+def _is_plain(intent: Intent) -> bool:
+    return intent.idempotency_key is None and not intent.record.labels and not intent.reused
 
 
-def _row(new: NewExecution, partition: int) -> Row:
-    record = new.record
+def _row(intent: Intent, partition: int) -> Row:
+    record = intent.record
     labels = msgspec.json.encode(record.labels).decode() if record.labels else None
     rest = None
-    if new.idempotency_key is not None or new.reused or new.request_hash or new.key_scope:
-        rest = codec.encode(Rest(new.idempotency_key, new.request_hash, new.key_scope, new.reused))
+    if (
+        intent.idempotency_key is not None
+        or intent.reused
+        or intent.request_hash
+        or intent.key_scope
+    ):
+        rest = codec.encode(
+            Rest(intent.idempotency_key, intent.request_hash, intent.key_scope, intent.reused)
+        )
     return (
         record.execution_id,
         partition,
         record.workflow,
         record.version,
-        WAITS if new.waits else SHOULD_START,
+        WAITS if intent.waits else SHOULD_START,
         record.created_at,
-        new.retry_of,
+        intent.retry_of,
         labels,
         codec.encode(record),
         rest,
@@ -156,8 +165,8 @@ def _row(new: NewExecution, partition: int) -> Row:
     )
 
 
-async def _write_more(connection: Connection, executions: Sequence[NewExecution]) -> None:
-    records = [new.record for new in executions]
+async def _write_more(connection: Connection, intents: Sequence[Intent]) -> None:
+    records = [intent.record for intent in intents]
     labels = [
         (label_digest(*label), record.execution_id)
         for record in records
@@ -166,9 +175,9 @@ async def _write_more(connection: Connection, executions: Sequence[NewExecution]
     if labels:
         await connection.execute(INSERT_LABELS, _columns(labels))
     uses = [
-        (reused.output.key, new.record.execution_id)
-        for new in executions
-        for reused in new.reused
+        (reused.output.key, intent.record.execution_id)
+        for intent in intents
+        for reused in intent.reused
         if isinstance(reused.output, Blob)
     ]
     if uses:
@@ -176,33 +185,33 @@ async def _write_more(connection: Connection, executions: Sequence[NewExecution]
         await connection.execute(TOUCH_BLOBS, ([key for key, _ in uses],))
 
 
-async def _resolve_keys(connection: Connection, executions: Sequence[NewExecution]) -> list[str]:
+async def _resolve_keys(connection: Connection, intents: Sequence[Intent]) -> list[str]:
     """Whoever comes second with a key waits here until the first has committed, and then finds what it made."""
-    first: dict[Key, NewExecution] = {}
-    for new in executions:
-        if new.idempotency_key is not None:
-            first.setdefault((new.key_scope, new.idempotency_key), new)
+    first: dict[Key, Intent] = {}
+    for intent in intents:
+        if intent.idempotency_key is not None:
+            first.setdefault((intent.key_scope, intent.idempotency_key), intent)
     if not first:
-        return [new.record.execution_id for new in executions]
+        return [intent.record.execution_id for intent in intents]
     keys = {key_digest(*key): key for key in first}
-    claims = [(execution_id, *_made(first[key])) for execution_id, key in keys.items()]
+    claims = [(execution_id, *_key_use(first[key])) for execution_id, key in keys.items()]
     await connection.execute(CLAIM_KEYS, _columns(claims))
     cursor = await connection.execute(SELECT_KEYS, (list(keys),), binary=True)
-    stored = {keys[row[0]]: Made(*row[1:]) for row in await cursor.fetchall()}
+    stored = {keys[row[0]]: KeyUse(*row[1:]) for row in await cursor.fetchall()}
     known = {
         key: made
         for key, made in stored.items()
         if made.execution_id != first[key].record.execution_id
     }
-    ids = idempotency.resolve_keys(executions, known)
+    ids = idempotency.resolve_keys(intents, known)
     renewed = [(key_digest(*key), *known[key]) for key in known if known[key] != stored[key]]
     if renewed:
         await connection.execute(RENEW_KEYS, _columns(renewed))
     return ids
 
 
-def _made(new: NewExecution) -> Made:
-    return Made(new.record.execution_id, new.request_hash, new.record.created_at)
+def _key_use(intent: Intent) -> KeyUse:
+    return KeyUse(intent.record.execution_id, intent.request_hash, intent.record.created_at)
 
 
 def _columns(rows: Sequence[Row]) -> list[list[object]]:

@@ -1,4 +1,4 @@
-"""The real application behind its gate: every route that it has, with and without keys."""
+"""The real application behind its middleware: every route that it has, with and without keys."""
 
 from __future__ import annotations
 

@@ -7,35 +7,39 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from penstock.stores import codec
-from penstock.stores.records import Closed, LetterRow, LetterSearch
+from penstock.stores.records import Closed, DeadLetterRow, DeadLetterSearch
 from penstock.stores.sqlite.reader import NUMBER_MAX, UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
-SELECT_LETTER = """
+SELECT_DEAD_LETTER = """
     SELECT letters.id, letter, workflow, version, closed, closed_at, retried_as
     FROM letters CROSS JOIN executions USING (n)
 """
 
 
-class SqliteLetters:
+class SqliteDeadLetters:
+    """Dead letters in the table `letters`."""
+
     def __init__(self, writer: Writer, reader: Reader, searcher: Reader) -> None:
         self._writer, self._reader, self._searcher = writer, reader, searcher
 
-    async def letters(self, search: LetterSearch) -> list[LetterRow]:
+    async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         conditions = list(_conditions(search))
         where = " AND ".join(text for text, _ in conditions) or "1"
         values = tuple(value for _, some in conditions for value in some)
         rows = await self._searcher.rows(
-            f"{SELECT_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT ?",
+            f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT ?",
             (*values, search.limit),
         )
-        return [_letter(*row) for row in rows]
+        return [_dead_letter(*row) for row in rows]
 
-    async def letter(self, letter_id: int) -> LetterRow | None:
-        rows = await self._reader.rows(f"{SELECT_LETTER} WHERE letters.id = ?", (letter_id,))
-        return _letter(*rows[0]) if rows else None
+    async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
+        rows = await self._reader.rows(
+            f"{SELECT_DEAD_LETTER} WHERE letters.id = ?", (dead_letter_id,)
+        )
+        return _dead_letter(*rows[0]) if rows else None
 
-    async def close_letters(
+    async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
         def write(connection: sqlite3.Connection) -> int:
@@ -44,7 +48,7 @@ class SqliteLetters:
         return int(await self._writer.submit(write))
 
 
-def _conditions(search: LetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
+def _conditions(search: DeadLetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
     wanted = {
         "workflow = ?": search.workflow,
         "handler = ?": search.handler,
@@ -60,15 +64,15 @@ def _conditions(search: LetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
         yield "closed IS NULL", ()
 
 
-def _letter(number: int, letter: bytes, *others: Any) -> LetterRow:
-    return LetterRow(number, codec.decode_letter(letter), *others)
+def _dead_letter(number: int, dead_letter: bytes, *others: Any) -> DeadLetterRow:
+    return DeadLetterRow(number, codec.decode_dead_letter(dead_letter), *others)
 
 
 def _close(
-    connection: sqlite3.Connection, letter_id: int, how: tuple[Closed, float, str | None]
+    connection: sqlite3.Connection, dead_letter_id: int, how: tuple[Closed, float, str | None]
 ) -> int:
     statement = "UPDATE letters SET closed = ?, closed_at = ?, retried_as = ? WHERE id = ? AND closed IS NULL"
     try:
-        return connection.execute(statement, (*how, letter_id)).rowcount
+        return connection.execute(statement, (*how, dead_letter_id)).rowcount
     except UNKNOWABLE:
         return 0

@@ -11,12 +11,12 @@ from tests.api.caller import Caller, assert_problem, at_once, document, failing
 from tests.api.gates import Place, gated, gated_service
 from tests.waiting import until_now
 
-STEERING = ["cancel", "pause", "resume"]
+CONTROL_REQUESTS = ["cancel", "pause", "resume"]
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with gated_service(tmp_path_factory.mktemp("steering")) as found:
+    with gated_service(tmp_path_factory.mktemp("control")) as found:
         yield found
 
 
@@ -25,7 +25,7 @@ def api(place: Place) -> Caller:
     return place.api
 
 
-def steer(api: Caller, execution_id: str, what: str) -> None:
+def request_control(api: Caller, execution_id: str, what: str) -> None:
     answer = api.post(f"/executions/{execution_id}/{what}")
     assert (answer.status, answer.body) == (202, {"execution_id": execution_id, "requested": what})
 
@@ -37,7 +37,7 @@ def reasons(answer: dict[str, Any]) -> dict[str, str]:
 def test_a_cancelled_execution_ends_and_nothing_more_of_it_starts(place: Place) -> None:
     execution_id = place.api.start(gated("cancelled", "a", "b"))
     place.gates.until_asked("cancelled a")
-    steer(place.api, execution_id, "cancel")
+    request_control(place.api, execution_id, "cancel")
     ended = place.api.until_state(execution_id, "CANCELLED")
     assert {node["state"] for node in ended["nodes"].values()} == {"CANCELLED"}
     place.gates.open("cancelled a")
@@ -53,7 +53,7 @@ def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(pl
     api, gates = place.api, place.gates
     execution_id = api.start(gated("paused", "a", "b"))
     gates.until_asked("paused a")
-    steer(api, execution_id, "pause")
+    request_control(api, execution_id, "pause")
     api.until_state(execution_id, "PAUSED")
     gates.open("paused a")
     until_now(
@@ -66,7 +66,7 @@ def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(pl
     )
     assert api.state(execution_id) == "PAUSED"
     assert "paused b" not in gates.passed
-    steer(api, execution_id, "resume")
+    request_control(api, execution_id, "resume")
     assert (
         "isn't paused"
         in assert_problem(api.post(f"/executions/{execution_id}/resume"), 409, "conflict")["detail"]
@@ -84,15 +84,15 @@ def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(pl
 def test_a_paused_execution_can_be_cancelled(place: Place) -> None:
     execution_id = place.api.start(gated("both", "a"))
     place.gates.until_asked("both a")
-    steer(place.api, execution_id, "pause")
+    request_control(place.api, execution_id, "pause")
     place.api.until_state(execution_id, "PAUSED")
-    steer(place.api, execution_id, "cancel")
+    request_control(place.api, execution_id, "cancel")
     place.api.until_state(execution_id, "CANCELLED")
 
 
-@pytest.mark.parametrize("what", STEERING)
+@pytest.mark.parametrize("what", CONTROL_REQUESTS)
 @pytest.mark.parametrize("end", ["COMPLETED", "FAILED"])
-def test_what_has_ended_cannot_be_steered(api: Caller, what: str, end: str) -> None:
+def test_what_has_ended_cannot_be_controlled(api: Caller, what: str, end: str) -> None:
     written = failing("ended") if end == "FAILED" else document("ended", {"a": ""})
     execution_id = api.ended(written)["execution_id"]
     body = assert_problem(api.post(f"/executions/{execution_id}/{what}"), 409, "conflict")
@@ -100,8 +100,8 @@ def test_what_has_ended_cannot_be_steered(api: Caller, what: str, end: str) -> N
     assert api.state(execution_id) == end
 
 
-@pytest.mark.parametrize("what", [*STEERING, "retry"])
-def test_what_is_not_there_cannot_be_steered(api: Caller, what: str) -> None:
+@pytest.mark.parametrize("what", [*CONTROL_REQUESTS, "retry"])
+def test_what_is_not_there_cannot_be_controlled(api: Caller, what: str) -> None:
     assert_problem(api.post(f"/executions/nowhere/{what}"), 404, "not_found")
 
 

@@ -1,0 +1,104 @@
+"""Dead letters: nodes that used up their attempts. Retrying one is retrying its execution."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from penstock.errors import Conflict, NotFound, PenstockError
+from penstock.orchestrator.view import error_view, time_text
+from penstock.service.executions import attempts_view
+from penstock.service.retries import Retries, RetryPlan
+from penstock.stores.base import Stores
+from penstock.stores.records import DeadLetterRow, DeadLetterSearch
+
+
+class Retried:
+    """What became of the dead letters of one execution."""
+
+    def __init__(self, retry_of: str, dead_letters: list[int]) -> None:
+        self.retry_of, self.dead_letters = retry_of, dead_letters
+        self.execution_id: str | None = None
+        self.plan: RetryPlan | None = None
+        self.error: PenstockError | None = None
+
+
+class DeadLetters:
+    def __init__(self, stores: Stores, retries: Retries) -> None:
+        self._cold, self._now, self._retries = stores.cold, stores.hot.now, retries
+
+    async def page(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
+        return await self._cold.dead_letters(search)
+
+    async def get(self, dead_letter_id: int) -> DeadLetterRow:
+        row = await self._cold.dead_letter(dead_letter_id)
+        if row is None:
+            raise NotFound(f"there is no dead letter {dead_letter_id}")
+        return row
+
+    async def drop(self, dead_letter_id: int) -> None:
+        await self.get(dead_letter_id)
+        if not await self._cold.close_dead_letters([dead_letter_id], "dropped", self._now()):
+            raise Conflict(f"the dead letter {dead_letter_id} is closed already")
+
+    async def drop_many(self, ids: Collection[int]) -> int:
+        """How many of them were open."""
+        return await self._cold.close_dead_letters(ids, "dropped", self._now())
+
+    async def retry(self, dead_letter_id: int, *, preview: bool = False) -> Retried:
+        row = await self.get(dead_letter_id)
+        if row.closed is not None:
+            again = f"; it went on as execution {row.retried_as}" if row.retried_as else ""
+            raise Conflict(f"the dead letter {dead_letter_id} was {row.closed} already{again}")
+        retried = await self._retry(row.dead_letter.execution_id, [dead_letter_id], preview=preview)
+        if retried.error is not None:
+            raise retried.error
+        return retried
+
+    async def retry_many(
+        self, rows: Iterable[DeadLetterRow], *, preview: bool = False
+    ) -> list[Retried]:
+        """One retry per execution, whatever the number of its dead letters.
+
+        What can't be retried says why.
+        """
+        by_execution: dict[str, list[int]] = {}
+        for row in rows:
+            if row.closed is None:
+                by_execution.setdefault(row.dead_letter.execution_id, []).append(row.id)
+        return [
+            await self._retry(name, dead_letters, preview=preview)
+            for name, dead_letters in by_execution.items()
+        ]
+
+    async def _retry(self, execution_id: str, dead_letters: list[int], *, preview: bool) -> Retried:
+        retried = Retried(execution_id, dead_letters)
+        try:
+            if preview:
+                retried.plan = await self._retries.preview(execution_id)
+                return retried
+            retried.execution_id, retried.plan = await self._retries.retry(execution_id)
+        except PenstockError as error:
+            retried.error = error
+        return retried
+
+
+def dead_letter_view(row: DeadLetterRow) -> dict[str, Any]:
+    dead_letter = row.dead_letter
+    last = dead_letter.attempts[-1].error if dead_letter.attempts else None
+    return {
+        "id": row.id,
+        "execution_id": dead_letter.execution_id,
+        "workflow": row.workflow,
+        "version": row.version,
+        "node_id": dead_letter.node_id,
+        "handler": dead_letter.handler,
+        "at": time_text(dead_letter.at),
+        "category": last.category if last else None,
+        "error": error_view(last),
+        "attempts": attempts_view(dead_letter.attempts),
+        "attempts_dropped": dead_letter.attempts_dropped,
+        "closed": row.closed,
+        "closed_at": time_text(row.closed_at),
+        "retried_as": row.retried_as,
+    }
