@@ -175,15 +175,15 @@ async def _assert_refused(
     changes = Commands(
         execution_id,
         record=before[execution_id].record,
-        outputs={"kept": b"1"},
+        outputs={"remaining": b"1"},
         tasks=[task(execution_id, "new")],
         stops=[stop(remaining)],
         dead_letters=[dead_letter(execution_id)],
         wake_at=1.0,
         timer_changed=True,
         paused=True,
-        logs=[("kept", 1, "line")],
-        nodes={"new": before[execution_id].runs["kept"]},
+        logs=[("remaining", 1, "line")],
+        nodes={"new": before[execution_id].runs["remaining"]},
         history=before[execution_id].history,
     )
     position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
