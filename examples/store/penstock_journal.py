@@ -28,8 +28,9 @@ from msgspec import structs
 from penstock.config import Settings
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import SettingsError, StoreLocked, StoreUnavailable
-from penstock.stores.base import Commit, Intent
+from penstock.stores.base import Intent
 from penstock.stores.blobs import DirectoryBlobs
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import ApiKey, AuditLine, Weights
 
@@ -84,21 +85,21 @@ class JournalStores:
         await self._memory.open()
         for kind, data in self._journal.open():
             if kind == "commit":
-                await self._commit_again(msgspec.msgpack.decode(data, type=Commit))
+                await self._commit_again(msgspec.msgpack.decode(data, type=CommitPlan))
             elif kind == "forget":
                 await self._memory.forget(*msgspec.msgpack.decode(data, type=tuple[float]))
             else:
                 arguments = msgspec.msgpack.decode(data, type=CHANGES[kind])
                 await getattr(self._memory.cold, kind)(*arguments)
 
-    async def _commit_again(self, commit: Commit) -> None:
+    async def _commit_again(self, plan: CommitPlan) -> None:
         """With a new lease: nobody has the one that it was made with.
 
         The inbox begins at 0 again.
         """
-        lease = await self._memory.hot.acquire(commit.partition, "journal", 0.0)
-        commit = structs.replace(commit, token=lease.token, position=0)
-        await self._memory.hot.commit(commit)
+        lease = await self._memory.hot.acquire(plan.partition, "journal", 0.0)
+        plan = structs.replace(plan, token=lease.token, position=0)
+        await self._memory.hot.commit(plan)
         await self._memory.hot.release(lease)
 
     async def forget(self, before: float) -> int:
@@ -124,24 +125,18 @@ class JournalHotStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._memory, name)
 
-    async def commit(self, commit: Commit) -> None:
-        """In the journal before anybody can see it: between these lines nothing else runs."""
+    async def commit(self, plan: CommitPlan) -> None:
+        """In the journal before anybody can see it: between these lines nothing else runs.
+
+        Without the tasks, which are handed out again, and without what the changes have anyway.
+        """
         self._journal.check()
-        await self._memory.commit(commit)  # raises `Fenced` before it changes anything
-        self._journal.write(
-            "commit", structs.replace(commit, changes=[_remembered(it) for it in commit.changes])
-        )
+        await self._memory.commit(plan)  # raises `Fenced` before it changes anything
+        self._journal.write("commit", structs.replace(plan, tasks=[], stops=[], outbox=[], feed=[]))
 
     def check_open(self) -> None:
         self._memory.check_open()
         self._journal.check()
-
-
-def _remembered(commands: Any) -> Any:
-    """Without the tasks, which are handed out again, and without what `Commit.data` has anyway."""
-    return structs.replace(
-        commands, tasks=[], nodes={}, outputs={}, history=[], logs=[], failures=[], final_runs=None
-    )
 
 
 class JournalColdStore:

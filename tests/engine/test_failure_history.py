@@ -17,6 +17,7 @@ from penstock.engine.failures import (
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored
+from penstock.stores.commit_plan import plan_commit
 from tests.engine.trial import ID, Trial, node
 
 ATTEMPTS = 300
@@ -34,7 +35,7 @@ class Told:
         self._collect(self.trial.begin())
 
     def _collect(self, commands: Commands) -> None:
-        [change] = codec.new_commit(LEASE, 0, [commands]).data
+        [(_, change)] = plan_commit(LEASE, 0, [commands]).changes
         self.changes.append(change)
 
     def fail(self, message: str, logs: str = "", *, retryable: bool = True) -> None:

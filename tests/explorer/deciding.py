@@ -21,6 +21,7 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.engine.transitions import begin_generation
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored
+from penstock.stores.commit_plan import plan_commit
 from tests.explorer.world import Key
 
 ID = "e"
@@ -70,7 +71,7 @@ def decide(execution: bytes, events: tuple[bytes, ...]) -> Decision:
     for event in events:
         handling.handle(running, codec.decode_event(event), 0.0)
     commands = running.take_commands()
-    change = codec.new_commit(LEASE, 0, [commands]).data[0]
+    change = plan_commit(LEASE, 0, [commands]).changes[0][1]
     after = _frozen(Stored(running.record, running.runs, running.outputs, running.last_seq, [], []))
     return Decision(
         change, tuple(map(_key, commands.tasks)), tuple(map(_key, commands.stops)), after

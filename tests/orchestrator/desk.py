@@ -71,7 +71,7 @@ class Desk:
             observer=self._note,
         )
 
-    def _note(self, changes: Any, _ended: Any) -> None:
+    def _note(self, _plan: Any, changes: Any, _ended: Any) -> None:
         self.changes.append(list(changes))
 
     async def workflow(

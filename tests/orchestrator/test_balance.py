@@ -15,7 +15,8 @@ from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import Reaper
-from penstock.stores.base import Commit, Lease
+from penstock.stores.base import Lease
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
 from tests.orchestrator.desk import WORK
 from tests.waiting import let_others_run, until
@@ -162,7 +163,7 @@ def test_a_partition_is_given_up_only_after_its_commit_has_landed(
         fleet = Fleet(monkeypatch, lease_seconds=1.0)
         commit, may_land, under_way = fleet.stores.hot.commit, asyncio.Event(), 0
 
-        async def slow(given: Commit) -> None:
+        async def slow(given: CommitPlan) -> None:
             nonlocal under_way
             under_way += 1
             await may_land.wait()

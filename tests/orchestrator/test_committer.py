@@ -16,7 +16,8 @@ from penstock.engine.state import Execution
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import owner
 from penstock.orchestrator.committer import Committer
-from penstock.stores.base import Commit, Lease
+from penstock.stores.base import Lease
+from penstock.stores.commit_plan import CommitPlan
 from tests.orchestrator.desk import Desk, diamond
 from tests.waiting import let_others_run, until
 
@@ -26,16 +27,16 @@ class Gate:
 
     def __init__(self, desk: Desk) -> None:
         self._real = desk.stores.hot.commit
-        self.waiting: list[tuple[Commit, asyncio.Future[Exception | None]]] = []
+        self.waiting: list[tuple[CommitPlan, asyncio.Future[Exception | None]]] = []
         desk.stores.hot.commit = self._commit  # type: ignore[method-assign]
 
-    async def _commit(self, commit: Commit) -> None:
+    async def _commit(self, plan: CommitPlan) -> None:
         answer: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-        self.waiting.append((commit, answer))
+        self.waiting.append((plan, answer))
         error = await answer
         if error is not None:
             raise error
-        await self._real(commit)
+        await self._real(plan)
 
     def open(self, error: Exception | None = None) -> None:
         self.waiting.pop(0)[1].set_result(error)
@@ -175,7 +176,7 @@ def test_a_commit_that_nobody_waits_for_any_more_fails_without_a_complaint() -> 
         def __init__(self) -> None:
             self.answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        async def commit(self, _: Commit) -> None:
+        async def commit(self, _: CommitPlan) -> None:
             await self.answer
 
     async def scenario() -> list[Any]:
@@ -184,7 +185,7 @@ def test_a_commit_that_nobody_waits_for_any_more_fails_without_a_complaint() -> 
             lambda _, context: complaints.append(context["message"])
         )
         store = Away()
-        committer = Committer(store, Lease(0, "", "", 0, 0), lambda _: None, None)  # type: ignore[arg-type]
+        committer = Committer(store, Lease(0, "", "", 0, 0), lambda *_: None, None)  # type: ignore[arg-type]
         await committer.begin([], 1)
         ending = asyncio.create_task(committer.end())
         await let_others_run()

@@ -18,7 +18,8 @@ from penstock.errors import StoreUnavailable
 from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
-from penstock.stores.base import Commit, Stores
+from penstock.stores.base import Stores
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import Search
 from penstock.stores.sqlite import SqliteStores
@@ -71,13 +72,13 @@ class Shop:
         self.calls[ctx.execution_id, ctx.node_id, ctx.attempt] += 1
         await self.release.wait()
 
-    def fail_commits(self, decide: Callable[[Commit], str | None]) -> None:
+    def fail_commits(self, decide: Callable[[CommitPlan], str | None]) -> None:
         """`before`: it fails and nothing is done; `after`: it is done, and its answer gets lost."""
 
-        async def fail(commit: Commit) -> None:
-            when = decide(commit)
+        async def fail(plan: CommitPlan) -> None:
+            when = decide(plan)
             if when != "before":
-                await self._commit(commit)
+                await self._commit(plan)
             if when is not None:
                 self.failed += 1
                 raise StoreUnavailable("no answer")
@@ -85,9 +86,9 @@ class Shop:
         self.stores.hot.commit = fail  # type: ignore[method-assign]
 
     def slow_down_commits(self, seconds: float) -> None:
-        async def slow(commit: Commit) -> None:
+        async def slow(plan: CommitPlan) -> None:
             await asyncio.sleep(seconds)
-            await self._commit(commit)
+            await self._commit(plan)
 
         self.stores.hot.commit = slow  # type: ignore[method-assign]
 
@@ -125,9 +126,7 @@ def test_a_result_comes_even_if_the_answer_to_the_last_commit_was_lost(
 ) -> None:
     async def scenario() -> None:
         async with _shop(opened(tmp_path)) as shop:
-            shop.fail_commits(
-                lambda given: "after" if any(each.finished for each in given.changes) else None
-            )
+            shop.fail_commits(lambda plan: "after" if plan.ended else None)
             execution = await shop.engine.start(DIAMOND)
             async with asyncio.timeout(PATIENCE_SECONDS / 2):
                 assert (await execution.result()).state == "COMPLETED"

@@ -24,7 +24,7 @@ from penstock.engine.state import Execution
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.stores import codec
-from penstock.stores.base import Commit
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.task_queue import key_of
 from tests.orchestrator.desk import Desk, diamond, node
 
@@ -164,9 +164,9 @@ def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_aga
         name = await desk.start(diamond())
         real, losing = desk.stores.hot.commit, True
 
-        async def lose(commit: Commit) -> None:
+        async def lose(plan: CommitPlan) -> None:
             if when == "after" or not losing:
-                await real(commit)
+                await real(plan)
             if losing:
                 raise StoreUnavailable("no answer")
 
@@ -196,10 +196,10 @@ def test_a_commit_that_lands_after_the_next_owner_has_read_the_state_is_refused(
         desk = Desk()
         name = await desk.start([node("a"), node("b", "a")])
         real = desk.stores.hot.commit
-        late: list[Commit] = []
+        late: list[CommitPlan] = []
 
-        async def delay(commit: Commit) -> None:
-            late.append(commit)
+        async def delay(plan: CommitPlan) -> None:
+            late.append(plan)
             raise StoreUnavailable("no answer")
 
         desk.stores.hot.commit = delay  # type: ignore[method-assign]
@@ -246,8 +246,8 @@ def test_large_configs_travel_as_blobs_that_are_there_before_the_commit() -> Non
         real = desk.stores.hot.commit
         seen: list[bytes] = []
 
-        async def watch(commit: Commit) -> None:
-            configs = [task.config for commands in commit.changes for task in commands.tasks]
+        async def watch(plan: CommitPlan) -> None:
+            configs = [task.config for task in plan.tasks]
             seen.extend(
                 [
                     await desk.stores.blobs.get(config)
@@ -255,7 +255,7 @@ def test_large_configs_travel_as_blobs_that_are_there_before_the_commit() -> Non
                     if isinstance(config, Blob)
                 ]
             )
-            await real(commit)
+            await real(plan)
 
         desk.stores.hot.commit = watch  # type: ignore[method-assign]
         await desk.drain(await desk.own())
@@ -486,15 +486,13 @@ def test_a_commit_that_is_refused_for_its_content_is_divided_until_the_rejected_
         names = [await desk.start(diamond()) for _ in range(5)]
         real = desk.stores.hot.commit
 
-        async def refuse(commit: Commit) -> None:
-            for commands in commit.changes:
-                if (
-                    commands.execution_id == names[3]
-                    and "b" in commands.nodes
-                    and not commands.finished
-                ):
+        async def refuse(plan: CommitPlan) -> None:
+            ended = {execution.execution_id for execution in plan.ended}
+            for execution_id, data in plan.changes:
+                nodes = {run.node_id for run in codec.decode_change(data).nodes}
+                if execution_id == names[3] and "b" in nodes and execution_id not in ended:
                     raise ValueError("can't be written")
-            await real(commit)
+            await real(plan)
 
         desk.stores.hot.commit = refuse  # type: ignore[method-assign]
         await _insist(desk, await desk.own("owner"))

@@ -6,7 +6,8 @@ from collections.abc import Collection
 import pytest
 
 from penstock.orchestrator.owner import REST_NODES, REST_SECONDS, PartitionOwner
-from penstock.stores.base import Commit, Stored
+from penstock.stores.base import Stored
+from penstock.stores.commit_plan import CommitPlan
 from tests.orchestrator.desk import Desk, diamond, node
 from tests.waiting import let_others_run
 
@@ -81,7 +82,7 @@ def test_nothing_leaves_memory_before_what_was_decided_has_landed(
         owner = await desk.own()
         may_land, commit = asyncio.Semaphore(0), desk.stores.hot.commit
 
-        async def slow(it: Commit) -> None:
+        async def slow(it: CommitPlan) -> None:
             await may_land.acquire()
             await commit(it)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.contract.facts import HOUR, queued, started, task
 from penstock.engine.commands import Commands, Task
-from penstock.stores import codec
 from penstock.stores.base import Lease
+from penstock.stores.commit_plan import plan_commit
 from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
@@ -38,7 +38,7 @@ class Place:
 
     async def commit(self, *changes: Commands, position: int | None = None) -> None:
         at = self.lease.position if position is None else position
-        await self.hot.commit(codec.new_commit(self.lease, at, changes))
+        await self.hot.commit(plan_commit(self.lease, at, changes))
         self.lease.commit_number += 1
         self.lease.position = at
 

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any, Self
 
 from penstock.contract.facts import HOUR, queued, started, success, task
-from penstock.stores import codec
 from penstock.stores.base import Lease, partition_of
+from penstock.stores.commit_plan import plan_commit
 from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.server import Server
@@ -52,7 +52,7 @@ async def _hand_out(hot: RedisHotStore, partition: int) -> Lease:
     assert lease is not None
     name = NAMES[partition]
     for change in (started(name), queued(task(name, "a"))):
-        await hot.commit(codec.new_commit(lease, 0, [change]))
+        await hot.commit(plan_commit(lease, 0, [change]))
         lease.commit_number += 1
     return lease
 

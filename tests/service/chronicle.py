@@ -10,8 +10,8 @@ from penstock.engine.commands import Commands, ExecutionRecord, Transition
 from penstock.engine.states import ExecutionState
 from penstock.service.feed import Feed
 from penstock.service.readers import Batch
-from penstock.stores import codec
 from penstock.stores.base import Intent, Lease, Stores
+from penstock.stores.commit_plan import plan_commit
 from penstock.stores.memory import MemoryStores
 from penstock.stores.sqlite import SqliteStores
 
@@ -104,11 +104,11 @@ class Chronicle:
 
     async def _write(self, commands: Commands, *, told: bool) -> None:
         lease = self._lease
-        await self.stores.hot.commit(codec.new_commit(lease, lease.position, [commands]))
+        await self.stores.hot.commit(plan_commit(lease, lease.position, [commands]))
         lease.commit_number += 1
         self._last[commands.execution_id] = commands.history[-1].seq
         if told:
-            self.feed.publish([commands])
+            self.feed.publish([(commands.execution_id, commands.history)])
 
 
 def seqs(batches: list[Batch]) -> list[int]:

@@ -16,7 +16,6 @@ from penstock.engine.commands import Transition
 from penstock.errors import StoreUnavailable
 from penstock.stores import codec
 from penstock.stores.base import (
-    Commit,
     ControlRequest,
     Intent,
     Lease,
@@ -25,6 +24,7 @@ from penstock.stores.base import (
     partition_of,
 )
 from penstock.stores.blobs import MemoryBlobs
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryHotStore
 from penstock.stores.memory_cold import MemoryColdStore
 from penstock.stores.partial import record_of
@@ -40,7 +40,6 @@ from penstock.stores.tiering import (
     check_numbers,
     check_term,
     intent_from,
-    outgoing_of,
 )
 
 Image = dict[str, Any]
@@ -67,15 +66,10 @@ class TieredHotStore(MemoryHotStore):
             lease.cold_number = self.cold_numbers[partition]
         return lease
 
-    async def commit(self, commit: Commit) -> None:
-        await super().commit(commit)
-        told = (outgoing_of(commands) for commands in commit.changes)
-        self.boxes[commit.partition] += [
-            copy.deepcopy(outgoing) for outgoing in told if outgoing is not None
-        ]
-        self.dispatched.update(
-            key_of(task) for commands in commit.changes for task in commands.tasks
-        )
+    async def commit(self, plan: CommitPlan) -> None:
+        await super().commit(plan)
+        self.boxes[plan.partition] += copy.deepcopy(plan.outbox)
+        self.dispatched.update(key_of(task) for task in plan.tasks)
 
     def image(self) -> Image:
         """All data, as a server writes it to its disk."""

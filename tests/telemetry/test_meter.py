@@ -28,7 +28,7 @@ class Watched(Desk):
         self.metrics = Metrics()
         self.meter = Meter(self.metrics, lambda: self.now)
 
-    def _note(self, changes: list[Commands], _ended: object) -> None:
+    def _note(self, _plan: object, changes: list[Commands], _ended: object) -> None:
         self.meter.committed(changes)
 
 

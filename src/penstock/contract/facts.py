@@ -20,8 +20,8 @@ from penstock.engine.commands import (
 )
 from penstock.engine.events import AnyEvent, TaskError, TaskSucceeded
 from penstock.engine.states import ExecutionState, NodeState
-from penstock.stores import codec
-from penstock.stores.base import Commit, Intent, Lease, Stores, partition_of
+from penstock.stores.base import Intent, Lease, Stores, partition_of
+from penstock.stores.commit_plan import CommitPlan, plan_commit
 from penstock.stores.tiering import Copy, Outgoing
 
 HOUR = 3600.0
@@ -146,8 +146,8 @@ class Owner:
         assert lease is not None
         return cls(stores, lease)
 
-    def commit_of(self, *changes: Commands) -> Commit:
-        return codec.new_commit(self.lease, self.position, changes)
+    def commit_of(self, *changes: Commands) -> CommitPlan:
+        return plan_commit(self.lease, self.position, changes)
 
     async def commit(self, *changes: Commands) -> None:
         await self.stores.hot.commit(self.commit_of(*changes))

@@ -21,7 +21,8 @@ from penstock.contract.waiting import let_others_run, until
 from penstock.engine.commands import Commands
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced
-from penstock.stores.base import Commit, Stores
+from penstock.stores.base import Stores
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.records import DeadLetterSearch
 
 SHORT_SECONDS = 0.02
@@ -106,7 +107,7 @@ async def test_a_commit_with_an_old_token_writes_nothing(stores: Stores) -> None
 
 
 async def test_a_commit_with_an_old_number_writes_nothing(stores: Stores) -> None:
-    async def repeat(owner: Owner, commit: Commit) -> Commit:
+    async def repeat(owner: Owner, commit: CommitPlan) -> CommitPlan:
         await owner.commit()
         return commit
 
@@ -114,7 +115,7 @@ async def test_a_commit_with_an_old_number_writes_nothing(stores: Stores) -> Non
 
 
 async def test_a_commit_with_a_number_that_is_yet_to_come_writes_nothing(stores: Stores) -> None:
-    async def hurry(_owner: Owner, commit: Commit) -> Commit:
+    async def hurry(_owner: Owner, commit: CommitPlan) -> CommitPlan:
         commit.commit_number += 1
         return commit
 
@@ -156,13 +157,13 @@ async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_a
             assert len(await stores.queue.fetch("worker-1", {"echo"}, 10)) == 1
 
 
-async def _after_a_takeover(owner: Owner, commit: Commit) -> Commit:
+async def _after_a_takeover(owner: Owner, commit: CommitPlan) -> CommitPlan:
     await Owner.of(owner.stores)
     return commit
 
 
 async def _assert_refused(
-    stores: Stores, spoil: Callable[[Owner, Commit], Awaitable[Commit]]
+    stores: Stores, spoil: Callable[[Owner, CommitPlan], Awaitable[CommitPlan]]
 ) -> None:
     """A commit of everything that a commit can hold is refused after `spoil`, and leaves no trace."""
     execution_id, other = _execution_ids(stores, 2)

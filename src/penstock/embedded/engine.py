@@ -26,6 +26,7 @@ from penstock.service import Service
 from penstock.service.forgetting import run_retention
 from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stores
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.handlers import tell_handlers
 from penstock.stores.opening import open_stores
 from penstock.telemetry import traces
@@ -336,9 +337,10 @@ class Engine:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
-        for commands in changes:
-            if commands.stops:
-                self.worker.stop_tasks(commands.stops)
+    def _committed(
+        self, plan: CommitPlan, _changes: Sequence[Commands], ended: Sequence[Ended]
+    ) -> None:
+        if plan.stops:
+            self.worker.stop_tasks(plan.stops)
         if self._is_alone:
-            self.service.committed(changes, ended)
+            self.service.committed(plan, ended)

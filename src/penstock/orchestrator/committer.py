@@ -14,14 +14,15 @@ from typing import NamedTuple
 
 from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreUnavailable
-from penstock.stores import codec
 from penstock.stores.base import HotStore, Lease
+from penstock.stores.commit_plan import CommitPlan, plan_commit
 
 TRANSIENT = (Fenced, StoreUnavailable)
 """Errors that are no execution's fault: the owner ends, and another one tries again."""
 
 
 class UnderWay(NamedTuple):
+    plan: CommitPlan
     changes: list[Commands]
     after: int
     written: asyncio.Future[None]
@@ -38,7 +39,7 @@ class Committer:
         self,
         hot: HotStore,
         lease: Lease,
-        landed: Callable[[list[Commands]], None],
+        landed: Callable[[CommitPlan, list[Commands]], None],
         on_rejected: Callable[[str, Exception], Awaitable[Commands | None]],
     ) -> None:
         self._hot, self._lease, self._landed, self._on_rejected = hot, lease, landed, on_rejected
@@ -54,13 +55,13 @@ class Committer:
         `wait_landed` waits for it, and must have waited for the one before.
         """
         try:
-            commit = codec.new_commit(self._lease, after, changes)
+            plan = plan_commit(self._lease, after, changes)
         except Exception as error:  # noqa: BLE001 -- something in it can't be written down
             await self._divide(changes, after, error)
             return
-        written = asyncio.ensure_future(self._hot.commit(commit))
+        written = asyncio.ensure_future(self._hot.commit(plan))
         written.add_done_callback(_look_at)
-        self._under_way = UnderWay(changes, after, written)
+        self._under_way = UnderWay(plan, changes, after, written)
         await asyncio.sleep(0)  # or it would begin only when the next batch has been decided
 
     async def write(self, changes: list[Commands], after: int) -> None:
@@ -70,7 +71,8 @@ class Committer:
         one fails.
         """
         try:
-            await self._hot.commit(codec.new_commit(self._lease, after, changes))
+            plan = plan_commit(self._lease, after, changes)
+            await self._hot.commit(plan)
         except TRANSIENT:
             raise
         except Exception as error:
@@ -78,13 +80,13 @@ class Committer:
                 raise
             await self._divide(changes, after, error)
         else:
-            self._note(changes, after)
+            self._note(plan, changes)
 
     async def wait_landed(self) -> None:
         """Wait until the commit under way has landed. Raises what became of it."""
         if self._under_way is None:
             return
-        changes, after, written = self._under_way
+        plan, changes, after, written = self._under_way
         await asyncio.wait((written,))
         try:
             written.result()
@@ -93,7 +95,7 @@ class Committer:
         except Exception as error:  # noqa: BLE001
             await self._divide(changes, after, error)
         else:
-            self._note(changes, after)
+            self._note(plan, changes)
         self._under_way = None
 
     async def end(self) -> None:
@@ -101,10 +103,10 @@ class Committer:
         if self._under_way is not None:
             await asyncio.wait((self._under_way.written,))
 
-    def _note(self, changes: list[Commands], after: int) -> None:
+    def _note(self, plan: CommitPlan, changes: list[Commands]) -> None:
         self._lease.commit_number += 1
-        self._lease.position = after
-        self._landed(changes)
+        self._lease.position = plan.position
+        self._landed(plan, changes)
 
     async def _divide(self, changes: list[Commands], after: int, error: Exception) -> None:
         if len(changes) > 1:

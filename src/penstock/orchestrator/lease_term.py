@@ -23,6 +23,7 @@ from penstock.orchestrator.recovery import recover, sweep
 from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox
 from penstock.stores.base import Lease, Stores
+from penstock.stores.commit_plan import CommitPlan
 from penstock.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -116,10 +117,12 @@ class LeaseTerm:
         """Give the partition up, as soon as what was decided has landed."""
         self._leaving.set()
 
-    def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
-        self._observer(changes, ended)
+    def _committed(
+        self, plan: CommitPlan, changes: Sequence[Commands], ended: Sequence[Ended]
+    ) -> None:
+        self._observer(plan, changes, ended)
         if self._tiering is not None:
-            self._tiering.committed(changes)
+            self._tiering.committed(plan)
 
     async def _work(self) -> None:
         if self._tiering is not None:

@@ -25,6 +25,7 @@ from penstock.orchestrator.reaper import DEAD_SECONDS, WorkerWatch
 from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
+from penstock.stores.commit_plan import CommitPlan
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
@@ -288,8 +289,10 @@ class Orchestrator:
         if self._on_new_owner is not None:
             self._on_new_owner()
 
-    def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
+    def _committed(
+        self, plan: CommitPlan, changes: Sequence[Commands], ended: Sequence[Ended]
+    ) -> None:
         if self._observer is not None:
-            self._observer(changes, ended)
+            self._observer(plan, changes, ended)
         if self._meter is not None:
             self._meter.committed(changes)

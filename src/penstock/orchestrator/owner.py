@@ -39,6 +39,7 @@ from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, Stores
+from penstock.stores.commit_plan import CommitPlan
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -79,7 +80,7 @@ MAY_END_ALL = (CancelRequested, TaskFailed, TaskLost, TimerFired)
 INLINE_AWAY_BYTES = 16 * 1024 * 1024
 """Bytes that a task may carry itself while the blob store is away."""
 Ended = Execution | Stored
-Observer = Callable[[Sequence[Commands], Sequence[Ended]], None]
+Observer = Callable[[CommitPlan, Sequence[Commands], Sequence[Ended]], None]
 """Called after each commit: what was decided, and which executions ended with it."""
 
 
@@ -451,7 +452,7 @@ class PartitionOwner:
     def _is_unproved(self) -> bool:
         return self._is_tiered and self._hot.now() - self._landed_at >= PROOF_SECONDS
 
-    def _landed(self, changes: list[Commands]) -> None:
+    def _landed(self, plan: CommitPlan, changes: list[Commands]) -> None:
         self._landed_at = self._hot.now() if self._is_tiered else 0.0
         ended: list[Ended] = []
         for commands in changes:
@@ -467,7 +468,7 @@ class PartitionOwner:
             elif commands.more:
                 self._continue.add(execution_id)
         if self._observer is not None:
-            self._observer(changes, ended)
+            self._observer(plan, changes, ended)
 
     def _route(self, changes: Iterable[Commands]) -> None:
         """Route tasks to the queues that live workers serve now: a plan may be older than they are."""

@@ -18,7 +18,6 @@ from contextlib import nullcontext
 
 from penstock.config import Settings
 from penstock.definition.model import HandlerDefaults
-from penstock.engine.commands import Commands
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.sandbox import Sandbox, request_sandbox_of
@@ -35,6 +34,7 @@ from penstock.service.statistics import Statistics
 from penstock.service.submissions import Submissions
 from penstock.service.workflows import Workflows
 from penstock.stores.base import NewsSource, Stores
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.records import FeedPart
 
 
@@ -73,9 +73,9 @@ class Service:
         self.statistics = Statistics(stores.cold, stores.hot.now, self.workflows, plans)
         self.keys = Keys(stores.cold)
 
-    def committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
+    def committed(self, plan: CommitPlan, ended: Sequence[Ended]) -> None:
         """Told by the engine after each commit."""
-        self.feed.publish(changes)
+        self.feed.publish(plan.feed)
         for execution in ended:
             self.submissions.unfinished.discard(execution.record.execution_id)
             self.executions.ended(execution)

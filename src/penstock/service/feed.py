@@ -13,7 +13,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 
-from penstock.engine.commands import Commands, Transition
+from penstock.engine.commands import Transition
 from penstock.errors import NotFound, PenstockError, StoreUnavailable
 from penstock.service.readers import BATCH_LINES, Batch, Buffer, batch_of, of_execution, of_parts
 from penstock.service.tail import PAGE_PARTS, Tail
@@ -67,12 +67,11 @@ class Feed:
         """Lines that are kept for readers who haven't taken them."""
         return sum(buffer.size for buffer in self._streams)
 
-    def publish(self, changes: Sequence[Commands]) -> None:
-        """Told after each commit, on the event loop."""
+    def publish(self, committed: Sequence[tuple[str, Sequence[Transition]]]) -> None:
+        """Called after each commit, on the event loop, with its history lines by execution id."""
         if self._followers:
-            for commands in changes:
-                if commands.history:
-                    self._pass_on(commands.execution_id, commands.history)
+            for execution_id, lines in committed:
+                self._pass_on(execution_id, lines)
         if self._tail.buffers:
             self._tail.wake()
 

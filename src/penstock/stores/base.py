@@ -9,13 +9,14 @@ from zlib import crc32
 import msgspec
 
 from penstock.definition.model import HandlerDefaults
-from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Stop, Task, Transition
+from penstock.engine.commands import ExecutionRecord, NodeRun, Stop, Task, Transition
 from penstock.engine.events import AnyEvent, Blob, TaskEvent, Value
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from penstock.stores.cold import ColdStore
+    from penstock.stores.commit_plan import CommitPlan
     from penstock.stores.records import FeedPart
     from penstock.stores.tiering import Tiering
 
@@ -45,26 +46,6 @@ class Lease(msgspec.Struct):
     """The term of this owner's claim on the partition in the cold store (`Claim.term`).
 
     0: there is no claim, because hot and cold are one store or the partition isn't claimed yet.
-    """
-
-
-class Commit(msgspec.Struct):
-    """Everything that one batch of events decided for a partition.
-
-    All of it happens, or nothing.
-    """
-
-    partition: int
-    token: str
-    commit_number: int
-    """The commit number that the store must be at."""
-    position: int
-    changes: Sequence[Commands]
-    data: Sequence[bytes]
-    """The encoded change of each of `changes`; empty if there is nothing to store of it.
-
-    Encoded before the commit is on its way: the executions go on meanwhile, and what they become
-    isn't part of it.
     """
 
 
@@ -207,7 +188,7 @@ class HotStore(Protocol):
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
         """Executions as the store has them; unknown ones are missing from the answer."""
 
-    async def commit(self, commit: Commit) -> None:
+    async def commit(self, plan: CommitPlan) -> None:
         """Write everything that a batch of events decided, in one step.
 
         Raises `Fenced` if the token or the commit number has moved on; then nothing was written.

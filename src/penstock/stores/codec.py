@@ -8,8 +8,6 @@ messages alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -26,7 +24,7 @@ from penstock.engine.commands import (
 from penstock.engine.events import AnyEvent, Value
 from penstock.engine.failures import trim
 from penstock.errors import SchemaMismatch
-from penstock.stores.base import Commit, Intent, Lease, Stored
+from penstock.stores.base import Intent, Stored
 
 SCHEMA = 1
 READABLE = (SCHEMA - 1, SCHEMA)
@@ -56,16 +54,8 @@ _intent_decoder = msgspec.msgpack.Decoder(Intent)
 encode = _encoder.encode
 
 
-def new_commit(lease: Lease, position: int, changes: Sequence[Commands]) -> Commit:
-    """What was decided, as it is now: later decisions change the same records."""
-    data = [_encode_change(commands) for commands in changes]
-    for commands in changes:
-        if commands.record is not None and not commands.finished:
-            commands.record = copy(commands.record)
-    return Commit(lease.partition, lease.token, lease.commit_number, position, changes, data)
-
-
-def _encode_change(commands: Commands) -> bytes:
+def encode_change(commands: Commands) -> bytes:
+    """What a commit does to one execution, as it is stored; empty if that is nothing."""
     if not (commands.nodes or commands.history or commands.record or commands.logs):
         return b""
     nodes = [_without_failures(run) for run in commands.nodes.values()]

@@ -12,10 +12,12 @@ from typing import Any
 from penstock.engine.events import AnyEvent
 from penstock.errors import Fenced, NotOpen
 from penstock.stores import codec
-from penstock.stores.base import BlobStore, Commit, Lease, Stored, partition_of
+from penstock.stores.base import BlobStore, Lease, Stored, partition_of
 from penstock.stores.blobs import MemoryBlobs
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.inbox import Inbox
 from penstock.stores.memory_cold import MemoryColdStore
+from penstock.stores.partial import record_of
 from penstock.stores.task_queue import MemoryTaskQueue
 
 
@@ -96,46 +98,37 @@ class MemoryHotStore:
             record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())]
         )
 
-    async def commit(self, commit: Commit) -> None:
-        place = self._partitions[commit.partition]
+    async def commit(self, plan: CommitPlan) -> None:
+        partition = self._partitions[plan.partition]
         if (
-            not self._holds(commit.partition, commit.token)
-            or place.commit_number != commit.commit_number
+            not self._holds(plan.partition, plan.token)
+            or partition.commit_number != plan.commit_number
         ):
             self.fenced += 1
             raise Fenced(
-                f"partition {commit.partition} has moved on from commit {commit.commit_number}"
+                f"partition {plan.partition} has moved on from commit {plan.commit_number}"
             )
         # encoded before the first write: a commit that can't be encoded must leave nothing
-        dead_letters = [
-            codec.encode(dead_letter)
-            for commands in commit.changes
-            for dead_letter in commands.dead_letters
-        ]
-        place.commit_number += 1
-        place.position = commit.position
-        place.inbox.trim(commit.position)
+        dead_letters = [codec.encode(dead_letter) for dead_letter in plan.dead_letters]
+        partition.commit_number += 1
+        partition.position = plan.position
+        partition.inbox.trim(plan.position)
         self.dead_letters += dead_letters
-        for commands, change in zip(commit.changes, commit.data, strict=True):
-            execution_id = commands.execution_id
-            if change:
-                self.changes.setdefault(execution_id, []).append(change)
-                self.feed.append((execution_id, change))
-            if commands.record is not None:
-                self.records[execution_id] = codec.encode(commands.record)
-                place.active.add(execution_id)
-            if commands.timer_changed:
-                self._set_timer(place, execution_id, commands.wake_at)
-            if commands.finished:
-                place.active.discard(execution_id)
-                place.timers.pop(execution_id, None)
-        self.queue.apply(commit.changes)
-
-    def _set_timer(self, place: _Partition, execution_id: str, wake_at: float | None) -> None:
-        if wake_at is None:
-            place.timers.pop(execution_id, None)
-        else:
-            place.timers[execution_id] = wake_at
+        for execution_id, change in plan.changes:
+            self.changes.setdefault(execution_id, []).append(change)
+            self.feed.append((execution_id, change))
+            record = record_of(change)
+            if record is not None:
+                self.records[execution_id] = codec.encode(record)
+                partition.active.add(execution_id)
+        for execution_id, wake_at in plan.timers_set:
+            partition.timers[execution_id] = wake_at
+        for execution_id in plan.timers_cleared:
+            partition.timers.pop(execution_id, None)
+        for ended in plan.ended:
+            partition.active.discard(ended.execution_id)
+            partition.timers.pop(ended.execution_id, None)
+        self.queue.apply(plan)
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
         timers = self._partitions[partition].timers

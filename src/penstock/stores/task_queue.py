@@ -10,11 +10,15 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
+from typing import TYPE_CHECKING
 
 from penstock.definition.model import HandlerDefaults
-from penstock.engine.commands import Commands, Stop, Task
+from penstock.engine.commands import Stop, Task
 from penstock.engine.events import AnyEvent, TaskEvent, TaskLost
 from penstock.stores.base import Backlog, Offer, WaitingTask
+
+if TYPE_CHECKING:
+    from penstock.stores.commit_plan import CommitPlan
 
 Key = tuple[str, str, int, int]
 Line = deque[tuple[Key, Task]]
@@ -48,21 +52,17 @@ class MemoryTaskQueue:
         self._queued: set[Key] = set()
         self._waiters: dict[str, tuple[asyncio.Future[None], Collection[str]]] = {}
 
-    def apply(self, changes: Iterable[Commands]) -> None:
-        """What a commit decided about tasks, after it is durable."""
-        tasks: list[Task] = []
-        stopping: list[Commands] = []
-        for commands in changes:
-            tasks += commands.tasks
-            if commands.paused is not None:
-                (self.hold if commands.paused else self.release)(commands.execution_id)
-            if commands.stops or (commands.finished and self._on_hold):
-                stopping.append(commands)
-        self.enqueue(tasks)
-        for commands in stopping:  # after what the same commit handed out
-            self.stop(commands.stops)
-            if commands.finished:
-                self.forget(commands.execution_id)
+    def apply(self, plan: CommitPlan) -> None:
+        """Do with tasks what a commit decided, after it is durable."""
+        for execution_id in plan.paused:
+            self.pause(execution_id)
+        for execution_id in plan.resumed:
+            self.resume(execution_id)
+        self.enqueue(plan.tasks)
+        self.stop(plan.stops)
+        if self._paused:
+            for ended in plan.ended:
+                self.forget(ended.execution_id)
 
     def enqueue(self, tasks: Iterable[Task]) -> None:
         names: set[str] = set()

@@ -13,13 +13,12 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord
+from penstock.engine.commands import DeadLetter, ExecutionRecord
 from penstock.engine.events import TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, SchemaMismatch, StoreError
 from penstock.stores.base import Intent, Lease, WorkflowVersion
 from penstock.stores.partial import history_of, record_of
-from penstock.stores.reports import report_of
 
 CLAIM_SECONDS = 6.0
 """Seconds without a word after which another server of the hot store may claim a partition."""
@@ -202,17 +201,6 @@ def check_numbers(partition: int, commit_number: int, cold_number: int, found: i
             f"the cold store knows partition {partition} up to commit {found} and has acknowledged {cold_number}: it "
             "was put back to an older copy"
         )
-
-
-def outgoing_of(commands: Commands) -> Outgoing | None:
-    """The outbox entry of these commands; None for most."""
-    tells = commands.record is not None and (commands.finished or commands.paused is not None)
-    if not tells and not commands.dead_letters:
-        return None
-    summary = None
-    if tells and commands.record is not None:
-        summary = summary_of(commands.record, commands.history[-1].seq if commands.history else 0)
-    return Outgoing(commands.execution_id, summary, commands.dead_letters, report_of(commands))
 
 
 class HotTier(Protocol):

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
 
 from penstock.config import Timing
-from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
@@ -16,6 +14,7 @@ from penstock.orchestrator.tiering.archiver import LOOK_SECONDS, Archiver
 from penstock.orchestrator.tiering.checkpointer import Checkpointer
 from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.stores.base import Stores
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.tiering import CLAIM_SECONDS, Tiering
 from penstock.telemetry.metrics import Metrics
 
@@ -101,16 +100,12 @@ class PartitionTiering:
                         self._lease.partition, self._lease.claim_term
                     )
 
-    def committed(self, changes: Sequence[Commands]) -> None:
-        dirty, tells = self._checkpointer.dirty, False
-        for commands in changes:
-            if commands.finished:
-                dirty.discard(commands.execution_id)
-                tells = True
-            else:
-                dirty.add(commands.execution_id)
-                tells = tells or commands.paused is not None or bool(commands.dead_letters)
-        if tells:
+    def committed(self, plan: CommitPlan) -> None:
+        """Called after each commit of the partition."""
+        dirty = self._checkpointer.dirty
+        dirty.update([execution_id for execution_id, _ in plan.changes])
+        dirty.difference_update([ended.execution_id for ended in plan.ended])
+        if plan.outbox:
             self._archiver.tell()
 
     async def archive(self) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
-from penstock.engine.commands import Commands
 from penstock.stores import codec
-from penstock.stores.base import Commit
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.redis import keys
 from penstock.stores.redis.entries import Entries
 from penstock.stores.redis.inbox import first_needed
 from penstock.stores.task_queue import Key, key_of
-from penstock.stores.tiering import outgoing_of
 
 FEED_SLOTS = 4096
 """A position in the feed is `commit number × 4096 + index of the execution in it`."""
@@ -45,65 +44,54 @@ class FeedSize:
 
 
 def arguments_of(
-    commit: Commit, entries: Entries, feed: FeedSize
+    plan: CommitPlan, entries: Entries, feed: FeedSize
 ) -> tuple[list[Any], list[tuple[Key, str]]]:
     """The script's arguments, and the keys and streams of the tasks in them."""
-    lists: Lists = {execution_id: [] for execution_id in WIDTHS}
-    tasks: list[tuple[Key, str]] = []
-    lines: list[tuple[str, Any]] = []
-    for commands, data in zip(commit.changes, commit.data, strict=True):
-        execution_id = commands.execution_id
-        if data:
-            lists["changes"] += (execution_id, data)
-        if commands.history:
-            lines.append((execution_id, commands.history))
-        if commands.tasks:
-            _add_tasks(commands, entries, lists["tasks"], tasks)
-        _add_rest(commands, entries, lists)
+    tasks, streams = _tasks(plan, entries)
+    lists: Lists = {
+        "changes": list(chain.from_iterable(plan.changes)),
+        "tasks": tasks,
+        "stops": [],
+        "timers": [],
+        "cleared": plan.timers_cleared,
+        "dropped": [],
+        "holds": plan.paused,
+        "releases": plan.resumed,
+        "ended": [ended.execution_id for ended in plan.ended],
+        "outbox": [codec.encode(outgoing) for outgoing in plan.outbox],
+    }
+    for stop in plan.stops:
+        location = entries.place(stop)
+        if location is not None:
+            lists["stops"] += location
+        task_field = f"{stop.generation}:{stop.attempt}:{stop.node_id}"
+        lists["dropped"] += (stop.execution_id, task_field)
+    for execution_id, wake_at in plan.timers_set:
+        lists["timers"] += (wake_at, execution_id)
+
     arguments: list[Any] = [
-        commit.token,
-        commit.commit_number,
-        commit.position,
-        first_needed(commit.position),
+        plan.token,
+        plan.commit_number,
+        plan.position,
+        first_needed(plan.position),
     ]
-    for execution_id, width in WIDTHS.items():
-        items = lists[execution_id]
+    for list_name, width in WIDTHS.items():
+        items = lists[list_name]
         arguments.append(len(items) // width)
         arguments += items
-    last = (commit.commit_number + 1) * FEED_SLOTS + len(lines) - 1
-    told = codec.encode(lines) if lines else b""
-    return [*arguments, told, last, feed.commits(len(told))], tasks
+    last_position = (plan.commit_number + 1) * FEED_SLOTS + len(plan.feed) - 1
+    feed_entry = codec.encode(plan.feed) if plan.feed else b""
+    return [*arguments, feed_entry, last_position, feed.commits(len(feed_entry))], streams
 
 
-def _add_tasks(
-    commands: Commands, entries: Entries, items: list[Any], tasks: list[tuple[Key, str]]
-) -> None:
-    stopped = set(map(key_of, commands.stops)) if commands.stops else ()
-    for task in commands.tasks:
-        key = key_of(task)
-        if key in stopped or entries.has(task):
-            continue  # nobody waits for it any more; or it is handed out again and here already
+def _tasks(plan: CommitPlan, entries: Entries) -> tuple[list[Any], list[tuple[Key, str]]]:
+    """Streams and encoded tasks, without those that are in a stream already."""
+    items: list[Any] = []
+    streams: list[tuple[Key, str]] = []
+    for task in plan.tasks:
+        if entries.has(task):
+            continue
         stream = keys.stream(task.queue, task.priority)
         items += (stream, codec.encode(task))
-        tasks.append((key, stream))
-
-
-def _add_rest(commands: Commands, entries: Entries, lists: Lists) -> None:
-    execution_id = commands.execution_id
-    for stop in commands.stops:
-        place = entries.place(stop)
-        if place is not None:
-            lists["stops"] += place
-        lists["dropped"] += (execution_id, f"{stop.generation}:{stop.attempt}:{stop.node_id}")
-    if commands.finished:
-        lists["ended"].append(execution_id)
-    elif commands.timer_changed and commands.wake_at is not None:
-        lists["timers"] += (commands.wake_at, execution_id)
-    elif commands.timer_changed:
-        lists["cleared"].append(execution_id)
-    if commands.paused is not None and not commands.finished:
-        lists["holds" if commands.paused else "releases"].append(execution_id)
-    if commands.finished or commands.dead_letters or commands.paused is not None:
-        outgoing = outgoing_of(commands)
-        if outgoing is not None:
-            lists["outbox"].append(codec.encode(outgoing))
+        streams.append((key_of(task), stream))
+    return items, streams

@@ -14,7 +14,8 @@ from penstock.engine.events import AnyEvent, TaskFailed, TaskLost, TaskReturned,
 from penstock.engine.states import ExecutionState
 from penstock.errors import SchemaMismatch
 from penstock.stores import codec
-from penstock.stores.base import Commit, Lease, Stored, partition_of
+from penstock.stores.base import Lease, Stored, partition_of
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.partial import record_of
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FeedSize, arguments_of
@@ -199,21 +200,20 @@ class RedisHotStore:
         groups = await asyncio.gather(*[of(*group) for group in self._by_partition(execution_ids)])
         return [pair for group in groups for pair in group]
 
-    async def commit(self, commit: Commit) -> None:
-        entries = self.entries[commit.partition]
-        await entries.find([stop for commands in commit.changes for stop in commands.stops])
-        arguments, tasks = arguments_of(commit, entries, self._feeds[commit.partition])
-        answer = await self._run("commit", commit.partition, *arguments)
-        self._handled[commit.partition] = commit.position
+    async def commit(self, plan: CommitPlan) -> None:
+        partition = plan.partition
+        entries = self.entries[partition]
+        await entries.find(plan.stops)
+        arguments, tasks = arguments_of(plan, entries, self._feeds[partition])
+        answer = await self._run("commit", partition, *arguments)
+        self._handled[partition] = plan.position
         entries.added(tasks, answer[1:])
-        for commands in commit.changes:
-            if commands.stops:
-                entries.remove(commands.stops)
-            if commands.paused is False:
-                entries.moved(commands.execution_id)
-            if commands.finished:
-                entries.drop(commands.execution_id)
-        self._next_due[commit.partition] = float(answer[0]) if answer[0] else None
+        entries.remove(plan.stops)
+        for execution_id in plan.resumed:
+            entries.moved(execution_id)
+        for ended in plan.ended:
+            entries.drop(ended.execution_id)
+        self._next_due[partition] = float(answer[0]) if answer[0] else None
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
         call = (

@@ -17,14 +17,13 @@ from typing import Any
 
 from msgspec import structs
 
-from penstock.engine.commands import Commands
 from penstock.engine.events import AnyEvent, TaskFailed, TaskLost, TaskReturned, TaskSucceeded
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced
 from penstock.stores import codec
-from penstock.stores.base import Commit, Lease, Stored
+from penstock.stores.base import Lease, Stored
+from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.inbox import Inbox
-from penstock.stores.reports import report_of
 from penstock.stores.sqlite.claims import Claims
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
@@ -130,13 +129,11 @@ class SqliteHotStore:
         self._numbers[execution_id] = n
         self._untouched.add(execution_id)
 
-    async def commit(self, commit: Commit) -> None:
-        self._check(commit)
-        self._recent.extend(
-            [commands.execution_id for commands in commit.changes[-RECENT_COMMITS:]]
-        )
-        rows = self._rows(commit)
-        updates = self._updates(commit.changes)
+    async def commit(self, plan: CommitPlan) -> None:
+        self._check(plan)
+        self._recent.extend([execution_id for execution_id, _ in plan.changes[-RECENT_COMMITS:]])
+        rows = self._rows(plan)
+        updates = self._updates(plan)
 
         def job(connection: sqlite3.Connection) -> None:
             _write(connection, rows, updates)
@@ -147,34 +144,32 @@ class SqliteHotStore:
             # its effects must show whenever it is written, so nobody asks once more whether the
             # file is still there
             written = self._writing = self._writer.submit(job, is_answered=False)
-            written.add_done_callback(lambda done: None if done.exception() else self._show(commit))
+            written.add_done_callback(lambda done: None if done.exception() else self._show(plan))
             # once it is on its way it happens, also if the caller is cancelled: its effects must
             # show then too
             await asyncio.shield(written)
         else:
-            self._show(commit)
+            self._show(plan)
 
-    def _show(self, commit: Commit) -> None:
+    def _show(self, plan: CommitPlan) -> None:
         """The effects of a commit, once it is durable."""
         self._lease.commit_number += 1
-        self._lease.position = commit.position
-        self.queue.remove_claims(self._inbox.trim(commit.position))
-        self.queue.apply(commit.changes)
-        for commands in commit.changes:
-            if commands.timer_changed:
-                self._set_timer(commands.execution_id, commands.wake_at)
-            if commands.finished:
-                self._timers.pop(commands.execution_id, None)
-                self._numbers.pop(commands.execution_id, None)
+        self._lease.position = plan.position
+        self.queue.remove_claims(self._inbox.trim(plan.position))
+        self.queue.apply(plan)
+        for execution_id, wake_at in plan.timers_set:
+            self._set_timer(execution_id, wake_at)
+        for execution_id in plan.timers_cleared:
+            self._set_timer(execution_id, None)
+        for ended in plan.ended:
+            self._timers.pop(ended.execution_id, None)
+            self._numbers.pop(ended.execution_id, None)
 
-    def _rows(self, commit: Commit) -> list[tuple[int, bytes]]:
-        numbers, untouched = self._numbers, self._untouched
-        rows: list[tuple[int, bytes]] = []
-        for commands, data in zip(commit.changes, commit.data, strict=True):
-            if data:
-                rows.append((numbers[commands.execution_id], data))
-                untouched.discard(commands.execution_id)
-        return rows
+    def _rows(self, plan: CommitPlan) -> list[tuple[int, bytes]]:
+        numbers = self._numbers
+        if self._untouched:
+            self._untouched.difference_update([execution_id for execution_id, _ in plan.changes])
+        return [(numbers[execution_id], change) for execution_id, change in plan.changes]
 
     def _is_small(self, rows: list[tuple[int, bytes]]) -> bool:
         return (
@@ -185,42 +180,41 @@ class SqliteHotStore:
         """Few executions exist, or only few of them go on."""
         return len(self._numbers) <= FEW_EXECUTIONS or len(set(self._recent)) <= FEW_EXECUTIONS
 
-    def _check(self, commit: Commit) -> None:
-        self.check(commit.token)
+    def _check(self, plan: CommitPlan) -> None:
+        self.check(plan.token)
         under_way = self._writing is not None and not self._writing.done()
-        if under_way or commit.commit_number != self._lease.commit_number:
-            raise Fenced(f"the store has moved on from commit {commit.commit_number}")
+        if under_way or plan.commit_number != self._lease.commit_number:
+            raise Fenced(f"the store has moved on from commit {plan.commit_number}")
 
     def check(self, token: str) -> None:
         if not token or token != self._lease.token:
             raise Fenced("the store belongs to another owner now")
 
-    def _updates(self, changes: Sequence[Commands]) -> _Updates:
+    def _updates(self, plan: CommitPlan) -> _Updates:
+        numbers = self._numbers
         updates = _Updates()
-        for commands in changes:
-            execution_id = commands.execution_id
-            if commands.finished and commands.record is not None:
-                n = self._numbers[execution_id]
-                updates.ended.append((commands.record.finished_at, str(commands.record.state), n))
-                if report := report_of(commands):
-                    updates.reports.append((n, report.decode()))
-                if execution_id in self._timers:
-                    updates.timers.append((n, None))
-            elif commands.timer_changed:
-                updates.timers.append((self._numbers[execution_id], commands.wake_at))
-            if commands.paused is not None and not commands.finished:
-                state = ExecutionState.PAUSED if commands.paused else ExecutionState.RUNNING
-                updates.states.append((str(state), self._numbers[execution_id]))
-            for dead_letter in commands.dead_letters:
-                category = dead_letter.attempts[-1].error.category if dead_letter.attempts else ""
-                updates.dead_letters.append(
-                    (
-                        self._numbers[execution_id],
-                        dead_letter.handler,
-                        category,
-                        codec.encode(dead_letter),
-                    )
-                )
+        for ended in plan.ended:
+            n = numbers[ended.execution_id]
+            updates.ended.append((ended.finished_at, str(ended.state), n))
+            if ended.report:
+                updates.reports.append((n, ended.report.decode()))
+            if ended.execution_id in self._timers:
+                updates.timers.append((n, None))
+        for execution_id, wake_at in plan.timers_set:
+            updates.timers.append((numbers[execution_id], wake_at))
+        for execution_id in plan.timers_cleared:
+            updates.timers.append((numbers[execution_id], None))
+        for execution_id in plan.paused:
+            updates.states.append((str(ExecutionState.PAUSED), numbers[execution_id]))
+        for execution_id in plan.resumed:
+            updates.states.append((str(ExecutionState.RUNNING), numbers[execution_id]))
+        for dead_letter in plan.dead_letters:
+            attempts = dead_letter.attempts
+            category = attempts[-1].error.category if attempts else ""
+            n = numbers[dead_letter.execution_id]
+            updates.dead_letters.append(
+                (n, dead_letter.handler, category, codec.encode(dead_letter))
+            )
         return updates
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:  # noqa: ARG002
