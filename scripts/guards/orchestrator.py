@@ -266,7 +266,7 @@ GUARDS = [
         "tests/orchestrator/test_rebuild.py",
     ),
     Guard(
-        "a task that a dead process held has lost its attempt", "orchestrator/recovery.py",
+        "a task that a dead process had claimed has lost its attempt", "orchestrator/recovery.py",
         "if run.state == NodeState.RUNNING or key in orphans:", "if run.state == NodeState.RUNNING:",
         "tests/orchestrator/test_recovery.py tests/orchestrator/test_service.py tests/acceptance/test_crashes.py",
     ),

@@ -56,13 +56,13 @@ GUARDS = [
         "tests/redis/test_tasks.py",
     ),
     Guard(
-        "a worker that holds tasks is not forgotten", "stores/redis/lua/list.lua",
+        "a worker with claimed tasks is not forgotten", "stores/redis/lua/list.lua",
         "if #pending(stream, '-', '+', 1, worker) == 0 then", "if true then",
         "tests/redis/test_tasks.py",
     ),
     Guard(
         "tasks of a paused execution are set aside", "stores/redis/lua/fetch.lua",
-        "if not (some_held and set_aside(key, stream, entry)) and", "if",
+        "if not (some_paused and set_aside(key, stream, entry)) and", "if",
         "tests/contract/test_task_queue.py -k redis",
     ),
     Guard(
@@ -297,7 +297,7 @@ GUARDS = [
     ),
     Guard(
         "a worker is forgotten when nobody has a task of its", "stores/redis/queue.py",
-        "if worker_id not in await self._holders():", "if True:",
+        "if worker_id not in await self._workers_with_tasks():", "if True:",
         "tests/redis/test_forgetting.py",
     ),
     Guard(

@@ -36,9 +36,9 @@ GUARDS = [
         "tests/contract/test_task_queue.py",
     ),
     Guard(
-        "only the holder of a task reports it", "stores/task_queue.py",
-        "if holder is not None and holder[0] == worker_id:\n                del",
-        "if holder is not None:\n                del",
+        "only the worker that claimed a task reports it", "stores/task_queue.py",
+        "if claim is not None and claim[0] == worker_id:\n                del",
+        "if claim is not None:\n                del",
         "tests/contract/test_task_queue.py",
     ),
     Guard(
@@ -48,12 +48,12 @@ GUARDS = [
     ),
     Guard(
         "a task of a paused execution is not handed out", "stores/task_queue.py",
-        "if self._on_hold and task.execution_id in self._on_hold:", "if False:",
+        "if self._paused and task.execution_id in self._paused:", "if False:",
         "tests/contract/test_task_queue.py",
     ),
     Guard(
         "a task is in the queue once", "stores/task_queue.py",
-        "if key in self._queued or key in self._held:\n                continue", "if False:\n                continue",
+        "if key in self._queued or key in self._claimed:\n                continue", "if False:\n                continue",
         "tests/contract/test_task_queue.py",
     ),
     Guard(
@@ -327,8 +327,8 @@ GUARDS = [
         "tests/redis/test_inbox.py",
     ),
     Guard(
-        "a held task that is stopped is off its worker's list", "stores/task_queue.py",
-        "            if key in self._held:\n                del", "            if False:\n                del",
+        "a claimed task that is stopped is off its worker's list", "stores/task_queue.py",
+        "            if key in self._claimed:\n                del", "            if False:\n                del",
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(
@@ -345,17 +345,17 @@ GUARDS = [
     ),
     Guard(
         "a worker's list is its own", "stores/task_queue.py",
-        "for holder, task in self._held.values() if holder == worker_id]", "for holder, task in self._held.values()]",
+        "for claimed_by, task in self._claimed.values() if claimed_by == worker_id]", "for claimed_by, task in self._claimed.values()]",
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(
-        "only the holder of a task says that it started", "stores/task_queue.py",
-        "[event for event in events if self._is_held(worker_id, event)]", "list(events)",
+        "only the worker that claimed a task says that it started", "stores/task_queue.py",
+        "[event for event in events if self._is_claimed_by(worker_id, event)]", "list(events)",
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(
-        "a worker is told what it no longer holds", "stores/task_queue.py",
-        "[stop for stop in held if not self._is_held(worker_id, stop)]", "[]",
+        "a worker is told which claims it has lost", "stores/task_queue.py",
+        "[stop for stop in claimed if not self._is_claimed_by(worker_id, stop)]", "[]",
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(
@@ -379,40 +379,40 @@ GUARDS = [
         'tests/contract/test_handlers.py -k "memory or sqlite"',
     ),
     Guard(
-        "a worker that leaves hands back only what it holds", "stores/task_queue.py",
-        "        back = [task for task in tasks if self._is_held(worker_id, task)]\n"
-        "        for task in back:\n            del self._held[key_of(task)]",
-        "        back = list(tasks)\n        for task in back:\n            self._held.pop(key_of(task), None)",
+        "a worker that leaves hands back only what it has claimed", "stores/task_queue.py",
+        "        back = [task for task in tasks if self._is_claimed_by(worker_id, task)]\n"
+        "        for task in back:\n            del self._claimed[key_of(task)]",
+        "        back = list(tasks)\n        for task in back:\n            self._claimed.pop(key_of(task), None)",
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(
         "a dead worker loses its own tasks only", "stores/task_queue.py",
-        "if holder == worker_id and mine(key[0])]", "if mine(key[0])]",
+        "if claimed_by == worker_id and mine(key[0])]", "if mine(key[0])]",
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(
         "a reaper takes tasks of its own partition only", "stores/task_queue.py",
-        "if holder == worker_id and mine(key[0])]", "if holder == worker_id]",
+        "if claimed_by == worker_id and mine(key[0])]", "if claimed_by == worker_id]",
         "tests/contract/test_task_queue.py -k memory",
     ),
     Guard(
-        "a worker that holds tasks elsewhere stays known", "stores/task_queue.py",
-        "if not any(holder == worker_id for holder, _ in self._held.values()):", "if True:",
+        "a worker with claimed tasks elsewhere stays known", "stores/task_queue.py",
+        "if not any(claimed_by == worker_id for claimed_by, _ in self._claimed.values()):", "if True:",
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(
         "what was queued is known", "stores/task_queue.py",
-        "return key in self._queued or key in self._held", "return key in self._held",
+        "return key in self._queued or key in self._claimed", "return key in self._claimed",
         "tests/orchestrator/test_recovery.py",
     ),
     Guard(
-        "what is held is known", "stores/task_queue.py",
-        "return key in self._queued or key in self._held", "return key in self._queued",
+        "a claimed task is known", "stores/task_queue.py",
+        "return key in self._queued or key in self._claimed", "return key in self._queued",
         "tests/orchestrator/test_recovery.py",
     ),
     Guard(
-        "a task is held by one worker", "stores/task_queue.py",
-        "return holder is not None and holder[0] == worker_id", "return holder is not None",
+        "a task is claimed by one worker", "stores/task_queue.py",
+        "return claim is not None and claim[0] == worker_id", "return claim is not None",
         'tests/contract/test_task_queue.py -k "memory or sqlite"',
     ),
     Guard(

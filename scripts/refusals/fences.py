@@ -34,6 +34,8 @@ MARKS = {
     "attempt",
     "revision",
     "holder",
+    "claim",
+    "claimed_by",
     "store_id",
     "layout",
     "built",
@@ -43,15 +45,15 @@ MARKS = {
     "EXECUTION_TRANSITIONS",
     "NODE_ENDS",
     "EXECUTION_ENDS",
-    "_held",
+    "_claimed",
     "_queued",
     "_stopped",
-    "_on_hold",
+    "_paused",
     "_returned",
     "_readied",
     "orphans",
 }
-_CHECK = re.compile(r"_?check(?!_open)(_\w+)?|_?holds|_is_held|_may_run|_replaces|knows")
+_CHECK = re.compile(r"_?check(?!_open)(_\w+)?|_?holds|_is_claimed_by|_may_run|_replaces|knows")
 
 
 def refusals(file: str, source: str) -> Iterator[Refusal]:

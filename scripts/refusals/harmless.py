@@ -25,7 +25,7 @@ HARMLESS: dict[tuple[str, str], str] = {
         "redis.call('RPUSH', base .. 'execution:' .. id, ARGV[at + 1]) == 1",
     ): SAVES,
     (LUA + "commit.lua", "tasks > 0 and redis.call('SCARD', base .. 'held') > 0"): SAVES,
-    (LUA + "commit.lua", "some_held"): SAVES,
+    (LUA + "commit.lua", "some_paused"): SAVES,
     (
         LUA + "commit.lua",
         "execution",
@@ -46,7 +46,7 @@ HARMLESS: dict[tuple[str, str], str] = {
     (
         LUA + "fetch.lua",
         "not fine",
-    ): "the error's text is the id of no execution on hold, so that the next part says the same",
+    ): "the error's text is the id of no paused execution, so that the next part says the same",
     (LUA + "fetch.lua", "not got"): "ends the loop when nothing is left",
     (LUA + "fetch.lua", "got.err"): "as the part before it: nothing was ever handed out there",
     (LUA + "fetch.lua", "not got[1]"): "as the part before it",
@@ -111,7 +111,7 @@ HARMLESS: dict[tuple[str, str], str] = {
     ("stores/redis/fleet.py", "worker_id in counts"): "shows who lives; nothing is decided by it",
     (
         "stores/redis/queue.py",
-        "held[0] != worker_id",
+        "claim[0] != worker_id",
     ): "frees memory; what isn't on its list, the script refuses",
     ("stores/redis/queue.py", "worker_id not in self._wakers"): "makes a waker once",
     (
@@ -133,7 +133,7 @@ HARMLESS: dict[tuple[str, str], str] = {
     ): "saves work: what was stopped is dropped when it is met again",
     (
         "stores/task_queue.py",
-        "key in self._held",
+        "key in self._claimed",
     ): "a log of what is over is only to look at, and is dropped",
     (
         "orchestrator/archiver.py",

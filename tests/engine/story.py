@@ -79,13 +79,13 @@ class Story:
     def go_on(self) -> None:
         model = self.steady.model
         out = [name for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}]
-        held = [name for name in out if not any(name in lane.model.again for lane in self.lanes)]
+        claimed = [name for name in out if not any(name in lane.model.again for lane in self.lanes)]
         kinds = (
             ["timer"] * 4
             + ["again"] * 2
             + ["stale", "start", *(set(self.extras) - {"blobs", "reused", "losses"})]
         )
-        if held:
+        if claimed:
             kinds += (
                 ["succeeded"] * 8
                 + ["failed"] * 6
@@ -101,7 +101,7 @@ class Story:
             return
         kind = self.choose.any_of(*sorted(kinds))
         self.tell(
-            self.task_event(kind, self.choose.any_of(*held))
+            self.task_event(kind, self.choose.any_of(*claimed))
             if kind in TASK_KINDS
             else self.other_event(kind)
         )

@@ -17,9 +17,9 @@ def perhaps_lose_the_owner(trial: Trial, *, crash: bool) -> None:
 
 def test_a_pause_tells_the_store_to_hand_out_nothing_and_a_resume_to_go_on():
     trial = Trial(node("a"))
-    assert trial.pause().held is True
+    assert trial.pause().paused is True
     assert trial.state == "PAUSED"
-    assert trial.resume().held is False
+    assert trial.resume().paused is False
     assert trial.state == "RUNNING"
 
 
@@ -162,7 +162,7 @@ def test_pausing_twice_or_resuming_what_runs_changes_nothing():
     trial.pause()
     commands = trial.pause()
     assert not commands.history
-    assert commands.held is None
+    assert commands.paused is None
 
 
 def test_what_has_not_started_is_not_paused():

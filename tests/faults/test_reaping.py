@@ -30,11 +30,11 @@ async def _hand_out(it: Place, count: int) -> list[Task]:
     return tasks
 
 
-async def _beat(it: Place, held: dict[str, list[Task]]) -> int:
+async def _beat(it: Place, claimed: dict[str, list[Task]]) -> int:
     """All that live say so. Answers how many tasks they are told that they have lost."""
     gone = [
         await it.queue.heartbeat(worker, ECHO, [stop(each) for each in tasks])
-        for worker, tasks in held.items()
+        for worker, tasks in claimed.items()
     ]
     return sum(map(len, gone))
 
@@ -49,23 +49,23 @@ def test_of_ten_thousand_tasks_in_live_hands_and_one_in_dead_ones_only_that_one_
         async with place() as it:
             await it.own()
             tasks = await _hand_out(it, live + 1)
-            held = {
+            claimed = {
                 f"live-{n}": await it.queue.fetch(f"live-{n}", ECHO, live // WORKERS)
                 for n in range(WORKERS)
             }
             assert await it.queue.fetch("dead", ECHO, 10) == tasks[-1:]
-            assert sum(map(len, held.values())) == live
+            assert sum(map(len, claimed.values())) == live
             reaper = Reaper(it.queue, it.lease)
             for _ in range(int(DEAD_SECONDS / LOOK_SECONDS)):
-                await _beat(it, held)
+                await _beat(it, claimed)
                 await look(reaper, LOOK_SECONDS)
             assert await it.inbox() == [], "it has been silent for less than it may be"
-            assert await _beat(it, held) == 0
+            assert await _beat(it, claimed) == 0
             begun = time.perf_counter()
             await look(reaper, LOOK_SECONDS)
             milliseconds = 1000 * (time.perf_counter() - begun)
             assert await it.inbox() == [TaskLost(*key_of(tasks[-1]), "dead")]
-            assert await _beat(it, held) == 0, "one that lives has lost a task"
+            assert await _beat(it, claimed) == 0, "one that lives has lost a task"
             fault.shows(
                 live=live,
                 dead_found=reaper.reaped,

@@ -238,7 +238,7 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
         owner = await _owner(desk, "owner-2")
         await desk.drain(owner)
         assert not [
-            each for changes in desk.changes for each in changes if each.tasks and not each.held
+            each for changes in desk.changes for each in changes if each.tasks and not each.paused
         ]
         assert [await desk.state(name) for name in copied + fresh] == ["PAUSED", "CANCELLED"] * 2
 

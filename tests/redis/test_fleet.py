@@ -15,7 +15,7 @@ STREAM = "penstock:{0}:tasks:0:echo"
 async def _shown(it: Place, limit: int = 100) -> dict[str, list[str]]:
     """The nodes of the tasks that each worker holds."""
     found = await it.queue.worker_details(limit)
-    return {each["worker_id"]: [held.node for held, _ in each["tasks"]] for each in found}
+    return {each["worker_id"]: [claimed.node for claimed, _ in each["tasks"]] for each in found}
 
 
 def test_every_worker_is_shown_with_the_tasks_on_its_list() -> None:

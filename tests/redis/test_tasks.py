@@ -23,10 +23,10 @@ async def _entries(it: Place) -> int:
 def test_a_new_owner_stops_a_task_that_the_last_one_handed_out() -> None:
     async def scenario() -> None:
         async with place() as it:
-            waiting, held = await it.hand_out("a", "b")
+            waiting, claimed = await it.hand_out("a", "b")
             await it.own("owner-1")
             assert [each.node for each in await it.queue.fetch("worker-1", ECHO, 1)] == ["a"]
-            await it.commit(Commands(NAME, stops=[stop(waiting), stop(held)]))
+            await it.commit(Commands(NAME, stops=[stop(waiting), stop(claimed)]))
             assert await _entries(it) == 0
             assert await it.queue.heartbeat("worker-1", ECHO, [stop(waiting)]) == [stop(waiting)]
 
@@ -50,7 +50,7 @@ def test_a_task_that_was_set_aside_and_released_can_still_be_stopped() -> None:
     async def scenario() -> None:
         async with place() as it:
             (given,) = await it.hand_out("a")
-            await it.commit(Commands(NAME, held=True))
+            await it.commit(Commands(NAME, paused=True))
             waiting = asyncio.create_task(it.queue.fetch("worker-1", ECHO, 10))
 
             async def is_aside() -> bool:
@@ -59,7 +59,7 @@ def test_a_task_that_was_set_aside_and_released_can_still_be_stopped() -> None:
             await until(is_aside, "the task to be set aside")
             waiting.cancel()
             await asyncio.gather(waiting, return_exceptions=True)
-            await it.commit(Commands(NAME, held=False))
+            await it.commit(Commands(NAME, paused=False))
             assert await _entries(it) == 1
             await it.commit(Commands(NAME, stops=[stop(given)]))
             assert await _entries(it) == 0
@@ -71,7 +71,7 @@ def test_a_task_with_a_long_name_and_large_numbers_is_set_aside_too() -> None:
     async def scenario() -> None:
         async with place() as it:
             await it.hand_out("first")
-            await it.commit(Commands(NAME, held=True))
+            await it.commit(Commands(NAME, paused=True))
             long = [
                 task(NAME, "n" * size, attempt=attempt, generation=attempt)
                 for size, attempt in ((31, 1), (32, 127), (300, 128), (255, 70_000), (256, 300))
@@ -79,7 +79,7 @@ def test_a_task_with_a_long_name_and_large_numbers_is_set_aside_too() -> None:
             await it.commit(queued(*long))
             assert await it.call("HLEN", f"penstock:{{0}}:onhold:{NAME}") == len(long)
             await it.commit(Commands(NAME, stops=[stop(each) for each in long[1:]]))
-            await it.commit(Commands(NAME, held=False))
+            await it.commit(Commands(NAME, paused=False))
             fetched = await it.queue.fetch("worker-1", ECHO, 10)
             assert [each.node for each in fetched] == ["first", "n" * 31]
 
@@ -130,7 +130,7 @@ def test_a_worker_hands_back_only_what_is_on_its_own_list() -> None:
         async with place() as it:
             (given,) = await it.hand_out("a")
             assert await it.queue.fetch("worker-1", ECHO, 1) == [given]
-            ((_, stream, entry_id),) = it.queue._held.values()
+            ((_, stream, entry_id),) = it.queue._claimed.values()
             assert await it.queue._run("list", 0, "back", "worker-2", stream, entry_id) == 0
             assert await it.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
 
@@ -145,7 +145,7 @@ def test_a_worker_that_holds_a_task_stays_in_the_group() -> None:
             (given,) = await it.hand_out("a")
             await it.queue.fetch("worker-1", ECHO, 1)
             await it.queue._run("list", 0, "forget", "worker-1")
-            assert await it.queue.held("worker-1") == [given]
+            assert await it.queue.claimed("worker-1") == [given]
 
     asyncio.run(scenario())
 
@@ -160,7 +160,7 @@ def test_a_task_that_was_released_under_a_new_owner_can_be_stopped() -> None:
             await it.commit(
                 Commands("execution-2", stops=[stop(task("execution-2"))])
             )  # it reads the streams now
-            await it.commit(Commands(NAME, held=False))
+            await it.commit(Commands(NAME, paused=False))
             await it.commit(Commands(NAME, stops=[stop(given)]))
             assert await _entries(it) == 0
 
@@ -172,7 +172,7 @@ def test_a_task_that_is_stopped_by_the_commit_that_releases_it_does_not_come_bac
         async with place() as it:
             remaining, stopped = await it.hand_out("a", "b")
             await _set_aside(it)
-            await it.commit(Commands(NAME, held=False, stops=[stop(stopped)]))
+            await it.commit(Commands(NAME, paused=False, stops=[stop(stopped)]))
             assert await it.queue.fetch("worker-2", ECHO, 10) == [remaining]
 
     asyncio.run(scenario())
@@ -180,7 +180,7 @@ def test_a_task_that_is_stopped_by_the_commit_that_releases_it_does_not_come_bac
 
 async def _set_aside(it: Place) -> None:
     """Pause the execution, and let a fetch meet its tasks."""
-    await it.commit(Commands(NAME, held=True))
+    await it.commit(Commands(NAME, paused=True))
     fetching = asyncio.create_task(it.queue.fetch("worker-1", ECHO, 10))
 
     async def is_empty() -> bool:

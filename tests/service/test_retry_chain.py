@@ -62,7 +62,7 @@ class Chain:
                 execution.handle(event, 0.0)
             commands = execution.take_commands()
             committed.commit(commands)
-            committed.assert_holds_all_of(execution)
+            committed.assert_equals(execution)
             out += commands.tasks
             ran.dispatched.extend(task.node for task in commands.tasks)
             ran.succeeded.update(

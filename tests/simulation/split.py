@@ -48,7 +48,7 @@ OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_attend
 OF_THE_ROWS = ("records", "changes", "letters", "numbers", "_generations", "_places")
 OF_THE_INTENTS = ("_intents", "_keys", "_wishes", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
-OF_THE_QUEUE = ("_waiting", "_ranked", "_held", "_beats", "_on_hold", "_stopped", "_queued")
+OF_THE_QUEUE = ("_waiting", "_ranked", "_claimed", "_beats", "_paused", "_stopped", "_queued")
 
 
 class SplitHot(MemoryHotStore):
@@ -148,11 +148,11 @@ class HotHalf:
         queue = hot.queue
         tasks = [
             key
-            for key in (*queue._queued, *queue._held)
+            for key in (*queue._queued, *queue._claimed)
             if partition_of(key[0], hot.partitions) == partition
         ]
         for key in tasks:
-            queue._held.pop(key, None)
+            queue._claimed.pop(key, None)
             queue._queued.discard(key)
             queue._stopped.discard(key)
         for waiting in (
@@ -163,9 +163,9 @@ class HotHalf:
             waiting.clear()
             waiting.extend(left)
         for name in [
-            name for name in queue._on_hold if partition_of(name, hot.partitions) == partition
+            name for name in queue._paused if partition_of(name, hot.partitions) == partition
         ]:
-            del queue._on_hold[name]
+            del queue._paused[name]
 
     async def restore(self, lease: Lease, executions: Mapping[str, bytes]) -> None:
         self._hot.check(lease.partition, lease.token)

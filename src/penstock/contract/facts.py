@@ -55,7 +55,7 @@ def running(given: NewExecution, state: ExecutionState = ExecutionState.RUNNING)
     now = structs.replace(given.record, state=state, started_at=1001.0)
     if state == ExecutionState.PAUSED:
         line = Transition(2, 1001.0, "", "RUNNING", "PAUSED", 0)
-        return started(given.record.execution_id, record=now, held=True, history=[line])
+        return started(given.record.execution_id, record=now, paused=True, history=[line])
     return started(given.record.execution_id, record=now)
 
 

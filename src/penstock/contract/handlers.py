@@ -50,7 +50,7 @@ async def _fetch(owner: Owner, worker_id: str, handlers: set[str]) -> list[Task]
 async def test_a_worker_gets_only_tasks_whose_handler_it_has(stores: Stores) -> None:
     _, (a, b, c) = await _hand_out(stores, "new", "old", "new")
     assert await stores.queue.fetch("worker-1", SHARED, 10, OLD) == [b]
-    assert await stores.queue.held("worker-1") == [b]
+    assert await stores.queue.claimed("worker-1") == [b]
     assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [a, c]
 
 
@@ -102,7 +102,7 @@ async def test_only_a_worker_that_has_a_task_gives_it_back(stores: Stores) -> No
     await stores.queue.fetch("worker-1", SHARED, 10, OLD)
     await stores.queue.give_back("worker-2", [given])
     assert await _fetch(owner, "worker-3", OLD) == []
-    assert await stores.queue.held("worker-1") == [given]
+    assert await stores.queue.claimed("worker-1") == [given]
 
 
 async def test_a_task_that_was_passed_over_can_be_stopped(stores: Stores) -> None:
@@ -118,9 +118,9 @@ async def test_a_task_that_was_passed_over_waits_for_the_release_of_its_executio
 ) -> None:
     owner, (a, b) = await _hand_out(stores, "new", "new")
     assert await _fetch(owner, "worker-1", OLD) == []
-    await owner.commit(Commands(a.execution_id, held=True))
+    await owner.commit(Commands(a.execution_id, paused=True))
     assert await _fetch(owner, "worker-2", NEW) == []
-    await owner.commit(Commands(a.execution_id, held=False))
+    await owner.commit(Commands(a.execution_id, paused=False))
     await owner.commit(Commands(a.execution_id, stops=[stop(b)]))  # wherever it is by now
     assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [a]
     assert await _fetch(owner, "worker-2", NEW) == []
@@ -156,7 +156,7 @@ async def test_what_waits_can_be_taken_back_and_handed_out_again(stores: Stores)
         assert await _fetch(owner, "worker-3", OLD) == []
     assert len(set(places)) == 2, "or the second return would pass for the first one, come again"
     assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [passed]
-    assert await stores.queue.held("worker-1") == [plain]
+    assert await stores.queue.claimed("worker-1") == [plain]
 
 
 async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
@@ -176,7 +176,7 @@ async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
     )
     assert waiting.node in seen
     assert [key_of(event) for event in await owner.inbox()] == [key_of(waiting)]  # type: ignore[arg-type]
-    assert await stores.queue.held("worker-1") == [taken]
+    assert await stores.queue.claimed("worker-1") == [taken]
 
 
 async def test_what_is_not_decided_stays(stores: Stores) -> None:

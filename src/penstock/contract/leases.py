@@ -181,7 +181,7 @@ async def _assert_refused(
         dead_letters=[letter(name)],
         wake_at=1.0,
         timer_changed=True,
-        held=True,
+        paused=True,
         logs=[("kept", 1, "line")],
         nodes={"new": before[name].runs["kept"]},
         history=before[name].history,

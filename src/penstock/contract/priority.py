@@ -63,11 +63,11 @@ async def test_a_stopped_task_is_not_handed_out_whatever_its_priority(stores: St
 
 async def test_tasks_keep_their_priority_through_a_pause(stores: Stores) -> None:
     owner, (a, *_) = await _hand_out(stores, {"a": 0, "b": 2, "c": -2, "d": 1})
-    await owner.commit(Commands(a.execution_id, held=True))
+    await owner.commit(Commands(a.execution_id, paused=True))
     fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 10))
     await let_others_run()
     assert not fetching.done()
-    await owner.commit(Commands(a.execution_id, held=False))
+    await owner.commit(Commands(a.execution_id, paused=False))
     async with asyncio.timeout(5):
         assert [each.node for each in await fetching] == list("bdac")
 

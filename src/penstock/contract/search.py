@@ -104,7 +104,7 @@ async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) 
     await owner.commit(running(given, ExecutionState.PAUSED))
     assert await _found(stores, states=("PAUSED",)) == [given.record.execution_id]
     resumed = running(given)
-    resumed.held, resumed.history = False, [Transition(3, 1002.0, "", "PAUSED", "RUNNING", 0)]
+    resumed.paused, resumed.history = False, [Transition(3, 1002.0, "", "PAUSED", "RUNNING", 0)]
     await owner.commit(resumed)
     assert await _found(stores, states=("PAUSED",)) == []
     assert await _found(stores, states=("RUNNING",), workflow="report") == [

@@ -136,7 +136,7 @@ def _raw_nodes(
     document: dict[str, Any], problems: Problems
 ) -> tuple[str, list[tuple[int | str, Any]]]:
     """The path of the nodes, and each with its index or, in a mapping of id to node, its key."""
-    holder, path = document, "nodes"
+    container, path = document, "nodes"
     if document.get("dag") is not None:
         dag = Reader(document["dag"], "dag", problems)
         dag.unknown(DAG_FIELDS)
@@ -144,8 +144,8 @@ def _raw_nodes(
             Reader(document, "", problems).ignored("nodes", "dag")
         if not isinstance(document["dag"], dict):
             return "dag.nodes", []
-        holder, path = dag.raw, "dag.nodes"
-    nodes = holder.get("nodes")
+        container, path = dag.raw, "dag.nodes"
+    nodes = container.get("nodes")
     if nodes is None or nodes in ([], {}):
         problems.error("empty_workflow", path, 'a workflow needs at least one node in "nodes"')
         return path, []

@@ -167,7 +167,7 @@ class Commands(msgspec.Struct):
     wake_at: float | None = None
     """When the stored timer has to fire; only meaningful if `timer_changed`."""
     timer_changed: bool = False
-    held: bool | None = None
+    paused: bool | None = None
     """True: hand out no task of this execution; False: hand them out again."""
     more: bool = False
     """Ready nodes are left over: handle `Continued` after this commit."""

@@ -35,7 +35,7 @@ def fire(execution: Execution) -> None:
         if run is None or run.attempt != attempt:
             continue
         if kind in WAIT_WHILE_PAUSED and execution.record.state == ExecutionState.PAUSED:
-            execution.held_back.append(deadline)
+            execution.deferred.append(deadline)
         else:
             _FIRE[kind](execution, number, run)
 
@@ -49,10 +49,10 @@ def resume(execution: Execution, paused_at: float) -> None:
             )
             execution.commands.nodes[run.address] = run
             execution.arm_queue(run)
-    for deadline in execution.held_back:
+    for deadline in execution.deferred:
         if deadline[3] != "queue":  # those were armed anew
             heappush(execution.deadlines, deadline)
-    execution.held_back.clear()
+    execution.deferred.clear()
     fire(execution)
 
 

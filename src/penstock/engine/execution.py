@@ -82,7 +82,7 @@ class Execution:
         "commands",
         "considered",
         "deadlines",
-        "held_back",
+        "deferred",
         "inline_bytes",
         "last_seq",
         "loaded",
@@ -138,7 +138,7 @@ class Execution:
         self.inline_bytes = INLINE_BYTES_MAX
         """How much may still be decoded in the decision on this event."""
         self.considered: deque[int] = deque()
-        self.held_back: list[deadlines.Deadline] = []
+        self.deferred: list[deadlines.Deadline] = []
         self.reused: list[tuple[int, Value]] = []
         self._readied: set[int] = set()
         self._returned: set[tuple[str, int, str]] = set()
@@ -258,12 +258,12 @@ class Execution:
         if self.record.state == ExecutionState.RUNNING:
             self.record.paused_at = self.now
             self.move_execution(ExecutionState.PAUSED)
-            self.commands.held = True
+            self.commands.paused = True
 
     def _on_resume(self, _event: ev.ResumeRequested) -> None:
         if self.record.state == ExecutionState.PAUSED:
             self.move_execution(ExecutionState.RUNNING)
-            self.commands.held = False
+            self.commands.paused = False
             deadlines.resume(self, self.record.paused_at or self.now)
 
     def _on_continued(self, _event: ev.Continued) -> None:

@@ -101,14 +101,14 @@ def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
     node = execution.nodes[number]
     if run is None and node.condition is not None:
         try:
-            holds = _is_true(execution, node.condition)
+            is_true = _is_true(execution, node.condition)
         except Missing as error:
             execution.fail(number, execution.open_run(number), TaskError("condition", str(error)))
             return
-        if holds is None:
+        if is_true is None:
             _have_prepared(execution, number, run)
             return
-        if not holds:
+        if not is_true:
             execution.skip(number, "condition_false")
             return
     if run is None:

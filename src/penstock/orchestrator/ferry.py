@@ -93,7 +93,7 @@ class Ferry:
                 tells = True
             else:
                 dirty.add(commands.execution_id)
-                tells = tells or commands.held is not None or bool(commands.dead_letters)
+                tells = tells or commands.paused is not None or bool(commands.dead_letters)
         if tells:
             self._archiver.tell()
 

@@ -271,7 +271,7 @@ class TaskQueue(Protocol):
     def begin(self, key: tuple[str, str, int, int]) -> None:
         """Its handler is about to be called, perhaps in another thread: from here on a crash may be its fault."""
 
-    async def held(self, worker_id: str) -> list[Task]:
+    async def claimed(self, worker_id: str) -> list[Task]:
         """All that is on this worker's list: what a fetch took whose answer got lost is there too."""
 
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
@@ -287,12 +287,12 @@ class TaskQueue(Protocol):
         self,
         worker_id: str,
         queues: Collection[str],
-        held: Collection[Stop],
+        claimed: Collection[Stop],
         handlers: Mapping[str, HandlerDefaults] | None = None,
     ) -> list[Stop]:
         """I live, and this is what I do.
 
-        Answers which of the held tasks aren't this worker's any more.
+        Answers which of the claimed tasks aren't this worker's any more.
         """
 
     async def offers(self) -> list[Offer]:
@@ -343,7 +343,7 @@ class TaskQueue(Protocol):
         """Whether the task waits here or is in a worker's hands (asked only where tasks don't outlive the process)."""
 
     def orphans(self) -> Collection[tuple[str, str, int, int]]:
-        """Tasks that workers held when the last process ended, where no list of that outlives it by itself."""
+        """Tasks that workers had claimed when the last process ended, where no list of that outlives it by itself."""
 
     def disown(self, keys: Iterable[tuple[str, str, int, int]]) -> None:
         """These orphans have been dealt with already."""

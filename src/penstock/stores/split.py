@@ -192,7 +192,7 @@ def check_numbers(partition: int, commit_number: int, cold_number: int, found: i
 
 def outgoing_of(commands: Commands) -> Outgoing | None:
     """What the cold store has to hear of these; None for most."""
-    tells = commands.record is not None and (commands.finished or commands.held is not None)
+    tells = commands.record is not None and (commands.finished or commands.paused is not None)
     if not tells and not commands.dead_letters:
         return None
     summary = None

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.25
 SILENT_SECONDS = 2.0
 """After so long, or `Order.silent_seconds`, this process sends the heartbeats."""
-HELD_SECONDS = 1.0
+GIL_HELD_SECONDS = 1.0
 """After so long it asks for the stacks of an interpreter that doesn't run."""
 DUMPED_SECONDS = 0.5
 """By then the stacks have come."""
@@ -138,19 +138,19 @@ class Companion:
         now = time.monotonic()
         if (
             self._silence.of_loop(now) < self._silent_seconds
-            and self._silence.of_interpreter(now) < HELD_SECONDS
+            and self._silence.of_interpreter(now) < GIL_HELD_SECONDS
         ):
             self._gave_up, self._asked_at = False, None
             return
         if self._worker.is_stopped:
             self._silence.forgive(now)
             return
-        if self._silence.of_interpreter(now) >= HELD_SECONDS:
-            self._look_who_holds_it(now)
+        if self._silence.of_interpreter(now) >= GIL_HELD_SECONDS:
+            self._look_who_holds_the_gil(now)
         if self._silence.of_loop(now) >= self._silent_seconds:
             self._keep_alive(now)
 
-    def _look_who_holds_it(self, now: float) -> None:
+    def _look_who_holds_the_gil(self, now: float) -> None:
         if self._asked_at is None:
             self._asked_at, self._dump = now, b""
             if self._order["dumps"] is not None:

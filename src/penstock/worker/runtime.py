@@ -48,7 +48,7 @@ log = logging.getLogger("penstock.worker")
 
 HEARTBEAT_SECONDS = Timing().heartbeat_seconds
 STRAY_BEATS = 6
-"""After so many heartbeats it compares what it holds with what the store says."""
+"""After so many heartbeats it compares its claimed tasks with what the store says."""
 LONG_SECONDS = 0.1
 """A task that runs longer than this is reported as started; shorter ones report once."""
 BREATHER = 64
@@ -99,7 +99,7 @@ class Worker:
         self._services: list[asyncio.Task[None]] = []
         self._all_done: asyncio.Event | None = None
         self._is_cut_off = self._is_unsure = False
-        """Unsure: something failed, and what this worker holds may not be what the store says."""
+        """Unsure: something failed, and its claimed tasks may not be what the store says."""
         self.attempts = 0
         self.started_at: float | None = None
         self._live_logs = LiveLogs(queue, self._running)
@@ -126,8 +126,8 @@ class Worker:
         """How many attempts are under way."""
         return len(self._running)
 
-    def held(self) -> Iterator[tuple[Task, float | None]]:
-        """What it has in hand, and for how many seconds each handler has run; None for one that hasn't been called."""
+    def claimed(self) -> Iterator[tuple[Task, float | None]]:
+        """Claimed tasks, and for how many seconds each handler has run; None for one that hasn't been called."""
         now = asyncio.get_running_loop().time()
         for attempt in self._running.values():
             yield attempt.task, None if attempt.began > now else now - attempt.began
@@ -252,7 +252,9 @@ class Worker:
             *map(key_of, self._outbox),
             *map(key_of, self._reporting),
         }
-        return [task for task in await self._queue.held(self.worker_id) if key_of(task) not in mine]
+        return [
+            task for task in await self._queue.claimed(self.worker_id) if key_of(task) not in mine
+        ]
 
     def _wake_slot(self) -> None:
         if not self._pending or self._waking:
@@ -417,11 +419,11 @@ class Worker:
     async def _heartbeat(self) -> None:
         strays: set[Key] = set()
         for beat in count(1):
-            held = [attempt.identity for attempt in self._running.values()]
-            held += [Stop(*key_of(task)) for task in self._pending]
+            claimed = [attempt.identity for attempt in self._running.values()]
+            claimed += [Stop(*key_of(task)) for task in self._pending]
             try:
                 gone = await self._queue.heartbeat(
-                    self.worker_id, self.queues, held, self.registry.defaults()
+                    self.worker_id, self.queues, claimed, self.registry.defaults()
                 )
                 self.stop_tasks(gone)
                 if beat % STRAY_BEATS == 0:

@@ -25,8 +25,8 @@ WIDTHS = {
     "timers": 2,
     "cleared": 1,
     "dropped": 2,
-    "holds": 1,
-    "releases": 1,
+    "pauses": 1,
+    "resumes": 1,
     "ended": 1,
     "outbox": 1,
 }
@@ -101,9 +101,9 @@ def _add_rest(commands: Commands, entries: Entries, lists: Lists) -> None:
         lists["timers"] += (commands.wake_at, name)
     elif commands.timer_changed:
         lists["cleared"].append(name)
-    if commands.held is not None and not commands.finished:
-        lists["holds" if commands.held else "releases"].append(name)
-    if commands.finished or commands.dead_letters or commands.held is not None:
+    if commands.paused is not None and not commands.finished:
+        lists["pauses" if commands.paused else "resumes"].append(name)
+    if commands.finished or commands.dead_letters or commands.paused is not None:
         outgoing = outgoing_of(commands)
         if outgoing is not None:
             lists["outbox"].append(codec.encode(outgoing))

@@ -200,7 +200,7 @@ class RedisHotStore:
         for commands in commit.changes:
             if commands.stops:
                 entries.remove(commands.stops)
-            if commands.held is False:
+            if commands.paused is False:
                 entries.moved(commands.execution_id)
             if commands.finished:
                 entries.drop(commands.execution_id)

@@ -36,7 +36,7 @@ class Claims:
         """Handlers begin in threads too."""
         self._taken = self._read()
         self.left_over = set(self._taken)
-        """What the last process held when it ended; each stays noted until its loss is recorded."""
+        """Tasks that the last process had claimed when it ended; each stays noted until its loss is recorded."""
         taken = set(self._taken.values())
         self._free = [slot for slot in range(self._slots) if slot not in taken]
 

@@ -206,8 +206,8 @@ class SqliteHotStore:
                     updates.timers.append((n, None))
             elif commands.timer_changed:
                 updates.timers.append((self._numbers[name], commands.wake_at))
-            if commands.held is not None and not commands.finished:
-                state = ExecutionState.PAUSED if commands.held else ExecutionState.RUNNING
+            if commands.paused is not None and not commands.finished:
+                state = ExecutionState.PAUSED if commands.paused else ExecutionState.RUNNING
                 updates.states.append((str(state), self._numbers[name]))
             for letter in commands.dead_letters:
                 category = letter.attempts[-1].error.category if letter.attempts else ""
