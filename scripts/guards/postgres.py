@@ -141,8 +141,8 @@ GUARDS = [
     Guard(
         "a letter is stored once", "stores/postgres/copying.py",
         "    WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)\n"
-        "    ORDER BY place ON CONFLICT DO NOTHING\n",
-        "    ORDER BY place\n",
+        "    ORDER BY ordinal ON CONFLICT DO NOTHING\n",
+        "    ORDER BY ordinal\n",
         "tests/postgres/test_copies.py",
     ),
     Guard(

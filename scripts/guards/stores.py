@@ -7,12 +7,12 @@ from scripts.guards.guard import Guard
 GUARDS = [
     Guard(
         "a commit needs the lease's token (memory)", "stores/memory.py",
-        "if not self._holds(commit.partition, commit.token) or place", "if place",
+        "if not self._holds(commit.partition, commit.token) or partition_state", "if partition_state",
         "tests/contract/test_leases.py",
     ),
     Guard(
         "a commit needs the current commit number (memory)", "stores/memory.py",
-        " or place.commit_number != commit.commit_number:", ":",
+        " or partition_state.commit_number != commit.commit_number:", ":",
         "tests/contract/test_leases.py",
     ),
     Guard(
@@ -27,7 +27,7 @@ GUARDS = [
     ),
     Guard(
         "a live owner's lease is refused to others", "stores/memory.py",
-        "if place.lease is not None and place.expires_at > self.now() and place.lease.owner != owner:", "if False:",
+        "if partition_state.lease is not None and partition_state.expires_at > self.now() and partition_state.lease.owner != owner:", "if False:",
         "tests/contract/test_leases.py",
     ),
     Guard(

@@ -60,14 +60,14 @@ def refusals(file: str, source: str) -> Iterator[Refusal]:
     starts = [0, *accumulate(len(line.encode()) for line in source.splitlines(keepends=True))]
     data, found = source.encode(), set[tuple[int, int]]()
     for node in _found(ast.parse(source)):
-        ends = (starts[line - 1] + column for line, column in _place(node))
+        ends = (starts[line - 1] + column for line, column in _span(node))
         first, end = (len(data[:at].decode()) for at in ends)
         found.add((first, end))
     for first, end in sorted(found):
         yield refusal(file, source, first, end)
 
 
-def _place(node: ast.expr | ast.stmt) -> tuple[tuple[int, int], tuple[int, int]]:
+def _span(node: ast.expr | ast.stmt) -> tuple[tuple[int, int], tuple[int, int]]:
     return (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.engine import start
 from penstock.engine.execution import INLINE_BYTES_MAX, PREPARE_AGAIN_SECONDS
-from tests.engine.lane import prepared
+from tests.engine.replica import prepared
 from tests.engine.trial import Trial, node
 
 COSTLY = "a.text.matches('x+')"

@@ -24,12 +24,12 @@ class Orders:
         self.repeated = 0
         """Calls that had no answer, or the answer that it can't be done now."""
 
-    async def place(self, documents: Sequence[dict[str, Any]], name: str = "order") -> None:
+    async def submit_all(self, documents: Sequence[dict[str, Any]], name: str = "order") -> None:
         await asyncio.gather(
-            *[self._place(f"{name} {n}", document) for n, document in enumerate(documents)]
+            *[self._submit(f"{name} {n}", document) for n, document in enumerate(documents)]
         )
 
-    async def _place(self, key: str, document: dict[str, Any]) -> None:
+    async def _submit(self, key: str, document: dict[str, Any]) -> None:
         body = {"definition": document, "labels": {"key": key}}
         async with self._room:
             number = len(self.by_key)

@@ -52,7 +52,7 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
         ready = [await asyncio.to_thread(role.ready) for role in roles]
         client = await stack.enter_async_context(it.client())
         orders = Orders(session, ready[-1:])
-        await orders.place(DOCUMENTS * fault.size(short=4, full=150))
+        await orders.submit_all(DOCUMENTS * fault.size(short=4, full=150))
         count = fault.size(short=3, full=50)
         cancelled = await _steered(orders, ready[-1], session, count, "cancel")
         paused = await _steered(orders, ready[-1], session, count, "pause", "resume")
@@ -99,7 +99,7 @@ async def _steered(
     """
     slow = works.chain(4, "work_pause", config={"seconds": 0.5})
     before = set(orders.accepted)
-    await orders.place([slow] * count, wishes[0])
+    await orders.submit_all([slow] * count, wishes[0])
     names = [name for name in orders.accepted if name not in before]
     for wish in wishes:
         for name in names:

@@ -87,7 +87,7 @@ def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None
             client = await stack.enter_async_context(it.client())
             for share in shares:
                 proxies.strike(share)
-                await orders.place(DOCUMENTS * fault.size(short=5, full=40), f"{share:.0%}")
+                await orders.submit_all(DOCUMENTS * fault.size(short=5, full=40), f"{share:.0%}")
                 await client.until_ended(*orders.accepted, seconds=fault.size(*END_SECONDS))
             proxies.strike(0.0)
             await until(

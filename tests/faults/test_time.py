@@ -57,7 +57,7 @@ async def _order(it: Plant, address: str, count: int) -> dict[str, dict[str, Any
     ):
         orders = Orders(session, [address])
         for number in range(count):
-            await orders.place(DOCUMENTS * 5, f"round {number}")
+            await orders.submit_all(DOCUMENTS * 5, f"round {number}")
             if number == count // 2:
                 (it.folder / JUMP).touch()
             await pass_time(0.5)

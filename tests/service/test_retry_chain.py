@@ -20,7 +20,7 @@ from penstock.service.retries import RetryPlan, plan_retry
 from penstock.stores.base import Stored
 from tests.engine.choices import Choices
 from tests.engine.committed import Committed
-from tests.engine.lane import commit_weight
+from tests.engine.replica import commit_weight
 from tests.sizes import explored, size
 
 RULES = ("all_success", "all_success", "all_success", "none_failed", "all_done", "one_failed")

@@ -45,7 +45,7 @@ from penstock.stores.task_queue import key_of
 
 Image = dict[str, Any]
 OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_attending")
-OF_THE_ROWS = ("records", "changes", "letters", "numbers", "_generations", "_places")
+OF_THE_ROWS = ("records", "changes", "letters", "numbers", "_generations", "_versions")
 OF_THE_INTENTS = ("_intents", "_keys", "_wishes", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
 OF_THE_QUEUE = ("_waiting", "_ranked", "_claimed", "_beats", "_paused", "_stopped", "_queued")
@@ -79,14 +79,18 @@ class SplitHot(MemoryHotStore):
 
     def image(self) -> Image:
         """All data, as a server writes it to its disk."""
-        places = [
-            {name: getattr(place, name) for name in OF_A_PARTITION} for place in self._partitions
+        partitions = [
+            {name: getattr(partition_state, name) for name in OF_A_PARTITION}
+            for partition_state in self._partitions
         ]
         return copy.deepcopy(
             {
                 "store": {name: getattr(self, name) for name in OF_THE_STORE},
-                "places": places,
-                "inboxes": [(place.inbox._events, place.inbox._last) for place in self._partitions],
+                "partitions": partitions,
+                "inboxes": [
+                    (partition_state.inbox._events, partition_state.inbox._last)
+                    for partition_state in self._partitions
+                ],
                 "queue": {name: getattr(self.queue, name) for name in OF_THE_QUEUE},
             }
         )
@@ -97,11 +101,11 @@ class SplitHot(MemoryHotStore):
         image = copy.deepcopy(image)
         vars(self).update(image["store"])
         vars(self.queue).update(image["queue"])
-        for place, fields, inbox in zip(
-            self._partitions, image["places"], image["inboxes"], strict=True
+        for partition_state, fields, inbox in zip(
+            self._partitions, image["partitions"], image["inboxes"], strict=True
         ):
-            vars(place).update(fields)
-            place.inbox._events, place.inbox._last = inbox
+            vars(partition_state).update(fields)
+            partition_state.inbox._events, partition_state.inbox._last = inbox
         for waiter, _ in self.queue._waiters.values():
             if not waiter.done():
                 waiter.set_exception(StoreUnavailable("simulated: connection lost"))
@@ -142,8 +146,8 @@ class HotHalf:
     async def wipe(self, lease: Lease) -> None:
         hot, partition = self._hot, lease.partition
         hot.check(partition, lease.token)
-        place = hot._partitions[partition]
-        place.timers, place.active, hot.boxes[partition] = {}, set(), []
+        partition_state = hot._partitions[partition]
+        partition_state.timers, partition_state.active, hot.boxes[partition] = {}, set(), []
         self._forget(hot.names_in(partition))
         queue = hot.queue
         tasks = [
@@ -204,7 +208,7 @@ class Rows:
         self.feed: list[tuple[str, bytes]] = []
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
-        self._places: dict[str, tuple[int, int]] = {}
+        self._versions: dict[str, tuple[int, int]] = {}
         self.write_intent: Callable[[NewExecution], None]
         """Given by the cold store, which has the intents."""
 
@@ -246,12 +250,14 @@ class Rows:
 
     def _put(self, each: Copy, summary: Summary) -> None:
         record = codec.decode_record(self.records[each.execution_id])
-        place = (summary.generation, summary.revision)
-        if str(record.state) in ("COMPLETED", "FAILED", "CANCELLED") or place <= self._places.get(
-            each.execution_id, (0, 0)
-        ):
+        version = (summary.generation, summary.revision)
+        if str(record.state) in (
+            "COMPLETED",
+            "FAILED",
+            "CANCELLED",
+        ) or version <= self._versions.get(each.execution_id, (0, 0)):
             return
-        self._places[each.execution_id] = place
+        self._versions[each.execution_id] = version
         record.state = type(record.state)(summary.state)
         record.started_at, record.finished_at = summary.started_at, summary.finished_at
         record.error, record.error_node = summary.error, summary.error_node
@@ -307,7 +313,9 @@ class SplitCold(MemoryColdStore):
         return None if stored is None else [line for line in stored.history if line.seq > after]
 
     async def started(self, partition: int) -> list[str]:
-        return [name for name in await self.unfinished(partition) if name not in self._rows._places]
+        return [
+            name for name in await self.unfinished(partition) if name not in self._rows._versions
+        ]
 
     async def unfinished(self, partition: int) -> list[str]:
         return await super().started(partition)
@@ -355,7 +363,7 @@ class ColdHalf:
         ]
         return [
             Unfinished(
-                name, self._rows._places.get(name, (1, 0))[0], self._rows.changes.get(name, [])
+                name, self._rows._versions.get(name, (1, 0))[0], self._rows.changes.get(name, [])
             )
             for name in names
         ]

@@ -13,7 +13,7 @@ from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.executions import retry_view
 from penstock.api.limits import charge
-from penstock.api.paging import Cursor, Limit, number_place, page
+from penstock.api.paging import Cursor, Limit, number_cursor, page
 from penstock.api.problems import problem_of
 from penstock.errors import NotFound
 from penstock.service import Service
@@ -53,7 +53,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
             category=category,
             execution_id=execution_id,
             closed=closed,
-            before=number_place(cursor),
+            before=number_cursor(cursor),
             limit=limit + 1,
         )
         return answer(page(await letters.page(search), limit, letter_view, lambda row: row.id))

@@ -14,7 +14,7 @@ from penstock.api.auditing import IDS_MAX, line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
 from penstock.api.limits import charge
-from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
+from penstock.api.paging import Cursor, Limit, Moment, moment, number_cursor, page
 from penstock.api.paths import is_written
 from penstock.api.problems import problem_of
 from penstock.definition.plan import Plan
@@ -240,7 +240,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
             until=moment(until, "until"),
             text=text or None,
             retry_of=retry_of,
-            before=number_place(cursor),
+            before=number_cursor(cursor),
             limit=limit + 1,
         )
         return answer(page(await executions.search(search), limit, row_view, lambda row: row.n))
@@ -276,7 +276,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
     async def history(
         execution_id: str, after: After = 0, cursor: Cursor = None, limit: Limit = 500
     ) -> Response:
-        lines = await executions.history(execution_id, max(after, number_place(cursor) or 0))
+        lines = await executions.history(execution_id, max(after, number_cursor(cursor) or 0))
         items = history_view(lines[: limit + 1])
         return answer(page(items, limit, lambda item: item, lambda item: item["seq"]))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from starlette.requests import Request
 
 
-def is_written(request: Request, word: str, place: int = -1) -> bool:
+def is_written(request: Request, word: str, index: int = -1) -> bool:
     """Whether this part of the path, as it was sent, is the route's own word and not the end of a name."""
     parts: list[bytes] = (request.scope.get("raw_path") or request.url.path.encode()).split(b"/")
-    return len(parts) >= -place and parts[place] == word.encode()
+    return len(parts) >= -index and parts[index] == word.encode()

@@ -141,20 +141,20 @@ async def test_what_waits_can_be_taken_back_and_handed_out_again(stores: Stores)
     owner, (passed, plain) = await _hand_out(stores, "new", "old")
     await stores.queue.fetch("worker-1", SHARED, 10, OLD)
     partition, token = owner.lease.partition, owner.lease.token
-    places: list[str] = []
+    locations: list[str] = []
 
     def back(waiting: WaitingTask) -> TaskEvent:
-        places.append(waiting.place)
+        locations.append(waiting.location)
         assert waiting.waiting_seconds >= 0
-        return TaskReturned(*key_of(waiting.task), waiting.place)
+        return TaskReturned(*key_of(waiting.task), waiting.location)
 
     for _ in range(2):
         assert await stores.queue.recall(partition, token, Backlog("shared", "new", 1), back) == 1
         assert await stores.queue.recall(partition, token, Backlog("shared", "new", 1), back) == 0
-        assert len(await owner.inbox()) == len(places)
+        assert len(await owner.inbox()) == len(locations)
         await owner.commit(queued(passed))
         assert await _fetch(owner, "worker-3", OLD) == []
-    assert len(set(places)) == 2, "or the second return would pass for the first one, come again"
+    assert len(set(locations)) == 2, "or the second return would pass for the first one, come again"
     assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [passed]
     assert await stores.queue.claimed("worker-1") == [plain]
 
@@ -166,7 +166,7 @@ async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
 
     def back(given: WaitingTask) -> TaskEvent:
         seen.append(given.task.node)
-        return TaskReturned(*key_of(given.task), given.place)
+        return TaskReturned(*key_of(given.task), given.location)
 
     assert (
         await stores.queue.recall(
@@ -195,7 +195,7 @@ async def test_an_owner_whose_lease_has_moved_on_takes_nothing_back(stores: Stor
     current = await Owner.of(stores)
 
     def back(given: WaitingTask) -> TaskEvent:
-        return TaskReturned(*key_of(given.task), given.place)
+        return TaskReturned(*key_of(given.task), given.location)
 
     with pytest.raises(Fenced):
         await stores.queue.recall(

@@ -272,7 +272,7 @@ def _retry_fields(reader: Reader) -> dict[str, Any] | None:
     name, value = reader.pick("retry", "retry_policy", "retry_config")
     if value is None:
         return None
-    inner = Reader(value, reader.place(name), reader.problems, reader.node_id, code="bad_retry")
+    inner = Reader(value, reader.path_of(name), reader.problems, reader.node_id, code="bad_retry")
     inner.unknown(RETRY_FIELDS)
     found: dict[str, Any] = {}
     spellings: dict[str, str] = {}
@@ -302,7 +302,7 @@ def _warn_of_a_low_maximum(inner: Reader, given: dict[str, Any], spellings: dict
         return
     name, other = spellings["max_delay_seconds"], spellings["initial_delay_seconds"]
     message = f'"{name}" ({seconds_max:g}) is below "{other}" ({initial_seconds:g}) and has no effect: every delay is {initial_seconds:g} s'
-    inner.problems.warn("ignored_field", inner.place(name), message, inner.node_id)
+    inner.problems.warn("ignored_field", inner.path_of(name), message, inner.node_id)
 
 
 def _count_retries(inner: Reader, found: dict[str, Any]) -> None:

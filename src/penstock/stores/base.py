@@ -246,8 +246,8 @@ class Backlog(msgspec.Struct, frozen=True):
 
 class WaitingTask(msgspec.Struct):
     task: Task
-    place: str
-    """Where it waits. A task that is handed out again waits in another place."""
+    location: str
+    """Where it waits. A task that is handed out again has another location."""
     waiting_seconds: float
 
 

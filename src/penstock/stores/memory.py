@@ -48,14 +48,28 @@ class MemoryHotStore:
         self.queue = _LeasedQueue(self)
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
-        place = self._partitions[partition]
-        if place.lease is not None and place.expires_at > self.now() and place.lease.owner != owner:
+        partition_state = self._partitions[partition]
+        if (
+            partition_state.lease is not None
+            and partition_state.expires_at > self.now()
+            and partition_state.lease.owner != owner
+        ):
             return None
-        place.lease = Lease(
-            partition, owner, secrets.token_hex(8), place.commit_number, place.position
+        partition_state.lease = Lease(
+            partition,
+            owner,
+            secrets.token_hex(8),
+            partition_state.commit_number,
+            partition_state.position,
         )
-        place.expires_at = self.now() + seconds
-        return Lease(partition, owner, place.lease.token, place.commit_number, place.position)
+        partition_state.expires_at = self.now() + seconds
+        return Lease(
+            partition,
+            owner,
+            partition_state.lease.token,
+            partition_state.commit_number,
+            partition_state.position,
+        )
 
     async def renew(self, lease: Lease, seconds: float) -> bool:
         if not self._holds(lease.partition, lease.token):
@@ -93,10 +107,10 @@ class MemoryHotStore:
         )
 
     async def commit(self, commit: Commit) -> None:
-        place = self._partitions[commit.partition]
+        partition_state = self._partitions[commit.partition]
         if (
             not self._holds(commit.partition, commit.token)
-            or place.commit_number != commit.commit_number
+            or partition_state.commit_number != commit.commit_number
         ):
             self.fenced += 1
             raise Fenced(
@@ -106,9 +120,9 @@ class MemoryHotStore:
         letters = [
             codec.encode(letter) for commands in commit.changes for letter in commands.dead_letters
         ]
-        place.commit_number += 1
-        place.position = commit.position
-        place.inbox.trim(commit.position)
+        partition_state.commit_number += 1
+        partition_state.position = commit.position
+        partition_state.inbox.trim(commit.position)
         self.letters += letters
         for commands, change in zip(commit.changes, commit.data, strict=True):
             name = commands.execution_id
@@ -117,19 +131,19 @@ class MemoryHotStore:
                 self.feed.append((name, change))
             if commands.record is not None:
                 self.records[name] = codec.encode(commands.record)
-                place.active.add(name)
+                partition_state.active.add(name)
             if commands.timer_changed:
-                self._set_timer(place, name, commands.wake_at)
+                self._set_timer(partition_state, name, commands.wake_at)
             if commands.finished:
-                place.active.discard(name)
-                place.timers.pop(name, None)
+                partition_state.active.discard(name)
+                partition_state.timers.pop(name, None)
         self.queue.apply(commit.changes)
 
-    def _set_timer(self, place: _Partition, name: str, wake_at: float | None) -> None:
+    def _set_timer(self, partition_state: _Partition, name: str, wake_at: float | None) -> None:
         if wake_at is None:
-            place.timers.pop(name, None)
+            partition_state.timers.pop(name, None)
         else:
-            place.timers[name] = wake_at
+            partition_state.timers[name] = wake_at
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
         timers = self._partitions[partition].timers
@@ -166,7 +180,7 @@ class MemoryHotStore:
             raise Fenced(f"partition {partition} belongs to somebody else now")
 
     def inbox_depth(self) -> int:
-        return sum(len(place.inbox) for place in self._partitions)
+        return sum(len(partition_state.inbox) for partition_state in self._partitions)
 
     def _holds(self, partition: int, token: str) -> bool:
         lease = self._partitions[partition].lease

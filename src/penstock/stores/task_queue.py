@@ -38,7 +38,7 @@ class MemoryTaskQueue:
         doesn't have.
         """
         self._passed_at: dict[Key, float] = {}
-        self._places = count(1)
+        self._location_numbers = count(1)
         self._offers: dict[str, Offer] = {}
         self._claimed: dict[Key, tuple[str, Task]] = {}
         self._logs: dict[Key, str] = {}
@@ -288,7 +288,9 @@ class MemoryTaskQueue:
                 event = None
                 if mine(task.execution_id):
                     seconds = now - self._passed_at.get(key, now)
-                    event = decide(WaitingTask(task, f"{queue}/{next(self._places)}", seconds))
+                    event = decide(
+                        WaitingTask(task, f"{queue}/{next(self._location_numbers)}", seconds)
+                    )
                 if event is None:
                     remaining.append((key, task))
                 else:

@@ -67,7 +67,7 @@ def heartbeats_for(
         "silent_seconds": min(
             heartbeat_process.SILENT_SECONDS, max(heartbeat_seconds, SILENT_SECONDS_MIN)
         ),
-        "handlers": [place for handler in handlers for place in _places(handler)],
+        "handlers": [location for handler in handlers for location in _code_locations(handler)],
         "logging": {"log_level": settings.log_level, "log_format": settings.log_format},
     }
     return Heartbeats(order)
@@ -216,7 +216,7 @@ def _register_dump(descriptor: int) -> bool:
     return True
 
 
-def _places(handler: Handler) -> list[tuple[str, str, int, int]]:
+def _code_locations(handler: Handler) -> list[tuple[str, str, int, int]]:
     """Where the handler's code is: its name, the file, the first and the last line."""
     code = code_of(handler.function)
     if code is None or handler.runs_in == "process":

@@ -72,7 +72,7 @@ class Secrets:
         if value is None and self._path is not None:
             value = _from_path(self._path, name)
         if value is None:
-            raise Terminal(f"there is no secret '{name}': {self._places(name)}", category="secret")
+            raise Terminal(f"there is no secret '{name}': {self._advice(name)}", category="secret")
         return value
 
     def use(self, name: str, handler: str, workflow: str) -> SecretInUse:
@@ -85,7 +85,7 @@ class Secrets:
             _check(rule, name, handler, workflow)
         return SecretInUse(name, self.get(name), None if rule is None else rule.hosts)
 
-    def _places(self, name: str) -> str:
+    def _advice(self, name: str) -> str:
         variable = f"set {PREFIX}{name} in the worker's environment"
         if self._path is None:
             return f"{variable}, or point PENSTOCK_SECRETS_FILE to a file that has it"

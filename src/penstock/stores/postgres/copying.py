@@ -66,13 +66,13 @@ PUT_LETTERS = """
     INSERT INTO letters (n, mark, handler, category, letter, closed, closed_at, retried_as)
     SELECT n, new.mark, new.handler, new.category, new.letter, retry.how, retry.created_at, retry.id
     FROM unnest(%b::text[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]) WITH ORDINALITY
-      AS new (id, mark, handler, category, letter, place)
+      AS new (id, mark, handler, category, letter, ordinal)
     JOIN executions USING (id)
     LEFT JOIN LATERAL (
       SELECT 'retried' AS how, created_at, id FROM executions WHERE retry_of = new.id ORDER BY n LIMIT 1
     ) AS retry ON true
     WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)
-    ORDER BY place ON CONFLICT DO NOTHING
+    ORDER BY ordinal ON CONFLICT DO NOTHING
 """
 SELECT_WITHOUT_ROW = """
     SELECT given.id FROM unnest(%b::text[]) AS given (id)

@@ -91,9 +91,9 @@ def _add_tasks(
 def _add_rest(commands: Commands, entries: Entries, lists: Lists) -> None:
     name = commands.execution_id
     for stop in commands.stops:
-        place = entries.place(stop)
-        if place is not None:
-            lists["stops"] += place
+        location = entries.location(stop)
+        if location is not None:
+            lists["stops"] += location
         lists["dropped"] += (name, f"{stop.generation}:{stop.attempt}:{stop.node}")
     if commands.finished:
         lists["ended"].append(name)

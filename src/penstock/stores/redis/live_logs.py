@@ -33,17 +33,17 @@ class RedisLiveLogs:
             await self._send(new)
 
     async def of(self, key: Key) -> str:
-        link, name = self._place(key)
+        link, name = self._location(key)
         found = await link.ask("GET", name)
         return found.decode() if found else ""
 
     async def _send(self, calls: Iterable[tuple[Key, str, tuple[Any, ...]]]) -> None:
         groups: dict[Link, list[tuple[Any, ...]]] = {}
         for key, command, more in calls:
-            link, name = self._place(key)
+            link, name = self._location(key)
             groups.setdefault(link, []).append((command, name, *more))
         await asyncio.gather(*(link.pipeline(some) for link, some in groups.items()))
 
-    def _place(self, key: Key) -> tuple[Link, str]:
+    def _location(self, key: Key) -> tuple[Link, str]:
         partition = partition_of(key[0], self._partitions)
         return self._server.of(partition), keys.live_log(partition, *key)

@@ -32,8 +32,8 @@ from penstock.stores.task_queue import Key, key_of
 PORTION = 400
 """Outcomes in one call: Lua's stack is limited."""
 PENDING_TASKS_MAX = 2000
-Place = tuple[int, bytes, bytes]
-"""Partition, stream, entry id."""
+TaskLocation = tuple[int, bytes, bytes]
+"""Where a claimed task is: partition, stream, entry id."""
 Claim = tuple[str, Key]
 _task = msgspec.msgpack.Decoder(Task)
 
@@ -48,7 +48,7 @@ class RedisTaskQueue:
             partitions,
             heartbeat_seconds,
         )
-        self._claimed: dict[Claim, Place] = {}
+        self._claimed: dict[Claim, TaskLocation] = {}
         self._wakers: dict[str, Waker] = {}
         self._background: set[asyncio.Future[Any]] = set()
         self._since: dict[str, float] = {}
@@ -133,8 +133,10 @@ class RedisTaskQueue:
         if done.cancelled() or done.exception() is not None or not done.result():
             return
         found = done.result()
-        places = [item for pair in zip(found[::3], found[1::3], strict=True) for item in pair]
-        self._track(asyncio.ensure_future(self._run("list", partition, "back", worker_id, *places)))
+        locations = [item for pair in zip(found[::3], found[1::3], strict=True) for item in pair]
+        self._track(
+            asyncio.ensure_future(self._run("list", partition, "back", worker_id, *locations))
+        )
 
     def _unhand(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
@@ -147,9 +149,9 @@ class RedisTaskQueue:
 
     async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
-            place = self._claimed.pop((worker_id, key_of(task)), None)
-            if place is not None:
-                await self._run("list", place[0], "back", worker_id, *place[1:])
+            location = self._claimed.pop((worker_id, key_of(task)), None)
+            if location is not None:
+                await self._run("list", location[0], "back", worker_id, *location[1:])
 
     def _track(self, task: asyncio.Future[Any]) -> None:
         """Until it is done: a worker that leaves waits for it."""
@@ -186,9 +188,11 @@ class RedisTaskQueue:
     async def _tell(self, worker_id: str, events: Sequence[TaskEvent], how: str) -> None:
         groups: dict[int, list[Any]] = {}
         for event in events:
-            place = self._place(worker_id, event)
-            if place is not None:
-                groups.setdefault(place[0], []).extend((place[1], place[2], codec.encode(event)))
+            location = self._location(worker_id, event)
+            if location is not None:
+                groups.setdefault(location[0], []).extend(
+                    (location[1], location[2], codec.encode(event))
+                )
         calls = [
             self._run("report", partition, "", worker_id, how, *items[first : first + 3 * PORTION])
             for partition, items in groups.items()
@@ -199,7 +203,7 @@ class RedisTaskQueue:
         elif calls:
             await _all(calls)
 
-    def _place(self, worker_id: str, item: TaskEvent | Stop | Task) -> Place | None:
+    def _location(self, worker_id: str, item: TaskEvent | Stop | Task) -> TaskLocation | None:
         return self._claimed.get((worker_id, key_of(item)))
 
     async def heartbeat(
@@ -222,14 +226,14 @@ class RedisTaskQueue:
         await script("beat").run(
             self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about)
         )
-        groups: dict[int, list[tuple[Stop, Place]]] = {}
+        groups: dict[int, list[tuple[Stop, TaskLocation]]] = {}
         gone: list[Stop] = []
         for stop in claimed:
-            place = self._place(worker_id, stop)
-            if place is None:
+            location = self._location(worker_id, stop)
+            if location is None:
                 gone.append(stop)
             else:
-                groups.setdefault(place[0], []).append((stop, place))
+                groups.setdefault(location[0], []).append((stop, location))
         for partition, items in groups.items():
             gone += await self._gone(partition, worker_id, items)
         for stop in gone:
@@ -237,13 +241,13 @@ class RedisTaskQueue:
         return gone
 
     async def _gone(
-        self, partition: int, worker_id: str, items: list[tuple[Stop, Place]]
+        self, partition: int, worker_id: str, items: list[tuple[Stop, TaskLocation]]
     ) -> list[Stop]:
         gone: list[Stop] = []
         for first in range(0, len(items), PORTION):
             some = items[first : first + PORTION]
-            places = [part for _, (_, stream, entry_id) in some for part in (stream, entry_id)]
-            found = await self._ask("list", partition, "gone", worker_id, *places)
+            locations = [part for _, (_, stream, entry_id) in some for part in (stream, entry_id)]
+            found = await self._ask("list", partition, "gone", worker_id, *locations)
             gone += [some[int(number) - 1][0] for number in found]
         return gone
 
@@ -326,7 +330,7 @@ class RedisTaskQueue:
         if waker is not None:
             await waker.close()
         self._claimed = {
-            claim: place for claim, place in self._claimed.items() if claim[0] != worker_id
+            claim: location for claim, location in self._claimed.items() if claim[0] != worker_id
         }
         self._since.pop(worker_id, None)
 

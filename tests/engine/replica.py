@@ -44,7 +44,7 @@ def inline_bytes(limit: int) -> Iterator[None]:
         core.INLINE_BYTES_MAX = before
 
 
-class Lane:
+class Replica:
     def __init__(
         self,
         workflow: Workflow,
