@@ -67,7 +67,7 @@ class Worker:
         return self._state().startswith(STOPPED_STATES)
 
     def _state(self) -> str:
-        """As `ps` writes it; empty if it can't be known."""
+        """The worker's process state, as `ps` writes it; empty if it can't be known."""
         try:
             with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 -- see above
                 # the name of the program stands in brackets before the state, and may contain
@@ -108,7 +108,7 @@ class Silence:
                 self._loop_at, self.patience_seconds = now, float(value)
 
     def forgive(self, now: float) -> None:
-        """The worker couldn't have spoken until now."""
+        """Count silence from now on: the worker couldn't have spoken before."""
         self._loop_at = self._interpreter_at = now
 
     def of_loop(self, now: float) -> float:
@@ -213,7 +213,10 @@ class Companion:
 
 
 def send_heartbeat(store: str, worker_id: str) -> None:
-    """On a connection of its own each time: the store may be somewhere else by now."""
+    """Send a heartbeat, on a connection of its own each time.
+
+    The store may be somewhere else by now.
+    """
     import asyncio  # noqa: PLC0415
 
     from penstock.stores.redis.fleet import keep_alive  # noqa: PLC0415
@@ -252,7 +255,7 @@ def who_runs(dump: str, handlers: list[tuple[str, str, int, int]]) -> tuple[list
 
 
 def frames(stack: str) -> Iterator[tuple[str, int]]:
-    """`  File "/work/handlers.py", line 7 in slow`, the innermost first."""
+    """Frames of a dump (`  File "/work/handlers.py", line 7 in slow`), the innermost first."""
     for text in stack.splitlines():
         file, _, rest = text.strip().removeprefix('File "').rpartition('", line ')
         number = rest.partition(" ")[0]

@@ -118,7 +118,7 @@ class Worker:
         return HEARTBEAT_SECONDS if self._timing is None else self._timing.heartbeat_seconds
 
     def serve(self, queues: Iterable[str]) -> None:
-        """Take tasks of these queues too, from now on."""
+        """Serve these queues too, from now on."""
         self.queues.update(queues)
 
     @property
@@ -205,7 +205,7 @@ class Worker:
                 await close()
 
     def stop_tasks(self, stops: Iterable[Stop]) -> None:
-        """Nobody waits for these any more."""
+        """Stop tasks that nobody waits for any more."""
         keys = set(map(key_of, stops))
         if keys and self._pending:
             remaining = [task for task in self._pending if key_of(task) not in keys]
@@ -239,13 +239,13 @@ class Worker:
             self._wake_slot()
 
     def _complain(self, what: str, error: StoreError) -> None:
-        """Once, until the store answers again: it is tried all the time."""
+        """Log a store's failure once, until it answers again: it is tried all the time."""
         if not self._is_cut_off:
             log.warning("%s is cut off, %s, and goes on trying: %s", self.worker_id, what, error)
         self._is_cut_off = self._is_unsure = True
 
     async def _overlooked(self) -> list[Task]:
-        """Tasks that a fetch took for us although its answer got lost: nobody else will run them."""
+        """Claimed tasks of a fetch whose answer got lost: nobody else will run them."""
         mine = {
             *self._running,
             *map(key_of, self._pending),
@@ -355,7 +355,7 @@ class Worker:
             self._all_done.set()
 
     def _give_time(self, attempt: Attempt) -> None:
-        """A stopped handler may clean up; one that doesn't come back loses its slot."""
+        """Give a stopped handler time to clean up; one that doesn't come back loses its slot."""
         asyncio.get_running_loop().call_later(ABANDON_SECONDS, self._abandon, attempt)
 
     def _abandon(self, attempt: Attempt) -> None:
@@ -373,7 +373,7 @@ class Worker:
         self._wake_slot()
 
     async def _report(self) -> None:
-        """One report for all that finished meanwhile; kept until the store has taken it."""
+        """Report outcomes: one report for all that finished, until the store has taken it."""
         loop = asyncio.get_running_loop()
         while True:
             if not self._outbox:
@@ -389,7 +389,10 @@ class Worker:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _watch(self) -> None:
-        """Timeouts, and a word that long tasks have started. Short tasks never meet it."""
+        """Watch running attempts: stop those that time out, report long ones as started.
+
+        Short ones never meet it.
+        """
         loop = asyncio.get_running_loop()
         while True:
             if not self._running:
@@ -433,7 +436,9 @@ class Worker:
             await asyncio.sleep(self._heartbeat_seconds)
 
     async def _take_up(self, before: set[Key]) -> set[Key]:
-        """Run what has been on our list for a whole round without our knowing; answers what else is there.
+        """Run tasks that were claimed for a whole round without our knowing.
+
+        Answers what else is there.
 
         A call that was done after it had failed can put a task there, and nobody else will ever run it.
         """
@@ -449,6 +454,6 @@ class Worker:
 
 
 def _wake(future: asyncio.Future[None]) -> None:
-    """Once: whoever waits again leaves a new future."""
+    """Wake whoever waits on the future, once: whoever waits again leaves a new one."""
     if not future.done():
         future.set_result(None)

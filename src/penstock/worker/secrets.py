@@ -29,7 +29,7 @@ CALLING_HANDLERS = frozenset({"call_external_service", "llm_service"})
 
 
 class SecretInUse(NamedTuple):
-    """A secret in the hands of an attempt."""
+    """A secret that an attempt uses."""
 
     name: str
     value: str
@@ -51,7 +51,7 @@ class SecretInUse(NamedTuple):
 
 
 class Secrets:
-    """Where a worker finds secrets.
+    """The secrets of a worker: where it finds them.
 
     `secrets_file` is a directory with one file per secret (as Docker and Kubernetes mount them), a
     `.toml` or `.json` file with one table of texts, or a file of `NAME=value` lines.
@@ -127,7 +127,10 @@ def _from_path(path: Path, name: str) -> str | None:
 
 
 def _without_newline(text: str) -> str:
-    """Editors and `echo` add one newline; a key in PEM form keeps all others."""
+    """The value without one last newline, which editors and `echo` add.
+
+    A key in PEM form keeps all others.
+    """
     return text.removesuffix("\n").removesuffix("\r")
 
 

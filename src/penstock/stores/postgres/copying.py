@@ -115,7 +115,7 @@ class PostgresCopies:
             return await _write_again(connection, partition, copies)
 
     async def write_again(self, partition: int, copies: Sequence[Copy]) -> Written:
-        """Rows that are missing, from the hot store's copies of executions.
+        """Write executions' rows that are missing, from the hot store's copies of them.
 
         What there is stays as it is.
         """
@@ -138,7 +138,7 @@ Told = tuple[Summary, list[bytes]]
 
 
 async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[Row] | None:
-    """What executions went through, and their letters.
+    """Write executions' changes and their dead letters.
 
     Answers the update of the rows, if there was one.
 
@@ -179,7 +179,7 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
 
 
 def _merged(copies: Sequence[Copy]) -> dict[str, Told]:
-    """One for each execution: the last, as if they came one after another.
+    """Copies, one for each execution: the last, as if they came one after another.
 
     Its changes are all that there are.
     """

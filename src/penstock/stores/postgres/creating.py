@@ -76,7 +76,11 @@ async def create(
     executions: Sequence[NewExecution],
     audit: Mapping[str, AuditLine],
 ) -> list[str]:
-    """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
+    """Write new executions.
+
+    Answers their ids: for a known idempotency key that of the execution that it made, and then no
+    row is written.
+    """
     rows = [_row(new, partition_of(new.record.execution_id, partitions)) for new in executions]
     seconds = SLOW_SECONDS if len(executions) > MANY else None
     if not audit and all(_is_plain(new) for new in executions):
@@ -104,7 +108,7 @@ async def create(
 async def create_again(
     connection: Connection, partition: int, executions: Sequence[NewExecution]
 ) -> None:
-    """Rows that this database has lost.
+    """Write executions' rows that this database has lost.
 
     Their keys are theirs, unless somebody has used them again since.
     """
@@ -173,7 +177,7 @@ async def _write_more(connection: Connection, executions: Sequence[NewExecution]
 
 
 async def _resolve_keys(connection: Connection, executions: Sequence[NewExecution]) -> list[str]:
-    """Whoever comes second with a key waits here until the first has committed, and then finds what it made."""
+    """Resolve idempotency keys; who comes second with a key waits until the first has committed."""
     first: dict[Key, NewExecution] = {}
     for new in executions:
         if new.idempotency_key is not None:

@@ -112,7 +112,7 @@ def _index_ranges(search: Search) -> list[IndexRange]:
 
 
 def _small_range(search: Search) -> IndexRange:
-    """Few executions have the same origin, or the same label."""
+    """The index range of an origin or a label: few executions have the same."""
     conditions: list[Condition] = []
     labels = [(label_digest(*label),) for label in search.labels.items()]
     if search.retry_of is not None:
@@ -132,7 +132,10 @@ def _small_range(search: Search) -> IndexRange:
 
 
 def _states(wanted: tuple[str, ...]) -> list[Condition]:
-    """A row is RUNNING from the moment that it should run; one that no copy came of is shown as PENDING."""
+    """Conditions for execution states: a row is RUNNING once it should run.
+
+    Without a copy it is shown as PENDING.
+    """
     conditions: list[Condition] = [
         ("state = %s", (state,)) for state in dict.fromkeys(wanted) if state != RUNNING
     ]

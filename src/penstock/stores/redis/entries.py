@@ -1,4 +1,4 @@
-"""Where tasks that were handed out are in their streams.
+"""Entries of queued tasks: where each is in its stream.
 
 The owner must know, to take back what nobody waits for.
 
@@ -42,7 +42,7 @@ class Entries:
         self._is_complete = False
 
     def forget(self) -> None:
-        """Somebody else may have handed out tasks meanwhile."""
+        """Forget all locations: another owner may have handed out tasks meanwhile."""
         self._locations, self._is_complete = {}, False
 
     def added(self, tasks: list[tuple[Key, str]], ids: list[bytes]) -> None:

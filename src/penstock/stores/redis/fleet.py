@@ -40,7 +40,7 @@ class ShownTask(msgspec.Struct, array_like=True):
 
 
 ClaimedTask = tuple[ShownTask, float]
-"""And for how many seconds its worker has had it."""
+"""A claimed task, and for how many seconds its worker has had it."""
 _task = msgspec.msgpack.Decoder(ShownTask)
 
 
@@ -80,7 +80,7 @@ async def worker_offers(server: Server) -> list[Offer]:
 
 
 def offers_of(said: Mapping[str, bytes | str], now: float) -> list[Offer]:
-    """From what workers wrote about themselves, by name."""
+    """Offers of workers, from what they wrote about themselves, by name."""
     offers: list[Offer] = []
     for name, data in said.items():
         with suppress(msgspec.DecodeError):  # of a version that says it otherwise
@@ -121,7 +121,7 @@ async def worker_details(server: Server, partitions: int, tasks_max: int) -> lis
 async def _claimed_tasks(
     server: Server, partitions: int, limit: int
 ) -> dict[str, list[ClaimedTask]]:
-    """By worker."""
+    """Claimed tasks by worker."""
     claimed: dict[str, list[ClaimedTask]] = {}
     for found in await asyncio.gather(*(_lists(server, each, limit) for each in range(partitions))):
         for worker, milliseconds, data in zip(found[::3], found[1::3], found[2::3], strict=True):
@@ -133,7 +133,10 @@ async def _claimed_tasks(
 
 
 async def _lists(server: Server, partition: int, limit: int) -> list[Any]:
-    """Of a partition; nothing if its node of a cluster is away, since others can still be shown."""
+    """Claimed tasks of a partition.
+
+    An empty list if its node of a cluster is away: others can still be shown.
+    """
     try:
         link, key = server.of(partition), keys.lease(partition)
         found: list[Any] = await script("list").ask(link, key, "tasks", limit, TASKS_BYTES_MAX)

@@ -131,7 +131,10 @@ class RedisHotStore:
         return found[0][1] if found else []
 
     async def _wait(self, partition: int, call: tuple[Any, ...], seconds: float) -> Any:
-        """On a connection of its own; one on which a wait was given up isn't used again."""
+        """Wait for events on a connection of its own.
+
+        One on which a wait was given up isn't used again.
+        """
         idle = self._idle.setdefault(partition, [])
         link = idle.pop() if idle else self._server.blocking(partition)
         try:
@@ -155,7 +158,7 @@ class RedisHotStore:
         return {name: stored_of(name, changes) for name, changes in found.items()}
 
     async def changes(self, execution_ids: Collection[str]) -> dict[str, list[bytes]]:
-        """All changes of each, encoded; unknown ones are missing."""
+        """All changes of each execution, encoded; unknown executions are missing."""
         found: dict[str, list[bytes]] = {}
         for partition, names in self._by_partition(execution_ids):
             first = 0
@@ -171,7 +174,7 @@ class RedisHotStore:
         return {name for name, there in await self._each("known", execution_ids) if there}
 
     async def beginnings(self, execution_ids: Collection[str]) -> dict[str, ExecutionRecord]:
-        """As its first commit left each: with when it started."""
+        """Executions as their first commit left them: with when they started."""
         found = [
             (name, record_of(change))
             for name, change in await self._each("first", execution_ids)
@@ -261,7 +264,10 @@ class RedisHotStore:
 
 
 def stored_of(execution_id: str, changes: list[bytes]) -> Stored:
-    """Raises `SchemaMismatch` for changes that aren't ours, or without a beginning."""
+    """An execution from its changes.
+
+    Raises `SchemaMismatch` for changes that aren't ours, or without a beginning.
+    """
     nothing = ExecutionRecord(execution_id, "", 0, ExecutionState.PENDING, b"{}", 0.0)
     stored = codec.fold(nothing, [codec.decode_change(data) for data in changes])
     if stored.record is nothing:
@@ -270,7 +276,7 @@ def stored_of(execution_id: str, changes: list[bytes]) -> Stored:
 
 
 def _can_be(execution_id: str) -> bool:
-    """Half a character isn't part of any id."""
+    """Whether this can be an execution id: half a character isn't part of any."""
     try:
         execution_id.encode()
     except UnicodeEncodeError:

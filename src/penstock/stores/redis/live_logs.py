@@ -1,4 +1,4 @@
-"""What running tasks have logged so far, in keys that expire by themselves.
+"""Live logs: what running tasks have logged so far, in keys that expire by themselves.
 
 Nothing is checked, so plain commands do. A task is handed out once under its generation and
 attempt, so two workers never write the same key; and what is left of one that is over is asked for
@@ -25,7 +25,11 @@ class RedisLiveLogs:
         self._server, self._partitions = server, partitions
 
     async def share(self, texts: Mapping[Key, str]) -> None:
-        """Raises `StoreUnavailable` also if Redis is nearly full: the rest of its memory is for outcomes."""
+        """Write live logs.
+
+        Raises `StoreUnavailable` also if Redis is nearly full: the rest of its memory is for
+        outcomes.
+        """
         await self._send([(key, "UNLINK", ()) for key, text in texts.items() if not text])
         new = [(key, "SET", (text, "EX", EXPIRY_SECONDS)) for key, text in texts.items() if text]
         if new:

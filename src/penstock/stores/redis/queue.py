@@ -154,7 +154,7 @@ class RedisTaskQueue:
                 await self._run("list", location[0], "back", worker_id, *location[1:])
 
     def _track(self, task: asyncio.Future[Any]) -> None:
-        """Until it is done: a worker that leaves waits for it."""
+        """Keep a background task until it is done: a worker that leaves waits for it."""
         self._background.add(task)
         task.add_done_callback(self._done)
 
@@ -258,7 +258,7 @@ class RedisTaskQueue:
         return await self._logs.of(key)
 
     async def workers(self) -> Mapping[str, int]:
-        """Also workers that have claimed tasks and never said that they live."""
+        """Workers and their heartbeats, also those that have claimed tasks and never sent one."""
         beats = await self._server.fleet.ask("HGETALL", keys.BEATS)
         found = await asyncio.gather(*self._ask_workers_with_tasks(), return_exceptions=True)
         # a node of a cluster that is away must not end the owners of partitions on others
@@ -271,7 +271,10 @@ class RedisTaskQueue:
         return known
 
     async def _workers_with_tasks(self) -> set[str]:
-        """Raises `StoreUnavailable` if a partition can't be asked."""
+        """Ids of workers with claimed tasks.
+
+        Raises `StoreUnavailable` if a partition can't be asked.
+        """
         return {
             name.decode()
             for names in await _all(self._ask_workers_with_tasks())
@@ -412,7 +415,7 @@ class RedisTaskQueue:
         return ()
 
     def disown(self, keys: Iterable[Key]) -> None:
-        """There are none."""
+        """Nothing to do: Redis has no orphaned tasks."""
 
     async def close(self) -> None:
         for waker in self._wakers.values():
@@ -427,7 +430,7 @@ class RedisTaskQueue:
 
 
 async def _all(calls: Iterable[Any]) -> list[Any]:
-    """Every one of them is done when this returns or raises."""
+    """Wait for all of the calls: each is done when this returns or raises."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -456,7 +459,7 @@ def _undecodable(data: bytes, worker_id: str, error: Exception) -> bytes:
 
 
 def _divide(found: Sequence[bytes], back: set[Key]) -> tuple[list[bytes], list[bytes]]:
-    """Streams and entry ids of what goes back; everything about the others."""
+    """Divide claimed tasks into those that go back (stream, entry id) and others (everything)."""
     mine: list[bytes] = []
     others: list[bytes] = []
     for stream, entry_id, data in zip(found[::3], found[1::3], found[2::3], strict=True):

@@ -38,7 +38,7 @@ IndexRange = tuple[str, list[Condition]]
 def find(
     connection: sqlite3.Connection, search: Search, between: Iterable[tuple[str, int]]
 ) -> list[ExecutionRow]:
-    """`between`: what the search's times say about `n`."""
+    """Executions that a search finds; `between` is what its times say about `n`."""
     common = [*((text, (value,)) for text, value in between), *_common(search)]
     numbers: list[int] = []
     for source, conditions in _index_ranges(search):
@@ -88,7 +88,7 @@ def _index_ranges(search: Search) -> list[IndexRange]:
 
 
 def _small_range(search: Search) -> IndexRange:
-    """Few executions have the same origin, or the same label."""
+    """The index range of an origin or a label: few executions have the same."""
     conditions: list[Condition] = []
     labels = list(search.labels.items())
     if search.retry_of is not None:
@@ -108,7 +108,10 @@ def _small_range(search: Search) -> IndexRange:
 
 
 def _states(wanted: tuple[str, ...]) -> list[Condition]:
-    """A row is RUNNING from the moment that it should run; one without changes is shown as PENDING."""
+    """Conditions for execution states: a row is RUNNING once it should run.
+
+    Without changes it is shown as PENDING.
+    """
     conditions: list[Condition] = [
         ("state = ?", (state,)) for state in dict.fromkeys(wanted) if state != RUNNING
     ]
