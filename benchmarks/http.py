@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 60.0
 
 @contextmanager
 def service(folder: Path) -> Iterator[str]:
-    with tempfile.TemporaryDirectory(dir=folder, prefix="penstock-bench-") as place:
+    with tempfile.TemporaryDirectory(dir=folder, prefix="penstock-bench-") as work_folder:
         command = [
             sys.executable,
             "-m",
@@ -43,9 +43,11 @@ def service(folder: Path) -> Iterator[str]:
             "--port",
             "0",
             "--store",
-            f"sqlite:///{place}/bench.db",
+            f"sqlite:///{work_folder}/bench.db",
         ]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=place) as process:
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, cwd=work_folder
+        ) as process:
             try:
                 assert process.stdout is not None
                 yield process.stdout.readline().split()[-1]

@@ -59,8 +59,8 @@ def lines(title: str, subtitle: str, named: Mapping[str, Line]) -> str:
             f'<text class="axis" x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{text}</text>'
         )
     for size in axes.sizes:
-        place = f'x="{axes.x(size):.1f}" y="{HEIGHT - BOTTOM + 18}"'
-        parts.append(f'<text class="axis" {place} text-anchor="middle">{size:,.0f}</text>')
+        position = f'x="{axes.x(size):.1f}" y="{HEIGHT - BOTTOM + 18}"'
+        parts.append(f'<text class="axis" {position} text-anchor="middle">{size:,.0f}</text>')
     for number, (name, line) in enumerate(named.items()):
         parts += _drawn(axes, name, line, COLOURS[number % len(COLOURS)], number)
     body = "\n  ".join(parts)

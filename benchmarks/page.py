@@ -45,13 +45,13 @@ def live_flow(size: int) -> dict[str, Any]:
     width = 10
     nodes = [
         {
-            "id": f"n{row}.{place}",
+            "id": f"n{row}.{column}",
             "handler": "sleep",
             "config": {"seconds": LIVE_SECONDS * width / size},
-            "dependencies": [f"n{row - 1}.{place}"] if row else [],
+            "dependencies": [f"n{row - 1}.{column}"] if row else [],
         }
         for row in range(size // width)
-        for place in range(width)
+        for column in range(width)
     ]
     return {"name": f"live-{size}", "nodes": nodes}
 

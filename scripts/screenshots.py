@@ -127,14 +127,14 @@ def store(it: Service) -> None:
         it.call("/workflows", {"name": name, "labels": {"team": "data"}, "nodes": nodes})
     wide = [
         {
-            "id": f"n{depth}.{place}",
+            "id": f"n{depth}.{column}",
             "handler": "noop",
-            "depends_on": [f"n{depth - 1}.{place}", f"n{depth - 1}.{(place + 1) % 100}"]
+            "depends_on": [f"n{depth - 1}.{column}", f"n{depth - 1}.{(column + 1) % 100}"]
             if depth
             else [],
         }
         for depth in range(100)
-        for place in range(100)
+        for column in range(100)
     ]
     it.call("/workflows", {"name": "ten-thousand", "nodes": wide})
 

@@ -132,18 +132,18 @@ class Watch:
 
 
 def measure(folder: Path, way: str, executions: int) -> Costs:
-    place = folder / way.replace(" ", "-")
-    place.mkdir()
-    place.chmod(0o711)
+    way_folder = folder / way.replace(" ", "-")
+    way_folder.mkdir()
+    way_folder.chmod(0o711)
     tasks = executions * NODES
-    with servers(place, "everysec") as (redis, postgres):
+    with servers(way_folder, "everysec") as (redis, postgres):
         watch = Watch(redis, postgres)
         settings = {"PENSTOCK_STORE": redis.url, "PENSTOCK_LOG_LEVEL": "WARNING"}
         roles = {
             name: [*arguments, "--database", f"{postgres.url}?application_name={name}"]
             for name, arguments in ROLES.items()
         }
-        with processes(place, roles, settings) as started:
+        with processes(way_folder, roles, settings) as started:
             before: dict[str, float] = {}
 
             def begin() -> None:

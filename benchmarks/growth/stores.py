@@ -128,8 +128,8 @@ async def submit(submissions: Submissions, plan: Any, count: int) -> None:
         await submissions.submit_many(plan, [None] * min(PORTION, count - first), {})
 
 
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
-    while not await holds():
+    while not await condition():
         assert time.monotonic() < end, f"it isn't so after {PATIENCE_SECONDS} s"
         await asyncio.sleep(STEP_SECONDS)

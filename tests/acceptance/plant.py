@@ -291,8 +291,11 @@ class Plant:
 
         def is_owned() -> bool:
             owners = self.owners()
-            held = Counter(owners).values()
-            is_even = len(held) == orchestrators and max(held) - min(held) <= 1
+            partitions_of_each = Counter(owners).values()
+            is_even = (
+                len(partitions_of_each) == orchestrators
+                and max(partitions_of_each) - min(partitions_of_each) <= 1
+            )
             return None not in owners and (is_even or not orchestrators)
 
         await until(is_owned, "every partition has an owner", seconds=START_SECONDS)

@@ -23,7 +23,7 @@ SLEEPY, DYING, DEADLY = "sleepy", "dying", "deadly"
 TWICE = {**works.STEADY, "max_attempts": 2}
 
 
-def _held(queue: str) -> dict[str, Any]:
+def _paused_work(queue: str) -> dict[str, Any]:
     """Held on that queue until `go`, and then on any until `end`."""
     first = works.node("a", (), "work_pause", queue=queue, config={"until": "go"})
     return works.document(
@@ -66,7 +66,10 @@ async def _outlived(it: Plant, client: Client) -> float:
         it.start("worker", "--queues", SLEEPY),
         it.start("worker", "--queues", DYING),
     )
-    (slept,), (died,) = await client.submit(_held(SLEEPY)), await client.submit(_held(DYING))
+    (slept,), (died,) = (
+        await client.submit(_paused_work(SLEEPY)),
+        await client.submit(_paused_work(DYING)),
+    )
     for each in (slept, died):
         await _until_begun(it, each)
     it.start("worker", "--queues", f"{SLEEPY},{DYING},work_pause,work_note")
@@ -166,7 +169,7 @@ def test_with_quick_heartbeats_a_killed_workers_task_runs_again_long_before_the_
     async def main(it: Plant) -> tuple[dict[str, Any], float]:
         async with it.client() as client:
             (dying,) = it.start("worker", "--queues", DYING, **QUICK_TIMES)
-            (died,) = await client.submit(_held(DYING))
+            (died,) = await client.submit(_paused_work(DYING))
             await _until_begun(it, died)
             it.start("worker", "--queues", f"{DYING},work_pause", **QUICK_TIMES)
             dying.kill()

@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 class Caller:
     def __init__(self, address: str) -> None:
         self.address = address
-        self._place = urlsplit(address).netloc
+        self._netloc = urlsplit(address).netloc
 
     def send(
         self,
@@ -39,7 +39,7 @@ class Caller:
 
         An iterator is sent without a length.
         """
-        connection = http.client.HTTPConnection(self._place, timeout=PATIENCE_SECONDS)
+        connection = http.client.HTTPConnection(self._netloc, timeout=PATIENCE_SECONDS)
         try:
             connection.request(method, target, data, dict(headers or {}))
             response = connection.getresponse()

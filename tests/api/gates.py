@@ -80,14 +80,14 @@ def gated(name: str, *gates: str) -> dict[str, Any]:
             "id": gate,
             "handler": "gate",
             "config": {"gate": f"{name} {gate}"},
-            "dependencies": list(gates[:place][-1:]),
+            "dependencies": list(gates[:index][-1:]),
         }
-        for place, gate in enumerate(gates)
+        for index, gate in enumerate(gates)
     ]
     return {"name": name, "nodes": nodes}
 
 
-class Place:
+class GatedService:
     """A service with gates, and a caller of it."""
 
     def __init__(self, service: Running, gates: Gates) -> None:
@@ -95,10 +95,10 @@ class Place:
 
 
 @contextmanager
-def gated_service(folder: Path, **settings: Any) -> Iterator[Place]:
+def gated_service(folder: Path, **settings: Any) -> Iterator[GatedService]:
     gates = Gates()
     with running_service(folder, gates.registry(), **settings) as service:
         try:
-            yield Place(service, gates)
+            yield GatedService(service, gates)
         finally:
             gates.open_all()

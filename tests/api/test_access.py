@@ -57,9 +57,9 @@ def test_what_changes_what_others_run_needs_operate():
 def test_every_route_with_every_scope(fault: Fault):
     async def scenario() -> None:
         site = public()
-        held = {scope: await site.key(scope) for scope in SCOPES}
+        granted = {scope: await site.key(scope) for scope in SCOPES}
         for (method, path), rule in TABLE.items():
-            for scope, header in held.items():
+            for scope, header in granted.items():
                 allowed = rule.scope == OPEN or SCOPES.index(scope) >= SCOPES.index(rule.scope)
                 answer = await site.call(method, filled(path), header)
                 assert answer.status == (200 if allowed else 403), (method, path, scope)

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from tests.api.caller import Answer, Caller, assert_problem, document, failing
-from tests.api.gates import Place, gated, gated_service
+from tests.api.gates import GatedService, gated, gated_service
 
 ITEM = {"execution_id", "ok", "made", "runs", "keeps", "error"}
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with gated_service(tmp_path_factory.mktemp("bulk")) as found:
         yield found
 
 
 @pytest.fixture
-def api(place: Place) -> Caller:
-    return place.api
+def api(server: GatedService) -> Caller:
+    return server.api
 
 
 def bulk(api: Caller, action: str, names: list[str], **more: Any) -> list[dict[str, Any]]:
@@ -34,19 +34,19 @@ def bulk(api: Caller, action: str, names: list[str], **more: Any) -> list[dict[s
     return items
 
 
-def waiting(place: Place, name: str, count: int) -> list[str]:
+def waiting(server: GatedService, name: str, count: int) -> list[str]:
     """Executions that run and wait at their gate."""
     started = [
-        place.api.start(gated(f"{name}-{number}", "only", "after")) for number in range(count)
+        server.api.start(gated(f"{name}-{number}", "only", "after")) for number in range(count)
     ]
     for number in range(count):
-        place.gates.until_asked(f"{name}-{number} only")
+        server.gates.until_asked(f"{name}-{number} only")
     return started
 
 
-def test_many_are_cancelled_and_what_had_ended_says_so(place: Place) -> None:
-    api, ended = place.api, place.api.ended(document("over", {"a": ""}))["execution_id"]
-    started = waiting(place, "stop", 3)
+def test_many_are_cancelled_and_what_had_ended_says_so(server: GatedService) -> None:
+    api, ended = server.api, server.api.ended(document("over", {"a": ""}))["execution_id"]
+    started = waiting(server, "stop", 3)
     items = bulk(api, "cancel", [started[0], ended, "nobody", *started[1:]])
     assert [item["ok"] for item in items] == [True, False, False, True, True]
     assert (items[1]["error"]["status"], items[1]["error"]["code"]) == (409, "conflict")
@@ -56,16 +56,16 @@ def test_many_are_cancelled_and_what_had_ended_says_so(place: Place) -> None:
     assert api.state(ended) == "COMPLETED"
 
 
-def test_many_are_paused_and_go_on(place: Place) -> None:
-    api, started = place.api, waiting(place, "halt", 2)
+def test_many_are_paused_and_go_on(server: GatedService) -> None:
+    api, started = server.api, waiting(server, "halt", 2)
     assert all(item["ok"] for item in bulk(api, "pause", started))
     for name in started:
         api.until_state(name, "PAUSED")
     assert [item["error"]["code"] for item in bulk(api, "pause", started)] == ["conflict"] * 2
     assert all(item["ok"] and item["runs"] is None for item in bulk(api, "resume", started))
     for number, name in enumerate(started):
-        place.gates.open(f"halt-{number} only")
-        place.gates.open(f"halt-{number} after")
+        server.gates.open(f"halt-{number} only")
+        server.gates.open(f"halt-{number} after")
         api.until_state(name, "COMPLETED")
 
 
@@ -120,15 +120,15 @@ def test_what_means_nothing_is_refused(api: Caller, body: Any) -> None:
 
 
 @pytest.mark.parametrize("action", ["cancel", "pause", "resume"])
-def test_only_a_retry_has_a_preview(place: Place, action: str) -> None:
-    (name,) = waiting(place, f"preview-{action}", 1)
-    refused: Answer = place.api.post(
+def test_only_a_retry_has_a_preview(server: GatedService, action: str) -> None:
+    (name,) = waiting(server, f"preview-{action}", 1)
+    refused: Answer = server.api.post(
         "/executions/bulk", {"action": action, "execution_ids": [name], "preview": True}
     )
     assert "only a retry has a preview" in assert_problem(refused, 422, "invalid_request")["detail"]
-    assert place.api.state(name) == "RUNNING", "nothing was done"
-    bulk(place.api, "cancel", [name], preview=False)
-    place.api.until_state(name, "CANCELLED")
+    assert server.api.state(name) == "RUNNING", "nothing was done"
+    bulk(server.api, "cancel", [name], preview=False)
+    server.api.until_state(name, "CANCELLED")
 
 
 def test_the_audit_trail_has_one_line_for_all_of_them_and_none_for_a_preview(api: Caller) -> None:

@@ -8,21 +8,21 @@ from typing import Any
 import pytest
 
 from tests.api.caller import Caller, assert_problem, at_once, document, failing
-from tests.api.gates import Place, gated, gated_service
+from tests.api.gates import GatedService, gated, gated_service
 from tests.waiting import until_now
 
 CONTROL_REQUESTS = ["cancel", "pause", "resume"]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with gated_service(tmp_path_factory.mktemp("control")) as found:
         yield found
 
 
 @pytest.fixture
-def api(place: Place) -> Caller:
-    return place.api
+def api(server: GatedService) -> Caller:
+    return server.api
 
 
 def request_control(api: Caller, execution_id: str, what: str) -> None:
@@ -34,23 +34,25 @@ def reasons(answer: dict[str, Any]) -> dict[str, str]:
     return {run["node_id"]: run["reason"] for run in answer["runs"]}
 
 
-def test_a_cancelled_execution_ends_and_nothing_more_of_it_starts(place: Place) -> None:
-    execution_id = place.api.start(gated("cancelled", "a", "b"))
-    place.gates.until_asked("cancelled a")
-    request_control(place.api, execution_id, "cancel")
-    ended = place.api.until_state(execution_id, "CANCELLED")
+def test_a_cancelled_execution_ends_and_nothing_more_of_it_starts(server: GatedService) -> None:
+    execution_id = server.api.start(gated("cancelled", "a", "b"))
+    server.gates.until_asked("cancelled a")
+    request_control(server.api, execution_id, "cancel")
+    ended = server.api.until_state(execution_id, "CANCELLED")
     assert {node["state"] for node in ended["nodes"].values()} == {"CANCELLED"}
-    place.gates.open("cancelled a")
-    assert "cancelled b" not in place.gates.passed
-    length = len(place.api.items(f"/executions/{execution_id}/history"))
-    place.api.ended(document("another", {"a": ""}))
-    assert len(place.api.items(f"/executions/{execution_id}/history")) == length, (
+    server.gates.open("cancelled a")
+    assert "cancelled b" not in server.gates.passed
+    length = len(server.api.items(f"/executions/{execution_id}/history"))
+    server.api.ended(document("another", {"a": ""}))
+    assert len(server.api.items(f"/executions/{execution_id}/history")) == length, (
         "nothing after the end"
     )
 
 
-def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(place: Place) -> None:
-    api, gates = place.api, place.gates
+def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(
+    server: GatedService,
+) -> None:
+    api, gates = server.api, server.gates
     execution_id = api.start(gated("paused", "a", "b"))
     gates.until_asked("paused a")
     request_control(api, execution_id, "pause")
@@ -81,13 +83,13 @@ def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(pl
     assert told == ["RUNNING", "PAUSED", "RUNNING", "COMPLETED"]
 
 
-def test_a_paused_execution_can_be_cancelled(place: Place) -> None:
-    execution_id = place.api.start(gated("both", "a"))
-    place.gates.until_asked("both a")
-    request_control(place.api, execution_id, "pause")
-    place.api.until_state(execution_id, "PAUSED")
-    request_control(place.api, execution_id, "cancel")
-    place.api.until_state(execution_id, "CANCELLED")
+def test_a_paused_execution_can_be_cancelled(server: GatedService) -> None:
+    execution_id = server.api.start(gated("both", "a"))
+    server.gates.until_asked("both a")
+    request_control(server.api, execution_id, "pause")
+    server.api.until_state(execution_id, "PAUSED")
+    request_control(server.api, execution_id, "cancel")
+    server.api.until_state(execution_id, "CANCELLED")
 
 
 @pytest.mark.parametrize("what", CONTROL_REQUESTS)
@@ -105,16 +107,16 @@ def test_what_is_not_there_cannot_be_controlled(api: Caller, what: str) -> None:
     assert_problem(api.post(f"/executions/nowhere/{what}"), 404, "not_found")
 
 
-def test_cancelling_twenty_times_at_once_ends_it_once(place: Place) -> None:
-    execution_id = place.api.start(gated("often", "a"))
-    place.gates.until_asked("often a")
-    answers = at_once(20, lambda _: place.api.post(f"/executions/{execution_id}/cancel"))
+def test_cancelling_twenty_times_at_once_ends_it_once(server: GatedService) -> None:
+    execution_id = server.api.start(gated("often", "a"))
+    server.gates.until_asked("often a")
+    answers = at_once(20, lambda _: server.api.post(f"/executions/{execution_id}/cancel"))
     assert {answer.status for answer in answers} <= {202, 409}
     assert 202 in {answer.status for answer in answers}
-    place.api.until_state(execution_id, "CANCELLED")
+    server.api.until_state(execution_id, "CANCELLED")
     ends = [
         line
-        for line in place.api.items(f"/executions/{execution_id}/history")
+        for line in server.api.items(f"/executions/{execution_id}/history")
         if line["to"] == "CANCELLED"
     ]
     assert [line["node_id"] for line in ends].count(None) == 1
@@ -162,17 +164,19 @@ def test_ten_retries_at_once_make_one_execution(api: Caller) -> None:
     assert len(api.items("/executions", workflow="rush")) == 2
 
 
-def test_what_runs_and_what_has_nothing_to_run_cannot_be_retried(place: Place) -> None:
-    running = place.api.start(gated("busy", "a"))
-    place.gates.until_asked("busy a")
+def test_what_runs_and_what_has_nothing_to_run_cannot_be_retried(server: GatedService) -> None:
+    running = server.api.start(gated("busy", "a"))
+    server.gates.until_asked("busy a")
     assert (
         "RUNNING"
-        in assert_problem(place.api.post(f"/executions/{running}/retry"), 409, "conflict")["detail"]
+        in assert_problem(server.api.post(f"/executions/{running}/retry"), 409, "conflict")[
+            "detail"
+        ]
     )
-    place.gates.open("busy a")
-    place.api.until_state(running, "COMPLETED")
+    server.gates.open("busy a")
+    server.api.until_state(running, "COMPLETED")
     for query in ({}, {"preview": True}):
-        assert_problem(place.api.post(f"/executions/{running}/retry", **query), 409, "conflict")  # type: ignore[arg-type]
+        assert_problem(server.api.post(f"/executions/{running}/retry", **query), 409, "conflict")  # type: ignore[arg-type]
 
 
 def test_a_retry_from_a_node_runs_it_and_what_comes_after_it(api: Caller) -> None:

@@ -147,7 +147,7 @@ NOT_JSON: dict[str, bytes] = {
     "half a surrogate in UTF-8": b'{"name": "\xed\xa0\x80"}',
     "form data": b"name=bad",
 }
-PLACES = ["/workflows", "/executions", "/workflows/validate"]
+DOCUMENT_PATHS = ["/workflows", "/executions", "/workflows/validate"]
 
 
 def send(api: Caller, path: str, data: bytes) -> Any:
@@ -157,7 +157,7 @@ def send(api: Caller, path: str, data: bytes) -> Any:
 
 
 @pytest.mark.parametrize(("written", "code"), WRONG_SHAPES.values(), ids=WRONG_SHAPES.keys())
-@pytest.mark.parametrize("path", PLACES[:2])
+@pytest.mark.parametrize("path", DOCUMENT_PATHS[:2])
 def test_a_document_that_is_none_is_refused_with_its_place(
     api: Caller, path: str, written: Any, code: str
 ) -> None:
@@ -213,21 +213,23 @@ def test_all_problems_are_told_at_once(api: Caller) -> None:
     assert len(body["problems"]) == 5
 
 
-@pytest.mark.parametrize(("data", "code", "place"), WRONG_TEXTS.values(), ids=WRONG_TEXTS.keys())
-@pytest.mark.parametrize("path", PLACES)
+@pytest.mark.parametrize(
+    ("data", "code", "problem_path"), WRONG_TEXTS.values(), ids=WRONG_TEXTS.keys()
+)
+@pytest.mark.parametrize("path", DOCUMENT_PATHS)
 def test_json_that_cannot_be_kept_is_refused_with_its_place(
-    api: Caller, path: str, data: bytes, code: str, place: str
+    api: Caller, path: str, data: bytes, code: str, problem_path: str
 ) -> None:
     before = api.count()
     body = assert_problem(send(api, path, data), 422)
     assert body["code"] == code
     found = body["problems"][0]["path"]
-    assert found.removeprefix("definition.").startswith(place)
+    assert found.removeprefix("definition.").startswith(problem_path)
     assert api.count() == before
 
 
 @pytest.mark.parametrize("data", NOT_JSON.values(), ids=NOT_JSON.keys())
-@pytest.mark.parametrize("path", [*PLACES, "/executions/batch", "/dead-letters/retry"])
+@pytest.mark.parametrize("path", [*DOCUMENT_PATHS, "/executions/batch", "/dead-letters/retry"])
 def test_what_is_not_json_is_refused(api: Caller, path: str, data: bytes) -> None:
     before = api.count()
     body = assert_problem(api.send("POST", "/api/v1" + path, data, JSON_TYPE), 400, "not_json")
@@ -237,7 +239,7 @@ def test_what_is_not_json_is_refused(api: Caller, path: str, data: bytes) -> Non
 
 @pytest.mark.parametrize("depth", [1_000, 100_000, 1_000_000])
 @pytest.mark.parametrize("bracket", [b"[]", b'{"a":}'], ids=["lists", "objects"])
-@pytest.mark.parametrize("path", [*PLACES, "/executions/batch", "/dead-letters/retry"])
+@pytest.mark.parametrize("path", [*DOCUMENT_PATHS, "/executions/batch", "/dead-letters/retry"])
 def test_json_without_a_bottom_is_refused_at_once(
     api: Caller, path: str, bracket: bytes, depth: int
 ) -> None:
@@ -251,7 +253,7 @@ def test_json_without_a_bottom_is_refused_at_once(
     assert_problem(unclosed, unclosed.status)
 
 
-@pytest.mark.parametrize("path", [*PLACES, "/executions/batch", "/dead-letters/retry"])
+@pytest.mark.parametrize("path", [*DOCUMENT_PATHS, "/executions/batch", "/dead-letters/retry"])
 @pytest.mark.parametrize(
     "data", [b"", b" \n", b"\xef\xbb\xbf"], ids=["nothing", "blanks", "a byte order mark"]
 )
@@ -264,7 +266,7 @@ def test_an_empty_body_is_refused(api: Caller, path: str, data: bytes) -> None:
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/json"]
 )
-@pytest.mark.parametrize("path", [*PLACES, "/executions/batch", "/executions/x/retry"])
+@pytest.mark.parametrize("path", [*DOCUMENT_PATHS, "/executions/batch", "/executions/x/retry"])
 def test_a_body_of_another_type_is_refused_on_loopback(api: Caller, path: str, kind: str) -> None:
     """A web page can send these to a local service without asking."""
     before = api.count()
@@ -354,7 +356,7 @@ def test_of_twenty_thousand_mistakes_the_first_hundred_are_told_and_how_many_mor
 
 
 @pytest.mark.parametrize(
-    "path", [*PLACES, "/executions/batch", "/dead-letters/retry", "/executions/x/retry"]
+    "path", [*DOCUMENT_PATHS, "/executions/batch", "/dead-letters/retry", "/executions/x/retry"]
 )
 def test_a_body_over_the_limit_is_refused_with_and_without_its_length(
     api: Caller, path: str

@@ -16,7 +16,7 @@ from tests.service.chronicle import Chronicle
 from tests.waiting import let_others_run, until
 
 BARE = "/events?nodes=false"
-PLACE_OF_HEARTBEAT = re.compile(rb": still here\nid: (\S+)\n\n")
+HEARTBEAT_ID = re.compile(rb": still here\nid: (\S+)\n\n")
 
 
 def told(events: list[dict[str, Any]]) -> list[tuple[str, int]]:
@@ -78,17 +78,17 @@ def test_a_client_that_is_sent_nothing_for_long_has_heartbeats_with_a_place_to_g
             assert told(await events.take(1)) == [("a", 1)]
             busy = asyncio.create_task(commit_for_ever(chronicle))
             text = b""
-            while len(PLACE_OF_HEARTBEAT.findall(text)) < 3:
+            while len(HEARTBEAT_ID.findall(text)) < 3:
                 text += await response.content.readany()
             busy.cancel()
             await asyncio.gather(busy, return_exceptions=True)
         assert b"data" not in text
-        place = PLACE_OF_HEARTBEAT.findall(text)[-1].decode()
+        event_id = HEARTBEAT_ID.findall(text)[-1].decode()
         await chronicle.finish("a")
-        async with connected(server, BARE, place) as (_, events):
+        async with connected(server, BARE, event_id) as (_, events):
             (last,) = await events.take(1)
         assert last["data"]["to"] == "COMPLETED"
-        async with connected(server, "/events", place) as (_, events):
+        async with connected(server, "/events", event_id) as (_, events):
             (following,) = await events.take(1)
         assert following["data"]["seq"] > 1, "what was left out before it isn't gone through again"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.api.caller import Caller, assert_problem, at_once, document, failing, segment
-from tests.api.gates import Place, gated, gated_service
+from tests.api.gates import GatedService, gated, gated_service
 
 ONE = {
     "name": "one",
@@ -19,15 +19,15 @@ ONE = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with gated_service(tmp_path_factory.mktemp("executions")) as found:
         found.api.store(ONE)
         yield found
 
 
 @pytest.fixture
-def api(place: Place) -> Caller:
-    return place.api
+def api(server: GatedService) -> Caller:
+    return server.api
 
 
 def key(text: str) -> dict[str, str]:
@@ -137,23 +137,23 @@ def test_starting_a_deleted_document_does_not_bring_its_name_back(api: Caller) -
     assert_problem(api.get("/workflows/gone"), 404, "not_found")
 
 
-def test_with_wait_the_answer_has_the_result_if_it_ends_in_time(place: Place) -> None:
-    ended = place.api.post("/executions", {"workflow": "one", "input": {"x": [1]}}, wait=20)
+def test_with_wait_the_answer_has_the_result_if_it_ends_in_time(server: GatedService) -> None:
+    ended = server.api.post("/executions", {"workflow": "one", "input": {"x": [1]}}, wait=20)
     assert ended.status == 201
     assert (ended.body["state"], ended.body["output"]) == ("COMPLETED", {"a": {"x": [1]}})
-    failed = place.api.post("/executions", {"definition": failing("waited")}, wait=20)
+    failed = server.api.post("/executions", {"definition": failing("waited")}, wait=20)
     assert (failed.status, failed.body["state"], failed.body["error"]["node_id"]) == (
         201,
         "FAILED",
         "bad",
     )
     begun = time.monotonic()
-    late = place.api.post("/executions", {"definition": gated("late", "a")}, wait=0.2)
+    late = server.api.post("/executions", {"definition": gated("late", "a")}, wait=0.2)
     assert time.monotonic() - begun < 10
     assert late.status == 201
     assert late.body["state"] in {"PENDING", "RUNNING"}
-    place.gates.open("late a")
-    place.api.until_state(late.body["execution_id"], "COMPLETED")
+    server.gates.open("late a")
+    server.api.until_state(late.body["execution_id"], "COMPLETED")
 
 
 @pytest.mark.parametrize("wait", [-1, "x", "nan", "inf", 1e9, ""])
@@ -315,8 +315,8 @@ def test_a_batch_that_is_none_is_refused(api: Caller, body: Any) -> None:
 
 
 def test_higher_priorities_are_handed_out_first(tmp_path: Path) -> None:
-    with gated_service(tmp_path, worker_concurrency=1, worker_threads=1) as place:
-        api, gates = place.api, place.gates
+    with gated_service(tmp_path, worker_concurrency=1, worker_threads=1) as server:
+        api, gates = server.api, server.gates
         api.start(gated("first", "a"))
         gates.until_asked("first a")
         names = {"low": -5, "plain-1": 0, "plain-2": 0, "high": 5, "highest": 100}

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.api.caller import PATIENCE_SECONDS, Caller, assert_problem, document, failing
-from tests.api.gates import Place, gated, gated_service
+from tests.api.gates import GatedService, gated, gated_service
 
 GRAPH_NODE = {
     "id",
@@ -29,14 +29,14 @@ GRAPH_NODE = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with gated_service(tmp_path_factory.mktemp("graphs")) as found:
         yield found
 
 
 @pytest.fixture
-def api(place: Place) -> Caller:
-    return place.api
+def api(server: GatedService) -> Caller:
+    return server.api
 
 
 def graph_of(api: Caller, execution_id: str) -> dict[str, Any]:
@@ -103,14 +103,16 @@ def test_an_error_that_was_overcome_is_not_shown(api: Caller) -> None:
     assert (shown["state"], shown["attempt"], shown["error"]) == ("COMPLETED", 2, None)
 
 
-def test_a_graph_and_the_events_after_it_have_every_change_exactly_once(place: Place) -> None:
-    api, gates = place.api, [f"g{number}" for number in range(6)]
+def test_a_graph_and_the_events_after_it_have_every_change_exactly_once(
+    server: GatedService,
+) -> None:
+    api, gates = server.api, [f"g{number}" for number in range(6)]
     execution_id = api.start(gated("carried-on", *gates))
     taken: list[dict[str, Any]] = []
     for gate in gates:
-        place.gates.until_asked(f"carried-on {gate}")
+        server.gates.until_asked(f"carried-on {gate}")
         taken.append(graph_of(api, execution_id))
-        place.gates.open(f"carried-on {gate}")
+        server.gates.open(f"carried-on {gate}")
     api.until_state(execution_id, "COMPLETED")
     history = api.items(f"/executions/{execution_id}/history")
     assert len({graph["seq"] for graph in taken}) > 3, "they were taken at different times"

@@ -28,7 +28,7 @@ CHUNKED = b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
 PATIENCE = 20.0
 
 
-class Place:
+class EchoServer:
     """A server whose application reads the whole body and answers with its length."""
 
     def __init__(self) -> None:
@@ -74,11 +74,11 @@ class Place:
 
 
 @asynccontextmanager
-async def served(**limits: Any) -> AsyncIterator[Place]:
-    place = Place()
+async def served(**limits: Any) -> AsyncIterator[EchoServer]:
+    server = EchoServer()
     protocol = limited_protocol(HttpLimits(**limits))
     config = uvicorn.Config(
-        place.app,
+        server.app,
         interface="asgi3",
         http=protocol,
         ws="none",
@@ -88,22 +88,22 @@ async def served(**limits: Any) -> AsyncIterator[Place]:
     )
     config.load()
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: protocol(config, place.state, {}), "127.0.0.1", 0)
-    place.port = server.sockets[0].getsockname()[1]
+    listener = await loop.create_server(lambda: protocol(config, server.state, {}), "127.0.0.1", 0)
+    server.port = listener.sockets[0].getsockname()[1]
     try:
-        yield place
+        yield server
     finally:
-        server.close()
-        for writer in place.writers:
+        listener.close()
+        for writer in server.writers:
             writer.close()
-        for connection in list(place.state.connections):
+        for connection in list(server.state.connections):
             connection.transport.abort()
 
 
-def with_place(scenario: Callable[[Place], Awaitable[None]], **limits: Any) -> None:
+def with_server(scenario: Callable[[EchoServer], Awaitable[None]], **limits: Any) -> None:
     async def main() -> None:
-        async with served(**limits) as place:
-            await scenario(place)
+        async with served(**limits) as server:
+            await scenario(server)
 
     asyncio.run(main())
 
@@ -146,39 +146,39 @@ OVER_THE_LIMIT = {
 
 @pytest.mark.parametrize("request_bytes", AT_THE_LIMIT.values(), ids=AT_THE_LIMIT)
 def test_a_head_at_the_limit_is_read(request_bytes: bytes) -> None:
-    async def scenario(place: Place) -> None:
-        assert status(await place.exchange(request_bytes)) == 200
+    async def scenario(server: EchoServer) -> None:
+        assert status(await server.exchange(request_bytes)) == 200
 
-    with_place(scenario)
+    with_server(scenario)
 
 
 @pytest.mark.parametrize(("expected", "request_bytes"), OVER_THE_LIMIT.values(), ids=OVER_THE_LIMIT)
 def test_a_request_over_a_limit_is_refused_and_the_connection_ends(
     expected: int, request_bytes: bytes
 ) -> None:
-    async def scenario(place: Place) -> None:
-        answer = await place.exchange(request_bytes)
+    async def scenario(server: EchoServer) -> None:
+        answer = await server.exchange(request_bytes)
         assert status(answer) == expected
         assert b"application/problem+json" in answer
-        assert not place.state.connections
+        assert not server.state.connections
 
-    with_place(scenario)
+    with_server(scenario)
 
 
 def test_the_host_may_stand_in_the_url_too() -> None:
-    async def scenario(place: Place) -> None:
+    async def scenario(server: EchoServer) -> None:
         request = b"GET http://here/ HTTP/1.1\r\nHost: HERE\r\nConnection: close\r\n\r\n"
-        assert status(await place.exchange(request)) == 200
-        assert status(await place.exchange(b"GET / HTTP/1.0\r\n\r\n")) == 200
+        assert status(await server.exchange(request)) == 200
+        assert status(await server.exchange(b"GET / HTTP/1.0\r\n\r\n")) == 200
 
-    with_place(scenario)
+    with_server(scenario)
 
 
 def test_headers_without_end_take_no_memory() -> None:
     """64 MB are offered; what the server takes before it hangs up is far less."""
 
-    async def scenario(place: Place) -> None:
-        _, writer = await place.open()
+    async def scenario(server: EchoServer) -> None:
+        _, writer = await server.open()
         writer.write(START + b"A: ")
         taken = 0
         try:
@@ -190,9 +190,9 @@ def test_headers_without_end_take_no_memory() -> None:
         except (ConnectionError, TimeoutError):
             pass
         assert taken < 32 * KIB * KIB
-        assert not place.state.connections
+        assert not server.state.connections
 
-    with_place(scenario)
+    with_server(scenario)
 
 
 HALVES = {
@@ -207,8 +207,8 @@ HALVES = {
 
 @pytest.mark.parametrize("parts", HALVES.values(), ids=HALVES)
 def test_a_half_sent_request_is_given_up(parts: list[bytes]) -> None:
-    async def scenario(place: Place) -> None:
-        reader, writer = await place.open()
+    async def scenario(server: EchoServer) -> None:
+        reader, writer = await server.open()
         for part in parts[:-1]:
             writer.write(part)
             await reader.readuntil(b"\r\n\r\n0")
@@ -216,39 +216,39 @@ def test_a_half_sent_request_is_given_up(parts: list[bytes]) -> None:
         async with asyncio.timeout(PATIENCE):
             answer = await reader.read()
         assert status(answer) in {0, 408}
-        assert not place.state.connections
+        assert not server.state.connections
 
-    with_place(scenario, head_seconds=0.1)
+    with_server(scenario, head_seconds=0.1)
 
 
 @pytest.mark.parametrize("drop", [b"\r\n", b"A: a\r\n"])
 def test_a_head_that_comes_drop_by_drop_is_given_up(drop: bytes) -> None:
-    async def scenario(place: Place) -> None:
-        reader, writer = await place.open()
+    async def scenario(server: EchoServer) -> None:
+        reader, writer = await server.open()
         writer.write(START if drop.strip() else b"")
         reading = asyncio.create_task(reader.read())
         async with asyncio.timeout(PATIENCE):
             while not reading.done():
                 writer.write(drop)
                 await asyncio.wait({reading}, timeout=0.02)
-        assert not place.state.connections
+        assert not server.state.connections
 
-    with_place(scenario, head_seconds=0.3, headers_max=10_000)
+    with_server(scenario, head_seconds=0.3, headers_max=10_000)
 
 
 def test_a_body_that_stops_is_given_up_and_the_application_hears_of_it() -> None:
-    async def scenario(place: Place) -> None:
+    async def scenario(server: EchoServer) -> None:
         for begun in (POST + b"a", CHUNKED + b"5\r\nab"):
-            assert status(await place.exchange(begun)) == 408
-        assert place.disconnects == 2
-        assert not place.state.connections
+            assert status(await server.exchange(begun)) == 408
+        assert server.disconnects == 2
+        assert not server.state.connections
 
-    with_place(scenario, body_seconds=0.1)
+    with_server(scenario, body_seconds=0.1)
 
 
 def test_a_body_that_comes_drop_by_drop_is_given_up() -> None:
-    async def scenario(place: Place) -> None:
-        reader, writer = await place.open()
+    async def scenario(server: EchoServer) -> None:
+        reader, writer = await server.open()
         writer.write(POST)
         reading = asyncio.create_task(reader.read())
         async with asyncio.timeout(PATIENCE):
@@ -257,91 +257,91 @@ def test_a_body_that_comes_drop_by_drop_is_given_up() -> None:
                 await asyncio.wait({reading}, timeout=0.02)
         assert status(reading.result()) == 408
 
-    with_place(scenario, body_seconds=0.2, body_bytes_min=500)
+    with_server(scenario, body_seconds=0.2, body_bytes_min=500)
 
 
 def test_a_slow_application_is_not_held_against_its_client() -> None:
-    async def scenario(place: Place) -> None:
-        place.wait_before_reading = 0.5
+    async def scenario(server: EchoServer) -> None:
+        server.wait_before_reading = 0.5
         size = 4 * KIB * KIB
         head = (
             b"POST / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
             % size
         )
-        answer = await place.exchange(head, b"a" * size)
+        answer = await server.exchange(head, b"a" * size)
         assert (status(answer), answer.split(b"\r\n\r\n")[1]) == (200, str(size).encode())
 
-    with_place(scenario, body_seconds=0.1)
+    with_server(scenario, body_seconds=0.1)
 
 
 def test_a_client_that_does_not_read_its_answer_is_given_up() -> None:
-    async def scenario(place: Place) -> None:
-        place.answer_bytes = 64 * KIB * KIB
+    async def scenario(server: EchoServer) -> None:
+        server.answer_bytes = 64 * KIB * KIB
         with socket.socket() as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
-            client.connect(("127.0.0.1", place.port))
+            client.connect(("127.0.0.1", server.port))
             client.sendall(WHOLE)
             await until(
-                lambda: place.began.is_set() and not place.state.connections, "it was given up"
+                lambda: server.began.is_set() and not server.state.connections, "it was given up"
             )
 
-    with_place(scenario, unread_seconds=0.1)
+    with_server(scenario, unread_seconds=0.1)
 
 
 def test_half_sent_requests_make_room_for_new_ones() -> None:
-    async def scenario(place: Place) -> None:
+    async def scenario(server: EchoServer) -> None:
         for n in range(40):
-            _, writer = await place.open()
+            _, writer = await server.open()
             writer.write(START if n % 2 else POST)
-            whole = await place.exchange(START + CLOSING + b"\r\n")
+            whole = await server.exchange(START + CLOSING + b"\r\n")
             assert status(whole) == 200
-            assert len(place.state.connections) <= 5
+            assert len(server.state.connections) <= 5
 
-    with_place(scenario, connections_max=5)
+    with_server(scenario, connections_max=5)
 
 
 def test_a_request_that_is_being_answered_makes_no_room() -> None:
-    async def scenario(place: Place) -> None:
-        place.wait_before_reading = 0.5
+    async def scenario(server: EchoServer) -> None:
+        server.wait_before_reading = 0.5
         answering = [
-            asyncio.create_task(place.exchange(START + CLOSING + b"\r\n")) for _ in range(3)
+            asyncio.create_task(server.exchange(START + CLOSING + b"\r\n")) for _ in range(3)
         ]
-        await until(lambda: len(place.state.tasks) == 3, "all are being answered")
-        assert status(await place.exchange(b"")) == 503
+        await until(lambda: len(server.state.tasks) == 3, "all are being answered")
+        assert status(await server.exchange(b"")) == 503
         assert [status(answer) for answer in await asyncio.gather(*answering)] == [200] * 3
 
-    with_place(scenario, connections_max=3)
+    with_server(scenario, connections_max=3)
 
 
 def test_requests_may_be_sent_ahead_but_not_without_end() -> None:
-    async def scenario(place: Place) -> None:
-        few = await place.exchange(WHOLE * 4 + START + CLOSING + b"\r\n")
+    async def scenario(server: EchoServer) -> None:
+        few = await server.exchange(WHOLE * 4 + START + CLOSING + b"\r\n")
         assert few.count(b"HTTP/1.1 200 OK") == 5
-        many = await place.exchange(WHOLE * 10_000)
+        many = await server.exchange(WHOLE * 10_000)
         assert 1 <= many.count(b"HTTP/1.1 200 OK") <= 20
-        assert not place.state.connections
+        assert not server.state.connections
 
-    with_place(scenario)
+    with_server(scenario)
 
 
 def test_an_upgrade_is_not_done_and_the_request_is_answered() -> None:
-    async def scenario(place: Place) -> None:
+    async def scenario(server: EchoServer) -> None:
         for upgrade in (b"websocket", b"h2c"):
             asked = b"Connection: Upgrade\r\nUpgrade: " + upgrade + b"\r\n\r\n"
-            assert status(await place.exchange(START + asked)) == 200
+            assert status(await server.exchange(START + asked)) == 200
 
-    with_place(scenario)
+    with_server(scenario)
 
 
 def test_what_is_no_request_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     """Anybody could fill the log with it."""
 
-    async def scenario(place: Place) -> None:
-        await place.exchange(b"nonsense\r\n\r\n")
-        await place.exchange(START + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
+    async def scenario(server: EchoServer) -> None:
+        await server.exchange(b"nonsense\r\n\r\n")
+        await server.exchange(START + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n")
 
     with caplog.at_level(logging.INFO):
-        with_place(scenario)
+        with_server(scenario)
     assert [record for record in caplog.records if record.name.startswith("uvicorn")] == []
 
 

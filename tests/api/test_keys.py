@@ -75,8 +75,8 @@ def test_what_a_key_can_not_be(name, scopes):
 
 
 def test_each_scope_includes_those_before_it():
-    for rank, held in enumerate(SCOPES):
-        assert [includes((held,), needed) for needed in SCOPES] == [
+    for rank, granted in enumerate(SCOPES):
+        assert [includes((granted,), needed) for needed in SCOPES] == [
             rank >= other for other in range(4)
         ]
     assert includes(["read", "operate"], "submit")

@@ -11,14 +11,14 @@ import pytest
 
 from penstock.worker import live_logs
 from tests.api.caller import Caller
-from tests.api.gates import Place, gated, gated_service
+from tests.api.gates import GatedService, gated, gated_service
 from tests.waiting import until_now
 
 AT_ONCE = {"max_attempts": 3, "initial_delay_seconds": 0.0, "jitter_seconds": 0.0}
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live_logs, "LOOK_SECONDS", 0.01)
         with gated_service(tmp_path_factory.mktemp("live"), worker_threads=200) as found:
@@ -42,33 +42,33 @@ def logs(api: Caller, execution_id: str) -> list[tuple[int, str, bool]]:
 
 
 def test_what_an_attempt_has_logged_so_far_is_shown_while_it_runs_and_then_what_is_stored(
-    place: Place,
+    server: GatedService,
 ) -> None:
-    execution_id = place.api.start(node("one", lines=["hello"]))
-    place.gates.until_asked("one")
-    so_far = until_now(lambda: logs(place.api, execution_id), "a log to look at")
+    execution_id = server.api.start(node("one", lines=["hello"]))
+    server.gates.until_asked("one")
+    so_far = until_now(lambda: logs(server.api, execution_id), "a log to look at")
     assert so_far == [(1, "INFO hello at attempt 1", True)]
-    place.gates.open("one")
-    place.api.until_state(execution_id, "COMPLETED")
-    assert logs(place.api, execution_id) == [(1, "INFO hello at attempt 1", False)]
+    server.gates.open("one")
+    server.api.until_state(execution_id, "COMPLETED")
+    assert logs(server.api, execution_id) == [(1, "INFO hello at attempt 1", False)]
 
 
-def test_attempts_that_are_over_are_shown_beside_the_one_that_runs(place: Place) -> None:
-    execution_id = place.api.start(node("two", lines=["hello"], fails=1))
-    place.gates.open("two 1")
-    place.gates.until_asked("two 2")
+def test_attempts_that_are_over_are_shown_beside_the_one_that_runs(server: GatedService) -> None:
+    execution_id = server.api.start(node("two", lines=["hello"], fails=1))
+    server.gates.open("two 1")
+    server.gates.until_asked("two 2")
     expected = [(1, "INFO hello at attempt 1", False), (2, "INFO hello at attempt 2", True)]
-    until_now(lambda: logs(place.api, execution_id) == expected, "both logs")
-    place.gates.open("two 2")
-    place.api.until_state(execution_id, "COMPLETED")
-    assert [live for _, _, live in logs(place.api, execution_id)] == [False, False]
+    until_now(lambda: logs(server.api, execution_id) == expected, "both logs")
+    server.gates.open("two 2")
+    server.api.until_state(execution_id, "COMPLETED")
+    assert [live for _, _, live in logs(server.api, execution_id)] == [False, False]
 
 
-def test_a_worker_shows_what_it_holds_and_since_when_it_works(place: Place) -> None:
+def test_a_worker_shows_what_it_holds_and_since_when_it_works(server: GatedService) -> None:
     before = time.time()
-    execution_id = place.api.start(node("three"))
-    place.gates.until_asked("three")
-    (worker,) = place.api.items("/workers")
+    execution_id = server.api.start(node("three"))
+    server.gates.until_asked("three")
+    (worker,) = server.api.items("/workers")
     began = (
         datetime.strptime(worker["started_at"], "%Y-%m-%dT%H:%M:%S.%fZ")
         .replace(tzinfo=UTC)
@@ -87,20 +87,20 @@ def test_a_worker_shows_what_it_holds_and_since_when_it_works(place: Place) -> N
     }
     assert 0 <= seconds <= time.time() - before
     until_now(
-        lambda: place.api.items("/workers")[0]["tasks"][0]["seconds"] > seconds, "time to pass"
+        lambda: server.api.items("/workers")[0]["tasks"][0]["seconds"] > seconds, "time to pass"
     )
-    place.gates.open("three")
-    place.api.until_state(execution_id, "COMPLETED")
-    assert place.api.items("/workers")[0]["tasks"] == []
+    server.gates.open("three")
+    server.api.until_state(execution_id, "COMPLETED")
+    assert server.api.items("/workers")[0]["tasks"] == []
 
 
-def test_a_worker_shows_at_most_a_hundred_of_its_tasks(place: Place) -> None:
+def test_a_worker_shows_at_most_a_hundred_of_its_tasks(server: GatedService) -> None:
     document = gated("many", "gate")
     (written,) = document["nodes"]
     document["nodes"] = [{**written, "id": str(number)} for number in range(120)]
-    execution_id = place.api.start(document)
-    until_now(lambda: place.gates.passed.count("many gate") == 120, "all to wait", seconds=60)
-    (worker,) = place.api.items("/workers")
+    execution_id = server.api.start(document)
+    until_now(lambda: server.gates.passed.count("many gate") == 120, "all to wait", seconds=60)
+    (worker,) = server.api.items("/workers")
     assert (worker["running"], len(worker["tasks"])) == (120, 100)
-    place.gates.open("many gate")
-    place.api.until_state(execution_id, "COMPLETED")
+    server.gates.open("many gate")
+    server.api.until_state(execution_id, "COMPLETED")

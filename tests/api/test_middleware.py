@@ -117,7 +117,7 @@ def test_no_route_without_a_key_outside_the_open_list():
 def test_every_route_with_every_scope():
     async def scenario() -> None:
         async with running(host=EVERYWHERE, rate_limit="off") as (app, engine):
-            held = {
+            granted = {
                 scope: bearer((await engine.service.keys.create(scope, [scope]))[1])
                 for scope in SCOPES
             }
@@ -125,7 +125,7 @@ def test_every_route_with_every_scope():
                 if rule.scope == OPEN or target == ENDLESS:
                     continue
                 for scope in SCOPES:
-                    answer = await call(app, method, target, held[scope])
+                    answer = await call(app, method, target, granted[scope])
                     allowed = SCOPES.index(scope) >= SCOPES.index(rule.scope)
                     assert (answer.status == 403) == (not allowed), (method, target, scope, answer)
                     assert answer.status < 500, (method, target, scope, answer)

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from tests.api.caller import Caller, document
-from tests.api.gates import Place, gated, gated_service
+from tests.api.gates import GatedService, gated, gated_service
 from tests.waiting import until_now
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with gated_service(tmp_path_factory.mktemp("nodes")) as found:
         yield found
 
 
 @pytest.fixture
-def api(place: Place) -> Caller:
-    return place.api
+def api(server: GatedService) -> Caller:
+    return server.api
 
 
 def node_of(api: Caller, execution_id: str, name: str) -> dict[str, Any]:
@@ -56,10 +56,12 @@ def chain(name: str) -> dict[str, Any]:
     return written
 
 
-def test_a_node_shows_what_it_was_given_before_during_and_after_its_run(place: Place) -> None:
-    api = place.api
+def test_a_node_shows_what_it_was_given_before_during_and_after_its_run(
+    server: GatedService,
+) -> None:
+    api = server.api
     execution_id = api.start(chain("given"), input={"n": 5})
-    place.gates.until_asked("given b")
+    server.gates.until_asked("given b")
     assert given(api, execution_id, "a") == ({"n": 5}, None)
     config, unresolved = given(api, execution_id, "c")
     assert config is None
@@ -72,7 +74,7 @@ def test_a_node_shows_what_it_was_given_before_during_and_after_its_run(place: P
     (attempt,) = running["attempts"]
     assert (attempt["attempt"], attempt["state"], attempt["finished_at"]) == (1, "RUNNING", None)
     assert attempt["queued_at"] <= attempt["started_at"]
-    place.gates.open("given b")
+    server.gates.open("given b")
     api.until_state(execution_id, "FAILED")
     expected = {"a": 5, "b": "given b", "none": [], "token": "{{ secrets.T }}"}
     assert given(api, execution_id, "c") == (expected, None)
@@ -84,10 +86,10 @@ def test_a_node_shows_what_it_was_given_before_during_and_after_its_run(place: P
 
 
 def test_a_task_that_nobody_has_taken_is_queued_and_then_cancelled(tmp_path: Path) -> None:
-    with gated_service(tmp_path, worker_concurrency=1) as place:
-        api = place.api
+    with gated_service(tmp_path, worker_concurrency=1) as server:
+        api = server.api
         api.start(gated("busy", "only"))
-        place.gates.until_asked("busy only")
+        server.gates.until_asked("busy only")
         written = document("waiting", {"a": ""})
         written["nodes"][0]["config"] = {"n": 1}
         execution_id = api.start(written)

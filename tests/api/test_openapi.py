@@ -101,9 +101,9 @@ def test_every_operation_has_a_name_of_its_own_a_summary_and_its_errors(api: Cal
 def test_every_reference_leads_somewhere(api: Caller) -> None:
     described = openapi(api)
     for reference in set(references(described)):
-        place: Any = described
+        part: Any = described
         for step in reference.removeprefix("#/").split("/"):
-            place = place[step]
+            part = part[step]
 
 
 def test_the_document_is_the_same_after_every_start(api: Caller, tmp_path: Path) -> None:

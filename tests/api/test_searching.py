@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from tests.api.caller import Caller, assert_problem, document, failing
-from tests.api.gates import Place, gated, gated_service
+from tests.api.gates import GatedService, gated, gated_service
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with gated_service(tmp_path_factory.mktemp("searching")) as found:
         yield found
 
 
 @pytest.fixture
-def api(place: Place) -> Caller:
-    return place.api
+def api(server: GatedService) -> Caller:
+    return server.api
 
 
 def ids(api: Caller, **query: Any) -> list[str]:
@@ -45,12 +45,12 @@ def test_the_newest_come_first_without_what_makes_an_execution_large(api: Caller
     }
 
 
-def test_each_state_finds_its_own(place: Place) -> None:
-    api = place.api
+def test_each_state_finds_its_own(server: GatedService) -> None:
+    api = server.api
     completed = api.ended(document("states", {"a": ""}))["execution_id"]
     failed = api.ended({**failing("states"), "labels": {}})["execution_id"]
     running = api.start(gated("states", "a"))
-    place.gates.until_asked("states a")
+    server.gates.until_asked("states a")
     cancelled = api.start({**gated("states", "b")})
     api.post(f"/executions/{cancelled}/cancel")
     api.until_state(cancelled, "CANCELLED")
@@ -65,7 +65,7 @@ def test_each_state_finds_its_own(place: Place) -> None:
     assert ids(api, workflow="states", state=["COMPLETED", "FAILED"]) == [failed, completed]
     shown = api.items("/executions", state="FAILED", workflow="states")[0]
     assert shown["error"]["message"] == "failed on purpose"
-    place.gates.open("states a")
+    server.gates.open("states a")
     api.until_state(running, "COMPLETED")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from penstock.api import statistics_schemas as schemas
 from tests.api.caller import Caller, assert_problem, at_once, document, failing, segment
-from tests.api.gates import Place, gated, gated_service
+from tests.api.gates import GatedService, gated, gated_service
 from tests.servers import database_url, redis_url
 from tests.waiting import until_now
 
@@ -20,14 +20,14 @@ STATES = ("PENDING", "RUNNING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with gated_service(tmp_path_factory.mktemp("statistics")) as found:
         yield found
 
 
 @pytest.fixture
-def api(place: Place) -> Caller:
-    return place.api
+def api(server: GatedService) -> Caller:
+    return server.api
 
 
 def stats(api: Caller, **query: Any) -> dict[str, Any]:
@@ -44,8 +44,8 @@ def assert_described(shown: Any, model: Any) -> None:
 
 
 def test_an_empty_store_has_nothing_to_show(tmp_path: Path) -> None:
-    with gated_service(tmp_path) as place:
-        found = stats(place.api)
+    with gated_service(tmp_path) as server:
+        found = stats(server.api)
         assert found["active"] == {"PENDING": 0, "RUNNING": 0, "PAUSED": 0}
         assert found["totals"] == dict.fromkeys(STATES, 0)
         assert len(found["series"]) == len(found["hops"]["series"]) == 60
@@ -57,8 +57,8 @@ def test_an_empty_store_has_nothing_to_show(tmp_path: Path) -> None:
 
 
 def test_everything_that_happens_is_counted_where_it_belongs(tmp_path: Path) -> None:
-    with gated_service(tmp_path) as place:
-        api = place.api
+    with gated_service(tmp_path) as server:
+        api = server.api
         for _ in range(3):
             api.ended(document("fine", {"a": "", "b": "a"}))
         api.ended(failing("bad"))
@@ -66,7 +66,7 @@ def test_everything_that_happens_is_counted_where_it_belongs(tmp_path: Path) -> 
             api.start(gated(name, "a", "b")) for name in ("running", "paused", "cancelled")
         )
         for name in ("running", "paused", "cancelled"):
-            place.gates.until_asked(f"{name} a")
+            server.gates.until_asked(f"{name} a")
         api.post(f"/executions/{paused}/pause")
         api.until_state(paused, "PAUSED")
         api.post(f"/executions/{cancelled}/cancel")
@@ -113,12 +113,12 @@ def assert_hops(hops: dict[str, Any]) -> None:
 
 
 def test_on_redis_and_postgresql_it_is_the_same_a_moment_later(tmp_path: Path) -> None:
-    with gated_service(tmp_path, store=redis_url(), database=database_url()) as place:
-        api = place.api
+    with gated_service(tmp_path, store=redis_url(), database=database_url()) as server:
+        api = server.api
         api.store(document("fine", {"a": "", "b": "a"}))
         api.ended("fine")
         api.start(gated("held", "a"))
-        place.gates.until_asked("held a")
+        server.gates.until_asked("held a")
 
         def look() -> dict[str, Any] | None:
             found = stats(api, buckets=30)
@@ -135,20 +135,20 @@ def test_on_redis_and_postgresql_it_is_the_same_a_moment_later(tmp_path: Path) -
         assert found["hops"]["samples"] == 2
         assert api.shown("/workflows/fine/stats")["states"]["COMPLETED"] == 1
         until_now(lambda: stats(api, buckets=31)["inbox"] == 0, "everything is committed")
-        place.gates.open("held a")
+        server.gates.open("held a")
 
 
 def test_what_waits_for_its_trigger_is_pending(tmp_path: Path) -> None:
-    with gated_service(tmp_path) as place:
-        place.api.store(document("waits", {"a": ""}))
-        answer = place.api.send(
+    with gated_service(tmp_path) as server:
+        server.api.store(document("waits", {"a": ""}))
+        answer = server.api.send(
             "POST",
             "/v1/workflow",
             b'{"name": "w", "dag": {"nodes": [{"id": "a", "handler": "noop"}]}}',
             {"Content-Type": "application/json"},
         )
         assert answer.status == 201, answer
-        found = stats(place.api, buckets=30)
+        found = stats(server.api, buckets=30)
         assert (found["active"]["PENDING"], found["totals"]["PENDING"]) == (1, 1)
         assert found["workflows"][0]["active"] == 1
 
@@ -262,18 +262,18 @@ def test_a_version_counts_alone_and_a_sample_is_the_newest(api: Caller) -> None:
     assert (newest["sampled"], [node["node_id"] for node in newest["nodes"]]) == (1, ["b", "c"])
 
 
-def test_a_workflow_that_never_ran_has_its_nodes_and_no_numbers(place: Place) -> None:
-    place.api.store(document("idle", {"a": ""}))
-    found = place.api.shown("/workflows/idle/stats")
+def test_a_workflow_that_never_ran_has_its_nodes_and_no_numbers(server: GatedService) -> None:
+    server.api.store(document("idle", {"a": ""}))
+    found = server.api.shown("/workflows/idle/stats")
     assert (found["sampled"], found["p95_seconds"], found["nodes"][0]["count"]) == (0, None, 0)
-    place.api.store(gated("unfinished stats", "a"))
-    unfinished = place.api.start("unfinished stats")
-    place.gates.until_asked("unfinished stats a")
-    assert place.api.shown(f"/workflows/{segment('unfinished stats')}/stats")["sampled"] == 0, (
+    server.api.store(gated("unfinished stats", "a"))
+    unfinished = server.api.start("unfinished stats")
+    server.gates.until_asked("unfinished stats a")
+    assert server.api.shown(f"/workflows/{segment('unfinished stats')}/stats")["sampled"] == 0, (
         "it hasn't ended"
     )
-    place.gates.open("unfinished stats a")
-    place.api.until_state(unfinished, "COMPLETED")
+    server.gates.open("unfinished stats a")
+    server.api.until_state(unfinished, "COMPLETED")
 
 
 def test_a_workflow_or_version_that_is_not_there_is_not_found(api: Caller) -> None:

@@ -89,7 +89,7 @@ class Nobody:
         return 0
 
 
-class Place:
+class ApiUnderTest:
     def __init__(self, app: FastAPI, engine: Engine, stores: Any) -> None:
         self.app, self.engine, self.hot, self.cold = app, engine, stores.hot, stores.cold
         self.stores = stores
@@ -99,7 +99,7 @@ class Place:
 
 
 @asynccontextmanager
-async def place(*, tiered: bool = False, has_fleet: bool = True) -> AsyncIterator[Place]:
+async def open_api(*, tiered: bool = False, has_fleet: bool = True) -> AsyncIterator[ApiUnderTest]:
     """The engine keeps its stores; only the API's are taken away."""
     settings = Settings()
     async with Engine("memory://", settings=settings) as engine:
@@ -112,14 +112,14 @@ async def place(*, tiered: bool = False, has_fleet: bool = True) -> AsyncIterato
         )
         fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator) if has_fleet else Nobody()
         await service.keys.exist()  # a server reads them before it answers anybody
-        yield Place(create_app(service, fleet, settings, version="1"), engine, stores)
+        yield ApiUnderTest(create_app(service, fleet, settings, version="1"), engine, stores)
         stores.hot.error = stores.cold.error = None
 
 
-def with_place(scenario: Callable[[Place], Awaitable[None]], **options: Any) -> None:
+def with_api(scenario: Callable[[ApiUnderTest], Awaitable[None]], **options: Any) -> None:
     async def main() -> None:
-        async with place(**options) as it:
-            await scenario(it)
+        async with open_api(**options) as api:
+            await scenario(api)
 
     asyncio.run(main())
 
@@ -131,17 +131,17 @@ def assert_away(answer: Answer) -> None:
 
 
 def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_is_away() -> None:
-    async def scenario(it: Place) -> None:
-        running = (await it.call("POST", "/api/v1/executions", NEVER)).json["execution_id"]
+    async def scenario(api: ApiUnderTest) -> None:
+        running = (await api.call("POST", "/api/v1/executions", NEVER)).json["execution_id"]
         waits = (
-            await it.call(
+            await api.call(
                 "POST",
                 "/api/v1/workflow",
                 msgspec.json.encode(msgspec.json.decode(START)["definition"]),
             )
         ).json
-        it.hot.error = StoreUnavailable("Redis doesn't answer")
-        it.cold.calls.clear()
+        api.hot.error = StoreUnavailable("Redis doesn't answer")
+        api.cold.calls.clear()
         for target in (
             "/api/v1/executions",
             "/api/v1/executions?wait=1",
@@ -154,67 +154,67 @@ def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_
                 if target.partition("?")[0].endswith("executions")
                 else b""
             )
-            assert_away(await it.call("POST", target, body))
-        batch = await it.call(
+            assert_away(await api.call("POST", target, body))
+        batch = await api.call(
             "POST", "/api/v1/executions/batch", b'{"executions": [%b, %b]}' % (START, START)
         )
         assert [item["error"]["status"] for item in batch.json["items"]] == [503, 503]
         assert not {"record_intents", "put_workflow", "request_control", "trigger"} & set(
-            it.cold.calls
+            api.cold.calls
         )
-        assert (await it.call("GET", f"/api/v1/executions/{running}")).status == 200
+        assert (await api.call("GET", f"/api/v1/executions/{running}")).status == 200
 
-    with_place(scenario)
+    with_api(scenario)
 
 
 def test_what_was_stored_is_answered_positively_though_the_rest_fails() -> None:
-    async def scenario(it: Place) -> None:
-        real = it.engine.stores.cold.record_intents
+    async def scenario(api: ApiUnderTest) -> None:
+        real = api.engine.stores.cold.record_intents
 
         async def create_and_lose_both(*given: Any) -> Any:
             made = await real(*given)
-            it.hot.error = it.cold.error = StoreUnavailable("gone")
+            api.hot.error = api.cold.error = StoreUnavailable("gone")
             return made
 
-        it.cold.replaced["record_intents"] = create_and_lose_both
+        api.cold.replaced["record_intents"] = create_and_lose_both
         for target in ("/api/v1/executions", "/api/v1/executions?wait=5"):
-            it.hot.error = it.cold.error = None
-            answer = await it.call("POST", target, START)
+            api.hot.error = api.cold.error = None
+            answer = await api.call("POST", target, START)
             assert (answer.status, answer.json["state"]) == (201, "PENDING")
             assert answer.headers["location"].endswith(answer.json["execution_id"])
 
-    with_place(scenario)
+    with_api(scenario)
 
 
 def test_a_retry_that_is_stored_is_answered_though_its_dead_letters_could_not_be_closed() -> None:
-    async def scenario(it: Place) -> None:
+    async def scenario(api: ApiUnderTest) -> None:
         bad = b'{"definition": {"nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}]}}'
-        failed = (await it.call("POST", "/api/v1/executions?wait=20", bad)).json
+        failed = (await api.call("POST", "/api/v1/executions?wait=20", bad)).json
         assert failed["state"] == "FAILED"
-        real = it.engine.stores.cold.record_intents
+        real = api.engine.stores.cold.record_intents
 
         async def create_and_go(*given: Any) -> Any:
             made = await real(*given)
-            it.cold.error = StoreUnavailable("gone")
+            api.cold.error = StoreUnavailable("gone")
             return made
 
-        it.cold.replaced["record_intents"] = create_and_go
-        answer = await it.call("POST", f"/api/v1/executions/{failed['execution_id']}/retry")
+        api.cold.replaced["record_intents"] = create_and_go
+        answer = await api.call("POST", f"/api/v1/executions/{failed['execution_id']}/retry")
         assert (answer.status, answer.json["retry_of"]) == (201, failed["execution_id"])
 
-    with_place(scenario)
+    with_api(scenario)
 
 
 @pytest.mark.parametrize("which", ["cold", "both"])
 def test_no_route_answers_500_while_the_stores_are_away(which: str) -> None:
-    async def scenario(it: Place) -> None:
-        it.cold.error = StoreUnavailable("PostgreSQL doesn't answer")
-        it.hot.error = it.cold.error if which == "both" else None
-        for route in iter_route_contexts(it.app.routes):
+    async def scenario(api: ApiUnderTest) -> None:
+        api.cold.error = StoreUnavailable("PostgreSQL doesn't answer")
+        api.hot.error = api.cold.error if which == "both" else None
+        for route in iter_route_contexts(api.app.routes):
             assert route.path is not None
             target = re.sub(r"\{\w+(?::(\w+))?\}", lambda match: _value(match[1]), route.path)
             for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
-                answer = await it.call(method, target, START if method in {"POST", "PUT"} else b"")
+                answer = await api.call(method, target, START if method in {"POST", "PUT"} else b"")
                 assert answer.status != 500, (method, target, answer)
                 if answer.status == 503 and "health" not in target:
                     assert_away(answer)
@@ -229,7 +229,7 @@ def test_no_route_answers_500_while_the_stores_are_away(which: str) -> None:
                     answer,
                 )
 
-    with_place(scenario)
+    with_api(scenario)
 
 
 SECRETS = ("10.1.2.3", "db.internal", "5432", "postgresql://", "alice")
@@ -240,13 +240,13 @@ def test_no_answer_shows_where_a_store_is_and_the_log_does(
 ) -> None:
     where = 'postgresql://alice:***@db.internal:5432/jobs is not available: connection to "10.1.2.3", port 5432 failed'
 
-    async def scenario(it: Place) -> None:
-        it.cold.error = it.hot.error = StoreUnavailable(where)
-        for route in iter_route_contexts(it.app.routes):
+    async def scenario(api: ApiUnderTest) -> None:
+        api.cold.error = api.hot.error = StoreUnavailable(where)
+        for route in iter_route_contexts(api.app.routes):
             assert route.path is not None
             target = re.sub(r"\{\w+(?::(\w+))?\}", lambda match: _value(match[1]), route.path)
             for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
-                answer = await it.call(method, target, START if method in {"POST", "PUT"} else b"")
+                answer = await api.call(method, target, START if method in {"POST", "PUT"} else b"")
                 shown = answer.body.decode(errors="replace")
                 assert not [secret for secret in SECRETS if secret in shown], (
                     method,
@@ -255,25 +255,25 @@ def test_no_answer_shows_where_a_store_is_and_the_log_does(
                 )
 
     with caplog.at_level("WARNING", "penstock.service"):
-        with_place(scenario)
+        with_api(scenario)
     assert where in caplog.text
     told = [line for line in caplog.messages if "requests are refused" in line and where in line]
     assert 0 < len(told) < 5, "once in a while, not for each request"
 
 
 def test_each_of_many_is_told_that_the_store_is_away() -> None:
-    async def scenario(it: Place) -> None:
-        it.cold.error = StoreUnavailable("PostgreSQL doesn't answer")
+    async def scenario(api: ApiUnderTest) -> None:
+        api.cold.error = StoreUnavailable("PostgreSQL doesn't answer")
         for action in ("cancel", "retry"):
             body = msgspec.json.encode({"action": action, "execution_ids": ["a", "b"]})
-            answer = await it.call("POST", "/api/v1/executions/bulk", body)
+            answer = await api.call("POST", "/api/v1/executions/bulk", body)
             assert answer.status == 200
             errors = [item["error"] for item in answer.json["items"]]
             assert [(error["status"], error["code"]) for error in errors] == [
                 (503, "unavailable")
             ] * 2
 
-    with_place(scenario)
+    with_api(scenario)
 
 
 def _value(kind: str | None) -> str:
@@ -292,39 +292,39 @@ def test_ready_says_whether_each_store_answers(
 ) -> None:
     monkeypatch.setattr(health, "READY_SECONDS", 0.05)
 
-    async def scenario(it: Place) -> None:
+    async def scenario(api: ApiUnderTest) -> None:
         async def status() -> int:
-            return (await it.call("GET", "/health/ready")).status
+            return (await api.call("GET", "/health/ready")).status
 
         async def is_ready() -> bool:
             return await status() == 200
 
         await until(is_ready, "it is ready")
         names = {"redis", "database"} if tiered else {"store"}
-        shown = (await it.call("GET", "/health")).json
+        shown = (await api.call("GET", "/health")).json
         assert shown["checks"].keys() == {*names, "orchestrator", "workers", "queues"}
-        for part in (it.hot, it.cold):
+        for part in (api.hot, api.cold):
             part.error = StoreUnavailable("away")
             assert await status() == 503
-            assert (await it.call("GET", "/v1/health")).status == 503
-            shown = await it.call("GET", "/health")
+            assert (await api.call("GET", "/v1/health")).status == 503
+            shown = await api.call("GET", "/health")
             assert shown.status == 503
             assert any("away" in check.get("detail", "") for check in shown.json["checks"].values())
             part.error = None
-        it.cold.hangs |= {"feed_end", "get_workflow"}
+        api.cold.hangs |= {"feed_end", "get_workflow"}
         assert await status() == 503
-        it.cold.hangs.clear()
+        api.cold.hangs.clear()
         assert await status() == 200
 
-    with_place(scenario, tiered=tiered)
+    with_api(scenario, tiered=tiered)
 
 
 def test_an_api_alone_is_ready_without_orchestrators() -> None:
-    async def scenario(it: Place) -> None:
-        assert (await it.call("GET", "/health/ready")).status == 200
-        assert (await it.call("GET", "/health")).json["checks"]["orchestrator"]["ok"] is False
+    async def scenario(api: ApiUnderTest) -> None:
+        assert (await api.call("GET", "/health/ready")).status == 200
+        assert (await api.call("GET", "/health")).json["checks"]["orchestrator"]["ok"] is False
 
-    with_place(scenario, tiered=True, has_fleet=False)
+    with_api(scenario, tiered=True, has_fleet=False)
 
 
 def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.api.caller import Caller, assert_problem, document, failing, segment
-from tests.api.gates import Place, gated, gated_service
+from tests.api.gates import GatedService, gated, gated_service
 
 HOSTILE_IDS = [
     "a/b",
@@ -47,14 +47,14 @@ HOSTILE_IDS = [
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with gated_service(tmp_path_factory.mktemp("views")) as found:
         yield found
 
 
 @pytest.fixture
-def api(place: Place) -> Caller:
-    return place.api
+def api(server: GatedService) -> Caller:
+    return server.api
 
 
 def test_results_have_the_output_and_those_of_all_nodes(api: Caller) -> None:
@@ -83,19 +83,19 @@ def test_the_output_node_makes_the_output(api: Caller) -> None:
     assert api.shown(f"/executions/{ended['execution_id']}/results")["output"] == {"got": {}}
 
 
-def test_results_of_what_has_not_ended_and_of_what_failed_say_so(place: Place) -> None:
-    running = place.api.start(gated("unfinished", "a", "b"))
-    place.gates.open("unfinished a")
-    place.gates.until_asked("unfinished b")
-    shown = place.api.shown(f"/executions/{running}/results")
+def test_results_of_what_has_not_ended_and_of_what_failed_say_so(server: GatedService) -> None:
+    running = server.api.start(gated("unfinished", "a", "b"))
+    server.gates.open("unfinished a")
+    server.gates.until_asked("unfinished b")
+    shown = server.api.shown(f"/executions/{running}/results")
     assert (shown["state"], shown["completed"], shown["outputs"]) == (
         "RUNNING",
         False,
         {"a": {"gate": "unfinished a"}},
     )
-    place.gates.open("unfinished b")
-    failed = place.api.ended(failing("failed", message="no luck"))
-    shown = place.api.shown(f"/executions/{failed['execution_id']}/results")
+    server.gates.open("unfinished b")
+    failed = server.api.ended(failing("failed", message="no luck"))
+    shown = server.api.shown(f"/executions/{failed['execution_id']}/results")
     assert (shown["state"], shown["completed"], shown["outputs"]) == (
         "FAILED",
         False,

@@ -40,5 +40,5 @@ def test_events_byte_by_byte():
 
 @given(st.lists(st.integers(0, len(STREAM)), max_size=10))
 def test_where_the_pieces_are_cut_makes_no_difference(cuts: list[int]):
-    places = [0, *sorted(cuts), len(STREAM)]
-    assert parsed(*(STREAM[a:b] for a, b in pairwise(places))) == EVENTS
+    bounds = [0, *sorted(cuts), len(STREAM)]
+    assert parsed(*(STREAM[a:b] for a, b in pairwise(bounds))) == EVENTS

@@ -78,7 +78,7 @@ def test_a_task_that_was_taken_back_stays_noted_until_its_loss_is_committed(tmp_
 
 
 def test_what_was_disowned_is_forgotten(tmp_path: Path) -> None:
-    async def hold(stores: SqliteStores) -> None:
+    async def claim_task(stores: SqliteStores) -> None:
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1", "a"), task("e1", "b")))
         for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
@@ -87,7 +87,7 @@ def test_what_was_disowned_is_forgotten(tmp_path: Path) -> None:
     async def disown(stores: SqliteStores) -> None:
         stores.queue.disown([key_of(task("e1", "a"))])
 
-    _orphans_after(tmp_path, hold)
+    _orphans_after(tmp_path, claim_task)
     assert _orphans_after(tmp_path, disown) == {key_of(task("e1", "b"))}
 
 

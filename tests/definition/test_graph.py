@@ -19,9 +19,9 @@ def dags(draw: st.DrawFn, limit: int = 12) -> Edges:
     size = draw(st.integers(0, limit))
     order = draw(st.permutations(range(size)))
     dependencies: Edges = [[] for _ in range(size)]
-    for place, number in enumerate(order):
+    for position, number in enumerate(order):
         dependencies[number] = (
-            draw(st.lists(st.sampled_from(order[:place]), unique=True)) if place else []
+            draw(st.lists(st.sampled_from(order[:position]), unique=True)) if position else []
         )
     return dependencies
 
@@ -72,9 +72,9 @@ def test_children_are_dependencies_turned_around(dependencies: Edges):
 def test_the_order_has_every_node_once_and_after_its_dependencies(dependencies: Edges):
     order = order_of(dependencies)
     assert sorted(order) == list(range(len(dependencies)))
-    place = {number: i for i, number in enumerate(order)}
+    position = {number: i for i, number in enumerate(order)}
     assert all(
-        place[parent] < place[child]
+        position[parent] < position[child]
         for child, parents in enumerate(dependencies)
         for parent in parents
     )

@@ -223,11 +223,11 @@ def test_sixty_four_levels_are_read_and_one_more_is_refused(form: str):
 def test_json_that_is_100_000_deep_is_refused_and_says_where_it_becomes_too_deep(text: str):
     code, _, message = refusal(text)
     assert code == "too_deep"
-    place = 326 if text.startswith("{") else 66
+    position = 326 if text.startswith("{") else 66
     if text.startswith("\n"):
         assert message == "nested deeper than 64 levels (line 2, column 226)"
     else:
-        assert message == f"nested deeper than 64 levels (line 1, column {place})"
+        assert message == f"nested deeper than 64 levels (line 1, column {position})"
 
 
 def test_yaml_that_is_too_deep_is_refused_before_anything_is_built():

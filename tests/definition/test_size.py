@@ -77,10 +77,10 @@ def assert_whole(plan: Plan, document: dict[str, Any]) -> None:
         raw["dependencies"] for raw in nodes
     ]
     assert plan.dependency_counts == [len(raw["dependencies"]) for raw in nodes]
-    place = {number: i for i, number in enumerate(plan.order)}
-    assert len(place) == len(plan.order) == len(nodes)
+    position = {number: i for i, number in enumerate(plan.order)}
+    assert len(position) == len(plan.order) == len(nodes)
     assert all(
-        place[parent] < place[i]
+        position[parent] < position[i]
         for i, node in enumerate(plan.nodes)
         for parent in node.dependencies
     )

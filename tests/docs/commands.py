@@ -65,7 +65,7 @@ def steps(block: Block) -> list[Step]:
         if line.startswith("$ "):
             found.append(Step(line[2:].strip(), ""))
         else:
-            assert found, f"{block.place}: a console block begins with a command"
+            assert found, f"{block.location}: a console block begins with a command"
             found[-1] = Step(found[-1].command, found[-1].shown + line + "\n")
     return found
 
@@ -91,7 +91,7 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
             output, code = f"{code}\n", 0
         else:
             assert not code, (
-                f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+                f"{block.location}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
             )
             command = step.command
             for shown, real in stands_for.items():
@@ -100,9 +100,9 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
             output, code = ended.stdout, ended.returncode
             stands_for |= dict(zip(ID.findall(step.shown), ID.findall(output), strict=False))
         if step.shown.strip():
-            assert_same(output, step.shown, f"{block.place}: {step.command}")
+            assert_same(output, step.shown, f"{block.location}: {step.command}")
     assert not code, (
-        f"{block.place}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+        f"{block.location}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
     )
 
 

@@ -37,7 +37,7 @@ class Block:
     file: str | None
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         return f"{self.page}:{self.line}"
 
 
@@ -99,7 +99,7 @@ def before(block: Block, *languages: str) -> Block:
         for it in blocks()
         if it.page == block.page and it.line < block.line and it.language in languages
     ]
-    assert earlier, f"{block.place}: there is no {' or '.join(languages)} block before it"
+    assert earlier, f"{block.location}: there is no {' or '.join(languages)} block before it"
     return earlier[-1]
 
 

@@ -35,7 +35,7 @@ NAMED_BY_USERS = re.compile(rf"{secrets.PREFIX}\w+|{PREFIX}LLM_(\w+_)?API_KEY")
 
 def of(*languages: str) -> list[Any]:
     return [
-        pytest.param(block, id=block.place) for block in blocks() if block.language in languages
+        pytest.param(block, id=block.location) for block in blocks() if block.language in languages
     ]
 
 
@@ -55,7 +55,7 @@ def test_the_pages_are_found():
 
 
 @pytest.mark.parametrize(
-    "block", [pytest.param(block, id=block.place) for block in blocks() if block.marks]
+    "block", [pytest.param(block, id=block.location) for block in blocks() if block.marks]
 )
 def test_every_mark_is_known(block: Block):
     assert block.marks <= MARKS
@@ -100,7 +100,7 @@ def test_python_runs(block: Block, tmp_path: Path):
     assert ended.returncode == 0, ended.stderr
     shown = next((it for it in blocks() if it.page == block.page and it.line > block.line), None)
     if shown is not None and "prints" in shown.marks:
-        assert_same(ended.stdout, shown.text, block.place)
+        assert_same(ended.stdout, shown.text, block.location)
 
 
 @pytest.mark.parametrize("block", of("console"))
@@ -117,7 +117,7 @@ def test_penstock_up_says_what_is_shown(block: Block):
         started(*arguments, cwd=folder, env={"REDIS_URL": "", "DATABASE_URL": ""}) as up,
     ):
         up.says(step.shown.splitlines()[-1])
-        assert_same(up.output, step.shown, block.place)
+        assert_same(up.output, step.shown, block.location)
         assert up.terminate() == 0
 
 
@@ -182,25 +182,27 @@ def flags_of(command: str) -> set[str]:
 def test_every_flag_on_the_pages_exists():
     anywhere = {"--version"}.union(*map(flags_of, COMMANDS))
     lines = [
-        (block.place, line)
+        (block.location, line)
         for block in blocks()
         if block.language == "console"
         for line in block.text.split("\n")
     ]
-    commands = [(place, line.removeprefix("$ ")) for place, line in lines if line.startswith("$ ")]
+    commands = [
+        (location, line.removeprefix("$ ")) for location, line in lines if line.startswith("$ ")
+    ]
     commands += [
-        (block.place, line)
+        (block.location, line)
         for block in blocks()
         if block.language == "sh"
         for line in block.text.split("\n")
     ]
-    for place, text in [*code_spans(), *commands]:
+    for location, text in [*code_spans(), *commands]:
         called = re.search(r"(?:^|\s)penstock ([a-z]+)", text)
         if called:
-            assert called[1] in COMMANDS, f"{place}: there is no command {called[1]}"
-            assert set(FLAG.findall(text)) <= flags_of(called[1]), f"{place}: {text}"
+            assert called[1] in COMMANDS, f"{location}: there is no command {called[1]}"
+            assert set(FLAG.findall(text)) <= flags_of(called[1]), f"{location}: {text}"
         elif text.startswith("--"):
-            assert set(FLAG.findall(text)) <= anywhere, f"{place}: {text}"
+            assert set(FLAG.findall(text)) <= anywhere, f"{location}: {text}"
 
 
 def sections(path: Path) -> set[str]:
@@ -219,11 +221,11 @@ def test_every_link_to_a_section_leads_there():
 
 
 def test_every_test_on_the_pages_exists():
-    for place, text in code_spans():
+    for location, text in code_spans():
         if named := re.fullmatch(r"tests/[\w/.]+", text):
             path = ROOT / named[0]
             assert path.is_file() or list(path.glob("test_*.py")), (
-                f"{place}: there are no tests in {text}"
+                f"{location}: there are no tests in {text}"
             )
 
 

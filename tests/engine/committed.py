@@ -84,7 +84,7 @@ class Committed:
         self.nodes = {run.node_id: pack(run) for run in runs}
         self.timer = None
 
-    def assert_holds_all_of(self, execution: Execution) -> None:
+    def assert_equals(self, execution: Execution) -> None:
         """What isn't committed is lost with its owner."""
         assert self.record == pack(execution.record)
         assert self.nodes == {address: pack(run) for address, run in execution.runs.items()}

@@ -12,7 +12,7 @@ from penstock.engine import events as ev
 from penstock.engine.events import AddedNode, Blob, TaskError, Value
 from penstock.engine.state import INLINE_BYTES_MAX
 from tests.engine.choices import Choices
-from tests.engine.lane import EXECUTION_ID, Lane
+from tests.engine.replica import EXECUTION_ID, Replica
 from tests.engine.workflows import TASK_OUTPUTS, Workflow
 
 TASK_KINDS = ("started", "succeeded", "failed", "lost", "interrupted")
@@ -31,61 +31,65 @@ class Story:
         self.choose, self.extras, self.workflow = choose, extras, workflow
         self.blobs: dict[str, bytes] = {}
         reused = self.reused() if "reused" in extras else {}
-        self.steady = Lane(workflow, self.blobs, reused)
-        self.reborn = Lane(workflow, self.blobs, reused)
+        self.steady = Replica(workflow, self.blobs, reused)
+        self.reborn = Replica(workflow, self.blobs, reused)
         inline = choose.any_of(
             0, INLINE_BYTES_MAX
         )  # at 0 nearly everything is worked out elsewhere
-        self.split = Lane(
+        self.split = Replica(
             workflow, self.blobs, reused, weight=choose.any_of(1, 2, 3, 4), inline=inline
         )
-        self.lanes = (self.steady, self.reborn, self.split)
+        self.replicas = (self.steady, self.reborn, self.split)
         self.now = 0.0
         self.sent: list[ev.AnyEvent] = []
 
     def tell(self, event: ev.AnyEvent) -> None:
         note(f"{self.now:g}: {event}")
         self.sent.append(event)
-        for lane in self.lanes:
-            lane.diverged |= lane.unfinished
-            lane.handle(event, self.now)
+        for replica in self.replicas:
+            replica.diverged |= replica.unfinished
+            replica.handle(event, self.now)
         self.reborn.lose_the_owner(self.now)
         if self.choose.one_in(4):
             self.split.lose_the_owner(self.now)
         if not self.choose.one_in(3):
-            for lane in self.lanes:
-                lane.finish_commits(self.now)
-        self.assert_lanes_agree()
+            for replica in self.replicas:
+                replica.finish_commits(self.now)
+        self.assert_replicas_agree()
 
-    def assert_lanes_agree(self) -> None:
+    def assert_replicas_agree(self) -> None:
         """As long as the order of starts made no difference, nothing else may differ either."""
-        for lane in (self.reborn, self.split):
-            if self.steady.unfinished or lane.unfinished:
+        for replica in (self.reborn, self.split):
+            if self.steady.unfinished or replica.unfinished:
                 continue
-            lane.diverged |= (
-                self.steady.diverged or lane.model.situation() != self.steady.model.situation()
+            replica.diverged |= (
+                self.steady.diverged or replica.model.situation() != self.steady.model.situation()
             )
-            assert lane.diverged or lane.summary() == self.steady.summary()
+            assert replica.diverged or replica.summary() == self.steady.summary()
 
     def lose_the_store(self) -> None:
         note(f"{self.now:g}: the store loses its data")
-        for lane in self.lanes:
-            lane.diverged |= lane.unfinished
-            if not lane.ended:
-                lane.lose_the_store(self.now)
-                lane.finish_commits(self.now)  # nobody reports a task before it is out
-        self.assert_lanes_agree()
+        for replica in self.replicas:
+            replica.diverged |= replica.unfinished
+            if not replica.ended:
+                replica.lose_the_store(self.now)
+                replica.finish_commits(self.now)  # nobody reports a task before it is out
+        self.assert_replicas_agree()
 
     def go_on(self) -> None:
         model = self.steady.model
         out = [name for name, state in model.state.items() if state in {"QUEUED", "RUNNING"}]
-        held = [name for name in out if not any(name in lane.model.again for lane in self.lanes)]
+        claimed = [
+            name
+            for name in out
+            if not any(name in replica.model.again for replica in self.replicas)
+        ]
         kinds = (
             ["timer"] * 4
             + ["again"] * 2
             + ["stale", "start", *(set(self.extras) - {"blobs", "reused", "losses"})]
         )
-        if held:
+        if claimed:
             kinds += (
                 ["succeeded"] * 8
                 + ["failed"] * 6
@@ -101,7 +105,7 @@ class Story:
             return
         kind = self.choose.any_of(*sorted(kinds))
         self.tell(
-            self.task_event(kind, self.choose.any_of(*held))
+            self.task_event(kind, self.choose.any_of(*claimed))
             if kind in TASK_KINDS
             else self.other_event(kind)
         )
@@ -177,24 +181,24 @@ class Story:
         )
 
 
-def bring_to_an_end(lane: Lane, now: float) -> None:
+def bring_to_an_end(replica: Replica, now: float) -> None:
     """From any point, with workers that succeed and timers that fire, everything ends."""
     for _ in range(300):
-        lane.finish_commits(now)
-        if lane.ended:
+        replica.finish_commits(now)
+        if replica.ended:
             return
-        if lane.model.execution == "PENDING":
-            lane.handle(ev.ExecutionStarted(EXECUTION_ID), now)
-        elif lane.model.execution == "PAUSED":
-            lane.handle(ev.ResumeRequested(EXECUTION_ID), now)
-        elif lane.handed_out:
-            name, attempt = min(lane.handed_out)
-            key = (EXECUTION_ID, name, lane.model.generation, attempt)
-            lane.handle(
+        if replica.model.execution == "PENDING":
+            replica.handle(ev.ExecutionStarted(EXECUTION_ID), now)
+        elif replica.model.execution == "PAUSED":
+            replica.handle(ev.ResumeRequested(EXECUTION_ID), now)
+        elif replica.handed_out:
+            name, attempt = min(replica.handed_out)
+            key = (EXECUTION_ID, name, replica.model.generation, attempt)
+            replica.handle(
                 ev.TaskSucceeded(*key, "worker", started_at=now, output=b'{"value":1}'), now
             )
         else:
-            assert lane.committed.timer is not None
-            now = max(now, lane.committed.timer)
-            lane.handle(ev.TimerFired(EXECUTION_ID), now)
+            assert replica.committed.timer is not None
+            now = max(now, replica.committed.timer)
+            replica.handle(ev.TimerFired(EXECUTION_ID), now)
     raise AssertionError("it doesn't end")

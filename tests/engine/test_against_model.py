@@ -1,6 +1,6 @@
 """Random workflows × random events, judged by the naive model after every event (G2, G3, G4, G5).
 
-What is compared after each event is in `Lane`: states, attempts, outputs, what was dispatched and
+What is compared after each event is in `Replica`: states, attempts, outputs, what was dispatched and
 with which config, the history, the timer; that what was committed is all there is; and that
 something will make the execution go on.
 """
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from penstock.engine import events as ev
 from tests.engine.choices import Choices
-from tests.engine.lane import EXECUTION_ID
+from tests.engine.replica import EXECUTION_ID
 from tests.engine.story import Story, bring_to_an_end
 from tests.engine.workflows import random_workflow
 from tests.sizes import explored, size
@@ -48,8 +48,8 @@ def tell_a_story(choose: Choices, extras: tuple[str, ...], nodes: int, events: i
         if story.steady.ended and choose.one_in(4):
             break
         story.go_on()
-    for lane in story.lanes:
-        bring_to_an_end(lane, story.now)
+    for replica in story.replicas:
+        bring_to_an_end(replica, story.now)
 
 
 @explored

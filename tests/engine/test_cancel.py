@@ -53,7 +53,7 @@ SITUATIONS = [not_started, queued, running, retrying, paused, fetching_a_large_o
 def test_cancel_ends_everything_at_once_and_nothing_is_dispatched_afterwards(situation):
     trial = situation()
     dispatched = list(trial.dispatches)
-    held = {
+    claimed = {
         (task.node_id, task.attempt)
         for task in trial.tasks
         if trial.states[task.node_id] in {"QUEUED", "RUNNING"}
@@ -63,7 +63,7 @@ def test_cancel_ends_everything_at_once_and_nothing_is_dispatched_afterwards(sit
     assert trial.last.finished
     assert trial.states["a"] == "CANCELLED"
     assert trial.execution.record.finished_at == 5.0
-    assert {(stop.node_id, stop.attempt) for stop in trial.stops} >= held
+    assert {(stop.node_id, stop.attempt) for stop in trial.stops} >= claimed
     trial.begin(at=6.0)
     trial.resume(at=6.0)
     trial.timer(at=1000.0)

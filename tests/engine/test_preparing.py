@@ -9,7 +9,7 @@ import pytest
 from penstock.engine import handling, starting
 from penstock.engine.handling import PREPARE_AGAIN_SECONDS
 from penstock.engine.state import INLINE_BYTES_MAX
-from tests.engine.lane import prepared
+from tests.engine.replica import prepared
 from tests.engine.trial import Trial, node
 
 COSTLY = "a.text.matches('x+')"

@@ -8,7 +8,7 @@ from penstock.engine import transitions
 from penstock.engine.commands import NodeRun
 from penstock.engine.states import NODE_TRANSITIONS, NodeState
 from penstock.errors import InvalidTransition
-from tests.engine.lane import commit_weight
+from tests.engine.replica import commit_weight
 from tests.engine.trial import Trial, node, once
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.engine import events as ev
 from penstock.engine import handling
-from tests.engine.lane import commit_weight
+from tests.engine.replica import commit_weight
 from tests.engine.trial import ID, Trial, node, once
 
 

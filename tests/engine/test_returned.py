@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine import events as ev
-from tests.engine.lane import commit_weight
+from tests.engine.replica import commit_weight
 from tests.engine.trial import ID, Trial, node
 
 

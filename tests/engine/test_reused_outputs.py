@@ -6,7 +6,7 @@ import pytest
 
 from penstock.engine.commands import COMMIT_WEIGHT
 from penstock.engine.events import AddedNode, Blob
-from tests.engine.lane import commit_weight
+from tests.engine.replica import commit_weight
 from tests.engine.trial import Trial, decision, node, once
 
 ONE = b'{"x":1}'

@@ -13,7 +13,7 @@ import pytest
 from penstock.engine import events as ev
 from penstock.engine import handling
 from penstock.engine.commands import COMMIT_WEIGHT
-from tests.engine.lane import commit_weight
+from tests.engine.replica import commit_weight
 from tests.engine.trial import ID, Trial, decision, node, once
 
 DEEP = 10_000

@@ -71,7 +71,7 @@ class Trial:
         handling.handle(self.execution, event, self.now)
         self.last = self.execution.take_commands()
         self.committed.commit(self.last)
-        self.committed.assert_holds_all_of(self.execution)
+        self.committed.assert_equals(self.execution)
         self.tasks += self.last.tasks
         self.stops += self.last.stops
         self.dead_letters += self.last.dead_letters

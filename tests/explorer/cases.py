@@ -37,7 +37,7 @@ NEEDS: dict[Guard, tuple[Budget, str]] = {
     Guard.POSITION: (Budget(crash=1), "G1, G5 stuck"),
     Guard.TASKS: (Budget(lost=1), "G1, G5 stuck"),
     Guard.STOPS: (Budget(failure=1), "G4 ('b', 1, 1) is handed out"),
-    Guard.HOLDER: (Budget(pause=1), "G2 ('a', 1, 1) is reported twice"),
+    Guard.CLAIMED: (Budget(pause=1), "G2 ('a', 1, 1) is reported twice"),
     Guard.ONE_STEP: (Budget(crash=1), "G1, G5 stuck"),
     Guard.ATTEMPT: (Budget(duplicate=1, failure=1), "G4 ('a', 1, 2) is handed out"),
     Guard.GENERATION: (Budget(duplicate=1, loss=1), "G4 ('a', 2, 1) is handed out"),

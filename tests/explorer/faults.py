@@ -43,9 +43,9 @@ def _crash(world: World, _removed: Removed) -> Iterator[Step]:
     for owner in world.owners:
         if owner.token:
             yield f"owner {owner.token} dies", partial(_abandon, world, owner)
-    held = {entry.holder for entry in world.store.entries}
+    claimed = {entry.claimed_by for entry in world.store.entries}
     for worker in world.workers:
-        if worker.entry is not None or worker.id in held:
+        if worker.entry is not None or worker.id in claimed:
             yield f"worker {worker.id} dies", partial(_die, world, worker)
 
 
@@ -63,13 +63,15 @@ def _with_late(world: World, commit: Commit) -> World:
 def _die(world: World, worker: Worker) -> World:
     """Another one comes in its place, under another name."""
     used = (
-        {each.id for each in world.workers} | {entry.holder for entry in world.store.entries} | {0}
+        {each.id for each in world.workers}
+        | {entry.claimed_by for entry in world.store.entries}
+        | {0}
     )
     return workers.changed(world, worker, Worker(fresh(used)))
 
 
 def _pause(world: World, _removed: Removed) -> Iterator[Step]:
-    held = {entry.holder for entry in world.store.entries}
+    claimed = {entry.claimed_by for entry in world.store.entries}
     for owner in world.owners:
         if not owner.token or owner.token != world.store.token:
             continue
@@ -82,7 +84,7 @@ def _pause(world: World, _removed: Removed) -> Iterator[Step]:
         if owner.must_build:
             continue
         for worker in world.workers:
-            if worker.id in held:
+            if worker.id in claimed:
                 name = f"worker {worker.id} is paused, and owner {owner.token} takes it for dead"
                 yield name, partial(store.reap, world, worker.id)
 
@@ -154,7 +156,10 @@ def _long(world: World, _removed: Removed) -> Iterator[Step]:
     for entry in world.store.entries:
         if entry in [worker.entry for worker in world.workers]:
             said = replace(world, store=store.append(world.store, started(entry.key)))
-            yield f"worker {entry.holder} says that {entry.key} has started", partial(replace, said)
+            yield (
+                f"worker {entry.claimed_by} says that {entry.key} has started",
+                partial(replace, said),
+            )
 
 
 def _shown(event: bytes) -> str:

@@ -63,7 +63,7 @@ def _building(world: World, owner: Owner, name: str, removed: Removed) -> Iterat
 def _beside(world: World, owner: Owner, name: str) -> Iterator[Step]:
     """The reaper and the tiering. A copy is of no use once there is nothing more to lose."""
     living = {worker.id for worker in world.workers}
-    for dead in sorted({entry.holder for entry in world.store.entries} - living - {0}):
+    for dead in sorted({entry.claimed_by for entry in world.store.entries} - living - {0}):
         yield f"{name} reaps worker {dead}", partial(store.reap, world, dead)
     if world.budget.loss and world.store.execution and world.cold.copy != world.store.execution:
         yield f"{name} copies the execution", partial(_copy, world)

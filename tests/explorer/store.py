@@ -79,15 +79,15 @@ def append(store: Store, *events: bytes) -> Store:
 
 def fetch(world: World, entry: Entry, worker: int) -> tuple[World, Entry]:
     judge.check_fetch(world.store.execution, entry.key)
-    held = replace(entry, holder=worker)
-    entries = tuple(held if each == entry else each for each in world.store.entries)
-    return replace(world, store=replace(world.store, entries=entries)), held
+    claimed = replace(entry, claimed_by=worker)
+    entries = tuple(claimed if each == entry else each for each in world.store.entries)
+    return replace(world, store=replace(world.store, entries=entries)), claimed
 
 
 def report(world: World, worker: Worker, removed: Removed) -> World:
     """The outcome into the inbox and the task off the list, if it is on this worker's."""
     assert worker.entry is not None
-    if worker.entry not in world.store.entries and Guard.HOLDER not in removed:
+    if worker.entry not in world.store.entries and Guard.CLAIMED not in removed:
         return world
     entries = tuple(entry for entry in world.store.entries if entry != worker.entry)
     store = append(replace(world.store, entries=entries), worker.outcome)
@@ -96,11 +96,11 @@ def report(world: World, worker: Worker, removed: Removed) -> World:
 
 def reap(world: World, worker: int) -> World:
     """What a dead worker had is lost: told in the same step."""
-    entries = [entry for entry in world.store.entries if entry.holder == worker]
+    entries = [entry for entry in world.store.entries if entry.claimed_by == worker]
     ledger = world.ledger
     for entry in entries:
         ledger = _reported(ledger, entry.key)
-    left = tuple(entry for entry in world.store.entries if entry.holder != worker)
+    left = tuple(entry for entry in world.store.entries if entry.claimed_by != worker)
     store = append(replace(world.store, entries=left), *(lost(entry.key) for entry in entries))
     return replace(world, store=store, ledger=ledger)
 

@@ -35,7 +35,7 @@ def steps(world: World, removed: Removed) -> Iterator[Step]:
 
 
 def first_waiting(world: World) -> Entry | None:
-    return next((entry for entry in world.store.entries if not entry.holder), None)
+    return next((entry for entry in world.store.entries if not entry.claimed_by), None)
 
 
 def changed(world: World, old: Worker, new: Worker) -> World:
@@ -58,20 +58,20 @@ def report(
     if Guard.ONE_STEP in removed and worker.entry in world.store.entries:
         entries = tuple(entry for entry in world.store.entries if entry != worker.entry)
         return changed(replace(world, store=replace(world.store, entries=entries)), worker, saying)
-    blind = removed | {Guard.HOLDER} if Guard.ONE_STEP in removed else removed
+    blind = removed | {Guard.CLAIMED} if Guard.ONE_STEP in removed else removed
     return changed(
         store.report(world, saying, blind), worker, Worker(worker.id) if answered else saying
     )
 
 
 def _fetch(world: World, worker: Worker, entry: Entry) -> World:
-    world, held = store.fetch(world, entry, worker.id)
-    return changed(world, worker, replace(worker, entry=held))
+    world, claimed = store.fetch(world, entry, worker.id)
+    return changed(world, worker, replace(worker, entry=claimed))
 
 
 def _stray(world: World, worker: Worker) -> Entry | None:
     """On its list, and its fetch was never answered."""
-    return next((entry for entry in world.store.entries if entry.holder == worker.id), None)
+    return next((entry for entry in world.store.entries if entry.claimed_by == worker.id), None)
 
 
 def _shown(entry: Entry) -> str:

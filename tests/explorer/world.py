@@ -18,7 +18,7 @@ class Guard(StrEnum):
     POSITION = "the position moves with the commit"
     TASKS = "tasks are handed out with the commit"
     STOPS = "a stopped task is not handed out"
-    HOLDER = "only the holder of a task reports it"
+    CLAIMED = "only the worker that claimed a task reports it"
     ONE_STEP = "an outcome is in the inbox when its task is off the list"
     ATTEMPT = "a report of another attempt has no effect"
     GENERATION = "a report of another generation has no effect"
@@ -85,7 +85,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     id: int
     key: Key
-    holder: int = 0
+    claimed_by: int = 0
     """The worker; 0 while nobody has it."""
 
 

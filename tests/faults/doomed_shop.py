@@ -22,7 +22,7 @@ from tests.acceptance import shop
 from tests.faults.launched import armed, die_at_passing
 from tests.faults.points import read_point
 
-PLACES: dict[str, tuple[type, str]] = {
+PATCHED: dict[str, tuple[type, str]] = {
     "transaction": (Writer, "_transaction"),
     "answer": (Writer, "_answer"),
     "effects": (SqliteHotStore, "_show"),
@@ -46,7 +46,7 @@ def arm(text: str) -> None:
         doomed = functools.partial(sqlite3.connect, factory=_connection(die, is_before=is_before))
         vars(sqlite3)["connect"] = doomed
         return
-    owner, name = PLACES[point.write]
+    owner, name = PATCHED[point.write]
     call = getattr(owner, name)
     make = armed if inspect.iscoroutinefunction(call) else _armed_now
     setattr(owner, name, make(call, die, is_before=is_before))

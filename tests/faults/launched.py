@@ -64,12 +64,12 @@ def arm(text: str) -> None:
     from tests.faults.points import REPLY, read_point  # noqa: PLC0415 -- it imports Penstock, see `main`
 
     point = read_point(text)
-    owner, name = _reply() if point.write == REPLY else _place(point.write)
+    owner, name = _reply() if point.write == REPLY else _method_of(point.write)
     die = die_at_passing(point.passing, f"dies {point.side} {point.write}\n")
     setattr(owner, name, armed(getattr(owner, name), die, is_before=point.side == "before"))
 
 
-def _place(write: str) -> tuple[type, str]:
+def _method_of(write: str) -> tuple[type, str]:
     """The class that has the method in a process of the scaled engine."""
     from penstock.stores.postgres.blobs import PostgresBlobs  # noqa: PLC0415 -- as above, and so below
     from penstock.stores.redis.hot import RedisHotStore  # noqa: PLC0415

@@ -14,7 +14,7 @@ from tests.faults.proxies import RedisProxy, exchange, is_call_of
 
 TIMES = 10
 NOTHING = b"*-1\r\n"
-Place = tuple[bytes, bytes, bytes]
+TaskLocation = tuple[bytes, bytes, bytes]
 """Inbox, stream, entry."""
 
 
@@ -28,7 +28,7 @@ class Repeater(RedisProxy):
         super().__init__(url, choose)
         self._direct = redis_client.Redis.from_url(url)
         self._collected: defaultdict[bytes, list[bytes]] = defaultdict(list)
-        self._begun: dict[Place, bytes] = {}
+        self._begun: dict[TaskLocation, bytes] = {}
         self.messages = self.copies = self.overtaken = 0
 
     async def __aexit__(self, *_: object) -> None:

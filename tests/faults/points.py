@@ -30,7 +30,7 @@ PROTOCOLS: tuple[type, ...] = (
 )
 READS: dict[type, Collection[str]] = {
     HotStore: ("receive", "load", "due", "next_due", "active", "known"),
-    TaskQueue: ("held", "live_log", "workers", "depths", "offers", "backlog"),
+    TaskQueue: ("claimed", "live_log", "workers", "depths", "offers", "backlog"),
     BlobStore: ("get",),
     HotTier: ("server_id", "built", "outbox", "changes"),
     ColdTier: ("unfinished",),

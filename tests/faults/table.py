@@ -92,8 +92,8 @@ class Row:
         figures = ", ".join(
             f"{name.replace('_', ' ')} {_figure(value)}" for name, value in self.figures.items()
         )
-        held = "yes" if self.is_green else "**NO**"
-        return f"| {self.family} | {self.done} | {held} | {self.seconds:.1f} | {self.seed} | {figures} |"
+        verdict = "yes" if self.is_green else "**NO**"
+        return f"| {self.family} | {self.done} | {verdict} | {self.seconds:.1f} | {self.seed} | {figures} |"
 
 
 def _figure(value: Figure) -> str:

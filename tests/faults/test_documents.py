@@ -13,7 +13,14 @@ from typing import Any
 import pytest
 
 from tests.api.caller import Caller
-from tests.api.test_documents import JSON_TYPE, NOT_JSON, PLACES, WRONG_SHAPES, WRONG_TEXTS, send
+from tests.api.test_documents import (
+    DOCUMENT_PATHS,
+    JSON_TYPE,
+    NOT_JSON,
+    WRONG_SHAPES,
+    WRONG_TEXTS,
+    send,
+)
 from tests.api_server import running_service
 from tests.faults.table import Fault
 
@@ -112,13 +119,13 @@ def test_whatever_is_no_document_is_refused_with_its_place_and_nothing_is_stored
     fault: Fault, api: Caller
 ) -> None:
     before, refused, documents = api.count(), Counter[int](), list(_written())
-    for path in PLACES[:2]:
-        for data, has_place in documents:
+    for path in DOCUMENT_PATHS[:2]:
+        for data, has_path in documents:
             answer = send(api, path, data)
             assert 400 <= answer.status < 500, (path, data[:100], answer)
             problems = answer.body["problems"]
             assert problems, (path, data[:100], answer)
-            assert not has_place or any(map(_has_place, problems)), (path, data[:100], answer)
+            assert not has_path or any(map(_has_path, problems)), (path, data[:100], answer)
             refused[answer.status] += 1
     assert api.count() == before
     shown: dict[str, int] = {
@@ -127,24 +134,24 @@ def test_whatever_is_no_document_is_refused_with_its_place_and_nothing_is_stored
     fault.shows(documents=len(documents), sent=refused.total(), **shown, answered_5xx=0, stored=0)
 
 
-def _has_place(problem: dict[str, Any]) -> bool:
+def _has_path(problem: dict[str, Any]) -> bool:
     """JSON that is too deep has no path yet: where in the text it is so is said instead."""
     return bool(problem["path"]) or "line 1, column" in problem["message"]
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def _paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield path
     for key in (
         value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     ):
-        yield from _places(value[key], (*path, key))
+        yield from _paths(value[key], (*path, key))
 
 
 def _spoilt(choose: random.Random) -> Any:
     """The good document, with something else in one to three of its places."""
     document = json.loads(json.dumps(GOOD))
     for _ in range(choose.randint(1, 3)):
-        path = choose.choice([each for each in _places(document) if each])
+        path = choose.choice([each for each in _paths(document) if each])
         inner = document
         for key in path[:-1]:
             inner = inner[key]

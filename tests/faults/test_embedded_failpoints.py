@@ -22,7 +22,7 @@ EXECUTIONS_PER_LIFE = 30
 def _points(fault: Fault) -> list[str]:
     every = [
         f"{write}:{side}:{passing}"
-        for write in ("commit", *doomed_shop.PLACES)
+        for write in ("commit", *doomed_shop.PATCHED)
         for side in ("before", "after")
         for passing in PASSINGS
     ]

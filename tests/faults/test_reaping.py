@@ -14,7 +14,7 @@ from penstock.orchestrator.reaper import DEAD_SECONDS, LOOK_SECONDS, Reaper
 from penstock.stores.task_queue import key_of
 from tests.faults.table import Fault
 from tests.orchestrator.desk import look
-from tests.redis.place import NAME, Place, place
+from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores
 
 ECHO = {"echo"}
 WORKERS = 100
@@ -22,19 +22,19 @@ PORTION = 500
 """Tasks in one commit, as an owner would."""
 
 
-async def _hand_out(it: Place, count: int) -> list[Task]:
+async def _hand_out(stores: StoresUnderTest, count: int) -> list[Task]:
     tasks = [task(NAME, f"n{number}") for number in range(count)]
-    await it.commit(started(NAME))
+    await stores.commit(started(NAME))
     for first in range(0, count, PORTION):
-        await it.commit(queued(*tasks[first : first + PORTION]))
+        await stores.commit(queued(*tasks[first : first + PORTION]))
     return tasks
 
 
-async def _beat(it: Place, held: dict[str, list[Task]]) -> int:
+async def _beat(stores: StoresUnderTest, claimed: dict[str, list[Task]]) -> int:
     """All that live say so. Answers how many tasks they are told that they have lost."""
     gone = [
-        await it.queue.heartbeat(worker, ECHO, [stop(each) for each in tasks])
-        for worker, tasks in held.items()
+        await stores.queue.heartbeat(worker, ECHO, [stop(each) for each in tasks])
+        for worker, tasks in claimed.items()
     ]
     return sum(map(len, gone))
 
@@ -46,26 +46,26 @@ def test_of_ten_thousand_tasks_in_live_hands_and_one_in_dead_ones_only_that_one_
     live = fault.size(short=2_000, full=10_000)
 
     async def scenario() -> None:
-        async with place() as it:
-            await it.own()
-            tasks = await _hand_out(it, live + 1)
-            held = {
-                f"live-{n}": await it.queue.fetch(f"live-{n}", ECHO, live // WORKERS)
+        async with open_stores() as stores:
+            await stores.own()
+            tasks = await _hand_out(stores, live + 1)
+            claimed = {
+                f"live-{n}": await stores.queue.fetch(f"live-{n}", ECHO, live // WORKERS)
                 for n in range(WORKERS)
             }
-            assert await it.queue.fetch("dead", ECHO, 10) == tasks[-1:]
-            assert sum(map(len, held.values())) == live
-            reaper = Reaper(it.queue, it.lease)
+            assert await stores.queue.fetch("dead", ECHO, 10) == tasks[-1:]
+            assert sum(map(len, claimed.values())) == live
+            reaper = Reaper(stores.queue, stores.lease)
             for _ in range(int(DEAD_SECONDS / LOOK_SECONDS)):
-                await _beat(it, held)
+                await _beat(stores, claimed)
                 await look(reaper, LOOK_SECONDS)
-            assert await it.inbox() == [], "it has been silent for less than it may be"
-            assert await _beat(it, held) == 0
+            assert await stores.inbox() == [], "it has been silent for less than it may be"
+            assert await _beat(stores, claimed) == 0
             begun = time.perf_counter()
             await look(reaper, LOOK_SECONDS)
             milliseconds = 1000 * (time.perf_counter() - begun)
-            assert await it.inbox() == [TaskLost(*key_of(tasks[-1]), "dead")]
-            assert await _beat(it, held) == 0, "one that lives has lost a task"
+            assert await stores.inbox() == [TaskLost(*key_of(tasks[-1]), "dead")]
+            assert await _beat(stores, claimed) == 0, "one that lives has lost a task"
             fault.shows(
                 live=live,
                 dead_found=reaper.reaped,

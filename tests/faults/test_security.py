@@ -119,14 +119,16 @@ def test_a_secret_is_in_no_answer_log_store_or_dead_letter(fault: Fault) -> None
         (api,) = begin(it, orchestrators=1, workers=0, apis=1)
         answers = asyncio.run(main(it, api.address))
         said = "\n".join(role.said() for role in it.roles)
-        places = {
+        data_by_source = {
             "API": answers.encode(), "logs": said.encode(), "Redis": b"\n".join(_in_redis(it)),
             "PostgreSQL": b"\n".join(_in_postgres(it)),
         }  # fmt: skip
-        assert b"***" in places["API"], "the handler didn't tell anything"
+        assert b"***" in data_by_source["API"], "the handler didn't tell anything"
         assert "the token is ***" in said
-        assert [where for where, data in places.items() if CANARY.encode() in data] == []
-        fault.shows(**{f"bytes_of_{where}": len(data) for where, data in places.items()}, found=0)
+        assert [where for where, data in data_by_source.items() if CANARY.encode() in data] == []
+        fault.shows(
+            **{f"bytes_of_{where}": len(data) for where, data in data_by_source.items()}, found=0
+        )
 
 
 async def _refused(client: Client, urls: list[str]) -> int:

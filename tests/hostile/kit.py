@@ -45,7 +45,7 @@ def node(node_id: str, handler: str = "noop", *after: str, **more: Any) -> dict[
 # expressions
 
 
-def _patterns(place: str) -> Iterable[Post]:
+def _patterns(flood_address: str) -> Iterable[Post]:
     condition = f"input.s.matches('{NESTED_COUNTS}')"
     for _ in range(3):
         yield start([node("a", condition=condition)], input={"s": LONG_TEXT})
@@ -299,21 +299,23 @@ def _wrong_batch(_: str) -> Iterable[Post]:
 # what comes from elsewhere
 
 
-def _large_answers(place: str) -> Iterable[Post]:
+def _large_answers(flood_address: str) -> Iterable[Post]:
     for kind, size in (("json", 60 * MB), ("json", 70 * MB), ("text", 60 * MB)):
         yield start(
             [
-                node("a", "call_external_service", config={"url": f"{place}/{kind}/{size}"}),
+                node(
+                    "a", "call_external_service", config={"url": f"{flood_address}/{kind}/{size}"}
+                ),
                 node("b", "noop", "a", condition="size(a.data) > 1"),
             ]
         )
 
 
-def _endless_answers(place: str) -> Iterable[Post]:
-    yield start([node("a", "call_external_service", config={"url": f"{place}/endless"})])
-    yield start([node("a", "call_external_service", config={"url": f"{place}/headers"})])
-    yield start([node("a", "call_external_service", config={"url": f"{place}/deep"})])
-    yield start([node("a", "call_external_service", config={"url": f"{place}/gzip"})])
+def _endless_answers(flood_address: str) -> Iterable[Post]:
+    yield start([node("a", "call_external_service", config={"url": f"{flood_address}/endless"})])
+    yield start([node("a", "call_external_service", config={"url": f"{flood_address}/headers"})])
+    yield start([node("a", "call_external_service", config={"url": f"{flood_address}/deep"})])
+    yield start([node("a", "call_external_service", config={"url": f"{flood_address}/gzip"})])
 
 
 KIT = [

@@ -70,7 +70,7 @@ def make_keys(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def one_process(place: str) -> Iterator[Target]:
+def one_process(flood_address: str) -> Iterator[Target]:
     """`penstock serve`: API, orchestrator and worker in one process, on SQLite."""
     with ExitStack() as stack:
         folder = stack.enter_context(open_folder())
@@ -82,7 +82,7 @@ def one_process(place: str) -> Iterator[Target]:
         environ |= {
             "PENSTOCK_STORE": f"sqlite:///{folder}/store/penstock.db",
             "PYTHONUNBUFFERED": "1",
-            **_settings(place),
+            **_settings(flood_address),
         }
         (folder / "store").mkdir()
         keys = make_keys(environ, folder)
@@ -113,10 +113,10 @@ def one_process(place: str) -> Iterator[Target]:
 
 
 @contextmanager
-def three_roles(place: str) -> Iterator[Target]:
+def three_roles(flood_address: str) -> Iterator[Target]:
     """An API, an orchestrator and a worker, on Redis and PostgreSQL."""
     with plant() as it:
-        settings: dict[str, Any] = _unprefixed(_settings(place))
+        settings: dict[str, Any] = _unprefixed(_settings(flood_address))
         environ = it._environ(settings)
         keys = make_keys(environ, it.folder)
         for kind in ("worker", "orchestrator", "api"):
@@ -139,11 +139,11 @@ def three_roles(place: str) -> Iterator[Target]:
         yield Target(roles["api"].address, keys, pids, health, sizes, it.tails)
 
 
-def _settings(place: str) -> dict[str, str]:
+def _settings(flood_address: str) -> dict[str, str]:
     return {
         "PENSTOCK_HTTP_PRIVATE": "true",
         "PENSTOCK_RATE_LIMIT": "off",
-        "PENSTOCK_LLM_BASE_URL": f"{place}/v1",
+        "PENSTOCK_LLM_BASE_URL": f"{flood_address}/v1",
     }
 
 

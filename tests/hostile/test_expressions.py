@@ -27,7 +27,7 @@ from tests.waiting import until
 
 MIB = 1024 * 1024
 SETTINGS = Settings(expression_seconds=0.2, expression_memory_bytes=128 * MIB)
-HELD_SECONDS_MAX = 0.25  # without the sandbox it is seconds; 0.1 s is what a quiet machine shows
+BLOCKED_SECONDS_MAX = 0.25  # without the sandbox it is seconds; 0.1 s is what a quiet machine shows
 GROWTH_BYTES_MAX = 300 * MIB
 INNOCENT = {
     "name": "innocent",
@@ -73,7 +73,7 @@ async def judged(document: dict[str, Any], given: dict[str, Any], limit: str) ->
             assert re.search(limit, ended.error["message"]), ended.error
             assert ended.error["category"] in {"condition", "expression"}
             assert len(ended.error["message"]) < 1000
-        assert watch.held_seconds < HELD_SECONDS_MAX
+        assert watch.blocked_seconds < BLOCKED_SECONDS_MAX
     assert process.memory_info().rss - before < GROWTH_BYTES_MAX
 
 
@@ -96,7 +96,7 @@ def test_200_conditions_over_300_000_values_convert_them_once(source: str):
         async with Engine("memory://", settings=Settings()) as engine, watched_loop() as watch:
             result = await (await engine.start({"name": "many", "nodes": nodes}, given)).result()
             assert result.completed, result.error
-            assert watch.held_seconds < HELD_SECONDS_MAX
+            assert watch.blocked_seconds < BLOCKED_SECONDS_MAX
 
     asyncio.run(work())
 

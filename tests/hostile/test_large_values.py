@@ -21,7 +21,7 @@ from tests.worker.servers import always, context, serving
 
 MIB = 1024 * 1024
 JSON = "application/json"
-HELD_SECONDS_MAX = 0.25  # without the sandbox it is seconds; 0.1 s is what a quiet machine shows
+BLOCKED_SECONDS_MAX = 0.25  # without the sandbox it is seconds; 0.1 s is what a quiet machine shows
 SMALL_VALUES = b"[" + b"[]," * 3_000_000 + b"[]]"
 """9 MB that a JSON decoder takes 0.7 s for."""
 
@@ -32,7 +32,7 @@ async def fetched(body: bytes, settings: Settings, content_type: str = JSON) -> 
         try:
             async with watched_loop() as watch:
                 output = await handler({"url": f"{server.url}/"}, context())
-            assert watch.held_seconds < HELD_SECONDS_MAX
+            assert watch.blocked_seconds < BLOCKED_SECONDS_MAX
             return output
         finally:
             await handler.close()
@@ -83,7 +83,7 @@ def test_a_large_answer_of_a_model_is_read_beside_the_loop():
             try:
                 async with watched_loop() as watch:
                     output = await handler({"prompt": "?", "model": "m"}, context())
-                assert watch.held_seconds < HELD_SECONDS_MAX
+                assert watch.blocked_seconds < BLOCKED_SECONDS_MAX
                 return msgspec.json.decode(output)
             finally:
                 await handler.close()
@@ -111,7 +111,7 @@ def test_secrets_are_taken_out_of_a_large_output_beside_the_loop(monkeypatch: py
             watched_loop() as watch,
         ):
             result = await (await engine.start({"name": "large", "nodes": nodes})).result()
-            assert watch.held_seconds < HELD_SECONDS_MAX
+            assert watch.blocked_seconds < BLOCKED_SECONDS_MAX
             assert result.outputs["a"] == {"list": [["***", 1]] * 200_000}
 
     asyncio.run(work())
@@ -154,7 +154,7 @@ def test_a_large_document_of_conditions_delays_nobody():
             await engine.plan_for(small)
             assert not compiling.done(), "a document that is new too waited for it"
             await compiling
-            assert watch.held_seconds < HELD_SECONDS_MAX
+            assert watch.blocked_seconds < BLOCKED_SECONDS_MAX
 
     asyncio.run(work())
 
@@ -201,7 +201,9 @@ def test_values_out_of_60_mb_of_outputs_are_looked_up_beside_the_loop():
                     pass
             result = await handle.result()
             assert result.output == {"n": 7, "is": True}, result.error
-            assert watch.held_seconds < 2 * HELD_SECONDS_MAX  # copies of 50 MB, here and there
+            assert (
+                watch.blocked_seconds < 2 * BLOCKED_SECONDS_MAX
+            )  # copies of 50 MB, here and there
 
     asyncio.run(work())
 

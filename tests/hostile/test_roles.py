@@ -23,8 +23,8 @@ import pytest
 
 from tests.acceptance.plant import LOOK_SECONDS, pass_time
 from tests.faults.table import Fault
+from tests.hostile.flood_server import serve_too_much
 from tests.hostile.kit import KIT, START, Attack, node
-from tests.hostile.place import serve_too_much
 from tests.hostile.roles import Probe, Target, Watch, one_process, three_roles
 
 MIB = 1024 * 1024
@@ -110,8 +110,8 @@ class Found(NamedTuple):
 
 
 class Attacker:
-    def __init__(self, target: Target, place: str, session: aiohttp.ClientSession) -> None:
-        self.target, self.place, self.session = target, place, session
+    def __init__(self, target: Target, flood_address: str, session: aiohttp.ClientSession) -> None:
+        self.target, self.flood_address, self.session = target, flood_address, session
         self.sent = 0
         self.accepted = 0
         self.problems: list[str] = []
@@ -135,7 +135,9 @@ class Attacker:
 
     async def send(self, attack: Attack) -> None:
         """All of it at once, and until what was accepted has ended, by itself or by a cancel."""
-        answers = await asyncio.gather(*(self.post(*post) for post in attack.posts(self.place)))
+        answers = await asyncio.gather(
+            *(self.post(*post) for post in attack.posts(self.flood_address))
+        )
         ids = [
             item["execution_id"]
             for answer in answers
@@ -286,14 +288,14 @@ def _attacks(*, is_full: bool) -> dict[str, tuple[Raw, int]]:
 
 
 async def _run(
-    target: Target, place: str, probe: Probe, name: str, raw: Raw, brought: int
+    target: Target, flood_address: str, probe: Probe, name: str, raw: Raw, brought: int
 ) -> Found:
     await asyncio.to_thread(probe.pass_seconds, 0.0)
     headers = {"authorization": f"Bearer {target.keys['attacker']}"}
     timeout = aiohttp.ClientTimeout(total=60)
     began = time.monotonic()
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
-        attacker = Attacker(target, place, session)
+        attacker = Attacker(target, flood_address, session)
         with Watch(target) as watch:
             await raw(attacker)
             took = time.monotonic() - began
@@ -321,18 +323,18 @@ async def _judge(
 ) -> list[str]:
     """The faults of attacks that had some in every try."""
     bad = []
-    async with serve_too_much() as place:
+    async with serve_too_much() as flood_address:
         with ExitStack() as stack:
-            target = await asyncio.to_thread(stack.enter_context, start(place))
+            target = await asyncio.to_thread(stack.enter_context, start(flood_address))
             probe = stack.enter_context(Probe(target, folder))
             await asyncio.to_thread(probe.measure_usual, BASELINE_SECONDS)
             attacks = _attacks(is_full=fault.is_full)
             worst = 0.0
             for name, (raw, brought) in attacks.items():
-                found = await _run(target, place, probe, name, raw, brought)
+                found = await _run(target, flood_address, probe, name, raw, brought)
                 for _ in range(TRIES - 1):
                     if found.faults():
-                        found = await _run(target, place, probe, name, raw, brought)
+                        found = await _run(target, flood_address, probe, name, raw, brought)
                 if found.faults():
                     bad.append(str(found))
                 if name not in LONGER:

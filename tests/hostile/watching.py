@@ -14,7 +14,7 @@ class Watch:
         self._longest, self._before = 0.0, time.thread_time()
 
     @property
-    def held_seconds(self) -> float:
+    def blocked_seconds(self) -> float:
         """The longest that this thread has computed between two turns.
 
         Not by the clock: the machine may be busy.
@@ -26,7 +26,7 @@ class Watch:
 
     async def tick(self) -> None:
         while True:
-            self._longest, self._before = self.held_seconds, time.thread_time()
+            self._longest, self._before = self.blocked_seconds, time.thread_time()
             await asyncio.sleep(TICK_SECONDS)
 
 

@@ -94,11 +94,11 @@ def test_data_are_opened_by_the_version_that_made_them():
             PostgresServer(folder).start()
 
 
-@pytest.mark.parametrize("place", range(3))
-def test_every_postgresql_at_hand_runs(place, monkeypatch):
+@pytest.mark.parametrize("index", range(3))
+def test_every_postgresql_at_hand_runs(index, monkeypatch):
     """Those of packages and those of wheels alike, each for its own data."""
     found = list({str(it): it for it in postgres_installations()}.values())
-    chosen = found[place % len(found)]
+    chosen = found[index % len(found)]
     monkeypatch.setattr("penstock.local.postgres.find_postgres", lambda major: chosen)
     with postgres_server() as server, psycopg.connect(server.url) as connection:
         assert connection.info.server_version // 10000 == chosen.major

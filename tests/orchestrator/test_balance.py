@@ -173,8 +173,8 @@ def test_a_partition_is_given_up_only_after_its_commit_has_landed(
         async with fleet.open():
             first = fleet.join("a")
             await fleet.is_shared(8)
-            for place in fleet.stores.hot._partitions:
-                place.inbox.append([Continued("nobody")])
+            for partition_state in fleet.stores.hot._partitions:
+                partition_state.inbox.append([Continued("nobody")])
             await until(lambda: under_way == 8)
             second = fleet.join("b")
             await until(lambda: len(first._leaving) == 4)

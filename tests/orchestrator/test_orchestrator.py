@@ -210,7 +210,7 @@ def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops(
         await until(lambda: len(second.owned) == 8)
         assert not first.owned
         await second.stop()
-        assert all(place.lease is None for place in stores.hot._partitions)
+        assert all(partition_state.lease is None for partition_state in stores.hot._partitions)
 
     asyncio.run(scenario())
 

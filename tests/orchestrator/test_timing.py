@@ -19,7 +19,7 @@ from penstock.stores.base import Offer
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.telemetry.metrics import Metrics
 from tests.orchestrator.desk import Desk, TieredDesk, look, node
-from tests.redis.place import place
+from tests.redis.stores_under_test import open_stores
 from tests.waiting import until
 
 ECHO = {"echo"}
@@ -122,10 +122,10 @@ def test_an_orchestrator_copies_and_archives_as_often_as_is_set() -> None:
 
 def test_a_worker_on_redis_announces_its_heartbeats() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            await RedisTaskQueue(it.server, 1, 2.5).heartbeat("worker-1", ECHO, [])
-            await RedisTaskQueue(it.server, 1).heartbeat("worker-2", ECHO, [])
-            offers = await it.queue.offers()
+        async with open_stores() as stores:
+            await RedisTaskQueue(stores.server, 1, 2.5).heartbeat("worker-1", ECHO, [])
+            await RedisTaskQueue(stores.server, 1).heartbeat("worker-2", ECHO, [])
+            offers = await stores.queue.offers()
             announced = {offer.worker_id: offer.heartbeat_seconds for offer in offers}
             assert announced == {"worker-1": 2.5, "worker-2": 0.0}
 

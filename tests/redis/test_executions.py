@@ -8,7 +8,7 @@ from penstock.contract.facts import record
 from penstock.errors import SchemaMismatch
 from penstock.stores import codec
 from penstock.stores.redis import hot, keys
-from tests.redis.place import NAME, place
+from tests.redis.stores_under_test import NAME, open_stores
 
 WITHOUT_A_RECORD = codec.encode(codec.Change(codec.SCHEMA, None, [], {}, []))
 OF_A_NEWER_VERSION = codec.encode(codec.Change(99, record(NAME), [], {}, []))
@@ -27,10 +27,10 @@ def test_changes_that_are_not_ours_or_have_no_beginning_are_refused(
     change: bytes, why: str
 ) -> None:
     async def scenario() -> None:
-        async with place() as it:
-            await it.call("RPUSH", keys.execution(0, NAME), change)
+        async with open_stores() as stores:
+            await stores.call("RPUSH", keys.execution(0, NAME), change)
             with pytest.raises(SchemaMismatch, match=why):
-                await it.hot.load([NAME])
+                await stores.hot.load([NAME])
 
     asyncio.run(scenario())
 
@@ -40,12 +40,12 @@ def test_what_is_too_much_for_one_answer_comes_in_several(monkeypatch: pytest.Mo
     names = [f"execution-{n}" for n in range(10)]
 
     async def scenario() -> None:
-        async with place() as it:
+        async with open_stores() as stores:
             for n, name in enumerate(names[:-1]):
-                await it.call("RPUSH", keys.execution(0, name), *[bytes([n]) * 500] * 3)
-            answered = await it.hot._ask("read", 0, "changes", 2000, *names)
+                await stores.call("RPUSH", keys.execution(0, name), *[bytes([n]) * 500] * 3)
+            answered = await stores.hot._ask("read", 0, "changes", 2000, *names)
             assert len(answered) == 2  # the second has gone beyond the limit
-            found = await it.hot.changes(names)
+            found = await stores.hot.changes(names)
             assert found == {name: [bytes([n]) * 500] * 3 for n, name in enumerate(names[:-1])}
 
     asyncio.run(scenario())

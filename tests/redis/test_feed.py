@@ -9,7 +9,7 @@ from penstock.engine.commands import Commands, Transition
 from penstock.stores.records import FeedGap
 from penstock.stores.redis.commits import FEED_SLOTS as SLOTS
 from penstock.stores.redis.events import RedisEvents
-from tests.redis.place import place
+from tests.redis.stores_under_test import open_stores
 
 
 def _line(name: str, seq: int) -> Commands:
@@ -18,12 +18,12 @@ def _line(name: str, seq: int) -> Commands:
 
 def test_a_commits_lines_can_be_read_on_from_anywhere_in_it() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            events = RedisEvents(it.server, 1)
+        async with open_stores() as stores:
+            events = RedisEvents(stores.server, 1)
             assert await events.feed_end() == (0,)
-            await it.commit(*(started(f"execution-{number}") for number in range(3)))
-            await it.commit()
-            await it.commit(_line("execution-1", 2))
+            await stores.commit(*(started(f"execution-{number}") for number in range(3)))
+            await stores.commit()
+            await stores.commit(_line("execution-1", 2))
             parts = await events.feed((0,))
             assert [part.position for part in parts] == [SLOTS, SLOTS + 1, SLOTS + 2, 3 * SLOTS]
             assert await events.feed((SLOTS + 1,)) == parts[2:]
@@ -35,11 +35,11 @@ def test_a_commits_lines_can_be_read_on_from_anywhere_in_it() -> None:
 
 def test_a_place_behind_which_something_was_trimmed_is_refused() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            events = RedisEvents(it.server, 1)
+        async with open_stores() as stores:
+            events = RedisEvents(stores.server, 1)
             for seq in range(1, 5):
-                await it.commit(_line("execution-1", seq))
-            await it.call("XTRIM", "penstock:{0}:events", "MAXLEN", "2")
+                await stores.commit(_line("execution-1", seq))
+            await stores.call("XTRIM", "penstock:{0}:events", "MAXLEN", "2")
             assert (
                 len(await events.feed((2 * SLOTS + SLOTS - 1,))) == 2
             )  # everything behind it is there
@@ -51,11 +51,11 @@ def test_a_place_behind_which_something_was_trimmed_is_refused() -> None:
 
 def test_a_place_in_the_middle_of_a_commit_that_was_trimmed_is_refused() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            events = RedisEvents(it.server, 1)
-            await it.commit(_line("execution-1", 1), _line("execution-2", 1))
-            await it.commit(_line("execution-1", 2))
-            await it.call("XTRIM", "penstock:{0}:events", "MAXLEN", "1")
+        async with open_stores() as stores:
+            events = RedisEvents(stores.server, 1)
+            await stores.commit(_line("execution-1", 1), _line("execution-2", 1))
+            await stores.commit(_line("execution-1", 2))
+            await stores.call("XTRIM", "penstock:{0}:events", "MAXLEN", "1")
             assert len(await events.feed((SLOTS + 1,))) == 1
             with pytest.raises(FeedGap):
                 await events.feed((SLOTS,))
@@ -65,17 +65,17 @@ def test_a_place_in_the_middle_of_a_commit_that_was_trimmed_is_refused() -> None
 
 def test_news_begin_with_what_is_committed_next() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            events = RedisEvents(it.server, 1)
-            await it.commit(_line("execution-1", 1))
+        async with open_stores() as stores:
+            events = RedisEvents(stores.server, 1)
+            await stores.commit(_line("execution-1", 1))
             news = events.news()
             assert await anext(news) == []
-            await it.commit(_line("execution-1", 2))
+            await stores.commit(_line("execution-1", 2))
             async with asyncio.timeout(10):
                 assert [part.lines[0].seq for part in await anext(news)] == [2]
             for seq in range(3, 6):
-                await it.commit(_line("execution-1", seq))
-            await it.call("XTRIM", "penstock:{0}:events", "MAXLEN", "1")
+                await stores.commit(_line("execution-1", seq))
+            await stores.call("XTRIM", "penstock:{0}:events", "MAXLEN", "1")
             with pytest.raises(FeedGap):
                 await anext(news)
             await news.aclose()  # type: ignore[attr-defined]
@@ -88,16 +88,16 @@ def test_whoever_begins_after_a_partition_was_built_again_has_missed_nothing(bef
     """A new store is built once, so this is everybody's first call."""
 
     async def scenario() -> None:
-        async with place() as it:
-            events = RedisEvents(it.server, 1)
+        async with open_stores() as stores:
+            events = RedisEvents(stores.server, 1)
             for seq in range(before):
-                await it.commit(_line("execution-1", seq))
-            await it.tier.mark_built(it.lease, "store", 1000)
-            it.lease.commit_number = 1000
+                await stores.commit(_line("execution-1", seq))
+            await stores.tier.mark_built(stores.lease, "store", 1000)
+            stores.lease.commit_number = 1000
             end = await events.feed_end()
             news = events.news()
             assert await anext(news) == []
-            await it.commit(_line("execution-1", 7))
+            await stores.commit(_line("execution-1", 7))
             async with asyncio.timeout(10):
                 assert [part.lines[0].seq for part in await anext(news)] == [7]
             assert [part.lines[0].seq for part in await events.feed(end)] == [7]
@@ -110,12 +110,14 @@ def test_entries_of_the_feed_that_are_not_ours_are_skipped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        async with place() as it:
-            events = RedisEvents(it.server, 1)
-            await it.commit(_line("execution-1", 1))
+        async with open_stores() as stores:
+            events = RedisEvents(stores.server, 1)
+            await stores.commit(_line("execution-1", 1))
             for number in range(20):  # more than a page
-                await it.call("XADD", "penstock:{0}:events", f"1-{number + 5}", "x", b"\xc1garbage")
-            await it.commit(_line("execution-1", 2))
+                await stores.call(
+                    "XADD", "penstock:{0}:events", f"1-{number + 5}", "x", b"\xc1garbage"
+                )
+            await stores.commit(_line("execution-1", 2))
             parts = await events.feed((0,))
             assert [line.seq for part in parts for line in part.lines] == [1, 2]
             assert [part.position for part in await events.feed((SLOTS,))] == [2 * SLOTS]

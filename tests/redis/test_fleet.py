@@ -5,50 +5,50 @@ import asyncio
 from penstock.contract.facts import queued, started, stop, success, task
 from penstock.stores.redis import fleet
 from penstock.stores.redis.queue import RedisTaskQueue
-from tests.redis.place import NAME, Place, place
+from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores
 from tests.waiting import until
 
 ECHO = {"echo"}
 STREAM = "penstock:{0}:tasks:0:echo"
 
 
-async def _shown(it: Place, limit: int = 100) -> dict[str, list[str]]:
+async def _shown(stores: StoresUnderTest, limit: int = 100) -> dict[str, list[str]]:
     """The nodes of the tasks that each worker holds."""
-    found = await it.queue.worker_details(limit)
-    return {each["worker_id"]: [held.node_id for held, _ in each["tasks"]] for each in found}
+    found = await stores.queue.worker_details(limit)
+    return {each["worker_id"]: [claimed.node_id for claimed, _ in each["tasks"]] for each in found}
 
 
 def test_every_worker_is_shown_with_the_tasks_on_its_list() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            a, b, c = await it.hand_out("a", "b", "c")
+        async with open_stores() as stores:
+            a, b, c = await stores.hand_out("a", "b", "c")
             urgent = task(NAME, "urgent", priority=5)
-            await it.commit(queued(urgent))
+            await stores.commit(queued(urgent))
             for worker, count in (("worker-1", 2), ("worker-2", 1), ("worker-3", 0)):
                 if count:
-                    await it.queue.fetch(worker, ECHO, count)
-                await it.queue.heartbeat(worker, ECHO, [])
-            shown = await _shown(it)
+                    await stores.queue.fetch(worker, ECHO, count)
+                await stores.queue.heartbeat(worker, ECHO, [])
+            shown = await _shown(stores)
             assert {name: sorted(nodes) for name, nodes in shown.items()} == {
                 "worker-1": ["a", "urgent"],
                 "worker-2": ["b"],
                 "worker-3": [],
             }
-            await it.queue.report("worker-1", [success(a, "worker-1")])
-            assert (await _shown(it))["worker-1"] == ["urgent"]
-            assert await it.queue.heartbeat("worker-2", ECHO, [stop(b)]) == []
-            assert await it.queue.fetch("worker-4", ECHO, 5) == [c]
+            await stores.queue.report("worker-1", [success(a, "worker-1")])
+            assert (await _shown(stores))["worker-1"] == ["urgent"]
+            assert await stores.queue.heartbeat("worker-2", ECHO, [stop(b)]) == []
+            assert await stores.queue.fetch("worker-4", ECHO, 5) == [c]
 
     asyncio.run(scenario())
 
 
 def test_looking_does_not_make_the_tasks_of_others_ours() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            (given,) = await it.hand_out("a")
-            await it.queue.fetch("worker-1", ECHO, 1)
-            other = RedisTaskQueue(it.server, 1)
-            await it.queue.heartbeat("worker-1", ECHO, [])
+        async with open_stores() as stores:
+            (given,) = await stores.hand_out("a")
+            await stores.queue.fetch("worker-1", ECHO, 1)
+            other = RedisTaskQueue(stores.server, 1)
+            await stores.queue.heartbeat("worker-1", ECHO, [])
             (worker,) = await other.worker_details(100)
             ((shown, seconds),) = worker["tasks"]
             fields = (
@@ -65,19 +65,19 @@ def test_looking_does_not_make_the_tasks_of_others_ours() -> None:
             ]
             assert 0 <= seconds < 20
             await other.report("worker-1", [success(given, "worker-1")])
-            assert await it.inbox() == []
+            assert await stores.inbox() == []
 
     asyncio.run(scenario())
 
 
 def test_a_task_whose_entry_is_gone_is_left_out() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            await it.hand_out("a", "b")
-            await it.queue.fetch("worker-1", ECHO, 2)
-            await it.queue.heartbeat("worker-1", ECHO, [])
-            await it.call("XTRIM", STREAM, "MAXLEN", "1")
-            assert await _shown(it) == {"worker-1": ["b"]}
+        async with open_stores() as stores:
+            await stores.hand_out("a", "b")
+            await stores.queue.fetch("worker-1", ECHO, 2)
+            await stores.queue.heartbeat("worker-1", ECHO, [])
+            await stores.call("XTRIM", STREAM, "MAXLEN", "1")
+            assert await _shown(stores) == {"worker-1": ["b"]}
 
     asyncio.run(scenario())
 
@@ -86,13 +86,13 @@ def test_the_time_of_a_task_counts_from_when_its_worker_got_it_and_goes_on_throu
     None
 ):
     async def scenario() -> None:
-        async with place() as it:
-            (given,) = await it.hand_out("a")
-            await it.queue.fetch("worker-1", ECHO, 1)
+        async with open_stores() as stores:
+            (given,) = await stores.hand_out("a")
+            await stores.queue.fetch("worker-1", ECHO, 1)
 
             async def seconds() -> float:
-                await it.queue.heartbeat("worker-1", ECHO, [stop(given)])
-                (worker,) = await it.queue.worker_details(100)
+                await stores.queue.heartbeat("worker-1", ECHO, [stop(given)])
+                (worker,) = await stores.queue.worker_details(100)
                 return float(worker["tasks"][0][1])
 
             async def passed() -> bool:
@@ -105,20 +105,20 @@ def test_the_time_of_a_task_counts_from_when_its_worker_got_it_and_goes_on_throu
 
 def test_a_worker_is_shown_with_the_time_of_its_first_heartbeat() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            before = it.server.now()
-            await it.queue.heartbeat("worker-1", ECHO, [])
-            after = it.server.now()
+        async with open_stores() as stores:
+            before = stores.server.now()
+            await stores.queue.heartbeat("worker-1", ECHO, [])
+            after = stores.server.now()
             for _ in range(2):
-                await it.queue.heartbeat("worker-1", ECHO, [])
-            (worker,) = await it.queue.worker_details(100)
+                await stores.queue.heartbeat("worker-1", ECHO, [])
+            (worker,) = await stores.queue.worker_details(100)
             assert worker["heartbeats"] == 3
             assert (
                 before - 1 <= worker["started_at"] <= after + 0.001
             )  # times are shown in milliseconds
             old = b'{"queues":["echo"],"running":1,"at":1000.0}'  # as the version before said it
-            await it.call("HSET", "penstock:{fleet}:workers", "worker-1", old)
-            (worker,) = await it.queue.worker_details(100)
+            await stores.call("HSET", "penstock:{fleet}:workers", "worker-1", old)
+            (worker,) = await stores.queue.worker_details(100)
             assert (worker["started_at"], worker["running"]) == (None, 1)
 
     asyncio.run(scenario())
@@ -126,13 +126,13 @@ def test_a_worker_is_shown_with_the_time_of_its_first_heartbeat() -> None:
 
 def test_of_many_tasks_those_that_a_worker_has_had_for_longest_are_shown() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            await it.hand_out(*(f"n{number}" for number in range(9)))
-            await it.queue.fetch("worker-1", ECHO, 6)
-            await it.queue.fetch("worker-2", ECHO, 3)
+        async with open_stores() as stores:
+            await stores.hand_out(*(f"n{number}" for number in range(9)))
+            await stores.queue.fetch("worker-1", ECHO, 6)
+            await stores.queue.fetch("worker-2", ECHO, 3)
             for worker in ("worker-1", "worker-2"):
-                await it.queue.heartbeat(worker, ECHO, [])
-            assert await _shown(it, 4) == {
+                await stores.queue.heartbeat(worker, ECHO, [])
+            assert await _shown(stores, 4) == {
                 "worker-1": ["n0", "n1", "n2", "n3"],
                 "worker-2": ["n6", "n7", "n8"],
             }
@@ -142,18 +142,18 @@ def test_of_many_tasks_those_that_a_worker_has_had_for_longest_are_shown() -> No
 
 def test_tasks_that_are_too_large_or_of_another_version_are_left_out() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            await it.commit(started(NAME))
+        async with open_stores() as stores:
+            await stores.commit(started(NAME))
             large = [
                 task(NAME, f"large{number}", config=b"x" * (fleet.TASKS_BYTES_MAX // 3))
                 for number in range(4)
             ]
-            await it.commit(queued(*large, task(NAME, "small")))
-            await it.call("XADD", STREAM, "*", "1", b"\x92\x01\x02")
-            await it.queue.heartbeat("worker-1", ECHO, [])
-            await it.call(
+            await stores.commit(queued(*large, task(NAME, "small")))
+            await stores.call("XADD", STREAM, "*", "1", b"\x92\x01\x02")
+            await stores.queue.heartbeat("worker-1", ECHO, [])
+            await stores.call(
                 "XREADGROUP", "GROUP", "workers", "worker-1", "COUNT", 10, "STREAMS", STREAM, ">"
             )
-            assert (await _shown(it))["worker-1"] == ["large0", "large1", "small"]
+            assert (await _shown(stores))["worker-1"] == ["large0", "large1", "small"]
 
     asyncio.run(scenario())

@@ -11,7 +11,7 @@ from penstock.stores import codec
 from penstock.stores.redis import inbox
 from penstock.stores.redis.inbox import LAST, SLOTS, events_of, first_needed, read_after
 from penstock.stores.redis.malformed import DroppedEntries
-from tests.redis.place import NAME, place
+from tests.redis.stores_under_test import NAME, open_stores
 
 START = codec.encode(ExecutionStarted(NAME))
 
@@ -40,16 +40,16 @@ def test_garbage_in_an_inbox_is_dropped_and_the_rest_goes_on(
     monkeypatch.setattr(inbox, "dropped", DroppedEntries())
 
     async def scenario() -> None:
-        async with place() as it:
-            await it.call(
+        async with open_stores() as stores:
+            await stores.call(
                 "XADD", "penstock:{0}:inbox", "1-*", "1", b"\xc1garbage", "1", START, "1", b"{}"
             )
-            await it.call("XADD", "penstock:{0}:inbox", "1-*", "1", b"garbage alone")
-            await it.hot.append([ExecutionStarted(NAME)])
-            received = await it.hot.receive(0, 0, 10, 0.0)
+            await stores.call("XADD", "penstock:{0}:inbox", "1-*", "1", b"garbage alone")
+            await stores.hot.append([ExecutionStarted(NAME)])
+            received = await stores.hot.receive(0, 0, 10, 0.0)
             assert [event for _, event in received] == [ExecutionStarted(NAME)] * 2
-            await it.commit(started(NAME), position=received[-1][0])
-            assert await it.call("XLEN", "penstock:{0}:inbox") == 0
+            await stores.commit(started(NAME), position=received[-1][0])
+            assert await stores.call("XLEN", "penstock:{0}:inbox") == 0
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(scenario())
@@ -63,12 +63,12 @@ def test_much_garbage_is_a_line_in_the_log_and_not_a_flood(
     monkeypatch.setattr(inbox, "dropped", DroppedEntries())
 
     async def scenario() -> None:
-        async with place() as it:
+        async with open_stores() as stores:
             for _ in range(20):
                 garbage = [item for number in range(200) for item in ("1", b"\xc1%d" % number)]
-                await it.call("XADD", "penstock:{0}:inbox", "1-*", *garbage)
-            await it.hot.append([ExecutionStarted(NAME)])
-            received = await it.hot.receive(0, 0, 10, 0.0)
+                await stores.call("XADD", "penstock:{0}:inbox", "1-*", *garbage)
+            await stores.hot.append([ExecutionStarted(NAME)])
+            received = await stores.hot.receive(0, 0, 10, 0.0)
             assert [event for _, event in received] == [ExecutionStarted(NAME)]
 
     with caplog.at_level(logging.ERROR):
@@ -93,49 +93,49 @@ def test_dropped_entries_are_counted_between_two_lines(caplog: pytest.LogCapture
 
 def test_a_result_of_a_newer_schema_fails_its_attempt_with_the_reason() -> None:
     async def scenario() -> None:
-        async with place() as it:
+        async with open_stores() as stores:
             result = codec.encode(success(task(NAME), "worker-1"))
             unknown = codec.encode(
                 ["TaskSucceededTwice", NAME, "fetch", 1, 1, "worker-1", {"new": True}]
             )
-            await it.call("XADD", "penstock:{0}:inbox", "1-*", "2", result, "1", unknown)
-            for event in await it.inbox():
+            await stores.call("XADD", "penstock:{0}:inbox", "1-*", "2", result, "1", unknown)
+            for event in await stores.inbox():
                 assert isinstance(event, TaskFailed)
                 assert event.retryable
                 assert event.error.category == "schema"
                 assert (event.execution_id, event.node_id, event.attempt) == (NAME, "fetch", 1)
-            assert len(await it.inbox()) == 2
+            assert len(await stores.inbox()) == 2
 
     asyncio.run(scenario())
 
 
 def test_entries_of_which_nothing_can_be_read_do_not_stand_in_the_way() -> None:
     async def scenario() -> None:
-        async with place() as it:
+        async with open_stores() as stores:
             for _ in range(300):  # more than are read at once
-                await it.call("XADD", "penstock:{0}:inbox", "1-*", "2", START)
-            assert await it.hot.receive(0, 0, 10, 0.0) == []
-            waiting = asyncio.create_task(it.hot.receive(0, 0, 10, 60.0))
-            await it.hot.append([ExecutionStarted(NAME)])
+                await stores.call("XADD", "penstock:{0}:inbox", "1-*", "2", START)
+            assert await stores.hot.receive(0, 0, 10, 0.0) == []
+            waiting = asyncio.create_task(stores.hot.receive(0, 0, 10, 60.0))
+            await stores.hot.append([ExecutionStarted(NAME)])
             async with asyncio.timeout(10):
                 received = await waiting
             assert [event for _, event in received] == [ExecutionStarted(NAME)]
-            await it.commit(started(NAME), position=received[-1][0])
-            assert await it.call("XLEN", "penstock:{0}:inbox") == 0
+            await stores.commit(started(NAME), position=received[-1][0])
+            assert await stores.call("XLEN", "penstock:{0}:inbox") == 0
 
     asyncio.run(scenario())
 
 
 def test_the_length_of_the_inboxes_is_what_no_commit_has_trimmed() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            await it.own()
-            assert await it.hot.inbox_length() == 0
-            await it.hot.append([ExecutionStarted(NAME)])
-            await it.hot.append([ExecutionStarted("execution-2")])
-            assert await it.hot.inbox_length() == 2
-            received = await it.hot.receive(0, 0, 10, 0.0)
-            await it.commit(started(NAME), position=received[0][0])
-            assert await it.hot.inbox_length() == 1
+        async with open_stores() as stores:
+            await stores.own()
+            assert await stores.hot.inbox_length() == 0
+            await stores.hot.append([ExecutionStarted(NAME)])
+            await stores.hot.append([ExecutionStarted("execution-2")])
+            assert await stores.hot.inbox_length() == 2
+            received = await stores.hot.receive(0, 0, 10, 0.0)
+            await stores.commit(started(NAME), position=received[0][0])
+            assert await stores.hot.inbox_length() == 1
 
     asyncio.run(scenario())

@@ -17,7 +17,7 @@ from penstock.stores.redis.address import parse
 from penstock.stores.redis.commits import FEED_BYTES, FEED_COMMITS, FeedSize
 from penstock.stores.redis.server import SILENT_SECONDS, Server, check_version
 from penstock.stores.redis.wire import TRIES, Broken, Link, error_of
-from tests.redis.place import NAME, Place, place
+from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores
 from tests.servers import redis_server, redis_url
 from tests.waiting import let_others_run, until
 
@@ -46,11 +46,11 @@ def test_a_server_that_is_too_old_is_not_opened(monkeypatch: pytest.MonkeyPatch)
         return [b"# Server\r\nredis_version:6.2.14\r\n", b""]
 
     async def scenario() -> None:
-        it = Server(redis_url())
-        monkeypatch.setattr(it.main, "pipeline", old)
+        connections = Server(redis_url())
+        monkeypatch.setattr(connections.main, "pipeline", old)
         with pytest.raises(SettingsError, match=r"Redis 6\.2\.14"):
-            await it.open()
-        await it.close()
+            await connections.open()
+        await connections.close()
 
     asyncio.run(scenario())
 
@@ -83,52 +83,52 @@ def test_a_server_that_throws_data_away_is_refused() -> None:
     with redis_server(append_only=None, extra=("--maxmemory-policy", "allkeys-lru")) as server:
 
         async def scenario() -> None:
-            it = Server(server.url)
+            connections = Server(server.url)
             with pytest.raises(SettingsError, match="noeviction"):
-                await it.open()
-            await it.close()
+                await connections.open()
+            await connections.close()
 
         asyncio.run(scenario())
 
 
 def test_a_server_that_is_not_there_says_so() -> None:
     async def scenario() -> None:
-        it = Server("redis://127.0.0.1:1/0")
+        connections = Server("redis://127.0.0.1:1/0")
         with pytest.raises(StoreUnavailable, match="can't be reached"):
-            await it.open()
+            await connections.open()
         with pytest.raises(StoreUnavailable):
-            it.check_open()
-        await it.close()
+            connections.check_open()
+        await connections.close()
 
     asyncio.run(scenario())
 
 
 def test_keys_of_something_else_are_refused_before_anything_is_written() -> None:
     async def scenario() -> None:
-        it = Place(redis_url())
-        await it.server.open()
-        await it.call("SET", "penstock:{0}:timers", "mine")
+        stores = StoresUnderTest(redis_url())
+        await stores.server.open()
+        await stores.call("SET", "penstock:{0}:timers", "mine")
         with pytest.raises(StoreError, match="used by something else"):
-            await it.own()
-        assert await it.call("KEYS", "*") == [b"penstock:{0}:timers"]
-        await it.server.close()
+            await stores.own()
+        assert await stores.call("KEYS", "*") == [b"penstock:{0}:timers"]
+        await stores.server.close()
 
     asyncio.run(scenario())
 
 
 def test_out_of_memory_nothing_new_is_accepted_but_what_frees_memory_is() -> None:
-    async def body(it: Place) -> None:
-        await it.commit(started(NAME))
-        await it.call("CONFIG", "SET", "maxmemory", "1")
+    async def body(stores: StoresUnderTest) -> None:
+        await stores.commit(started(NAME))
+        await stores.call("CONFIG", "SET", "maxmemory", "1")
         with pytest.raises(StoreUnavailable, match="OOM"):
-            await it.hot.append([ExecutionStarted("execution-2")])
-        await it.commit()
-        await it.hot.append([ExecutionStarted(NAME)], own=True)
-        await it.queue.heartbeat("worker-1", {"echo"}, [])
+            await stores.hot.append([ExecutionStarted("execution-2")])
+        await stores.commit()
+        await stores.hot.append([ExecutionStarted(NAME)], own=True)
+        await stores.queue.heartbeat("worker-1", {"echo"}, [])
 
         async def is_closed() -> bool:
             try:
-                it.hot.check_open()
+                stores.hot.check_open()
             except StoreUnavailable as error:
                 return "out of memory" in str(error)
             return False
@@ -145,31 +145,32 @@ def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
     with redis_server() as server:
 
         async def scenario() -> None:
-            async with place(server.url) as it:
+            async with open_stores(server.url) as stores:
                 # the moment at which the store was opened may be one at which a question is on its
                 # way
                 await until(
-                    lambda: _is_open_later(it, monkeypatch), "no question to be without an answer"
+                    lambda: _is_open_later(stores, monkeypatch),
+                    "no question to be without an answer",
                 )
                 os.kill(server.pid, signal.SIGSTOP)
                 try:
-                    await until(lambda: _is_refused(it), "the server counts as silent")
+                    await until(lambda: _is_refused(stores), "the server counts as silent")
                 finally:
                     os.kill(server.pid, signal.SIGCONT)
 
         asyncio.run(scenario())
 
 
-def _is_open_later(it: Place, monkeypatch: pytest.MonkeyPatch) -> bool:
+def _is_open_later(stores: StoresUnderTest, monkeypatch: pytest.MonkeyPatch) -> bool:
     later = time.monotonic() + 2 * SILENT_SECONDS
     with monkeypatch.context() as patched:
         patched.setattr("penstock.stores.redis.server.time.monotonic", lambda: later)
-        return not _is_refused(it)
+        return not _is_refused(stores)
 
 
-def _is_refused(it: Place) -> bool:
+def _is_refused(stores: StoresUnderTest) -> bool:
     try:
-        it.hot.check_open()
+        stores.hot.check_open()
     except StoreUnavailable as error:
         return "hasn't answered" in str(error)
     return False
@@ -180,27 +181,27 @@ def test_what_goes_away_comes_back() -> None:
     with redis_server(append_only="always") as server:
 
         async def scenario() -> None:
-            async with place(server.url) as it:
-                await it.commit(started(NAME))
-                waiting = asyncio.create_task(it.hot.receive(0, 0, 10, 60.0))
+            async with open_stores(server.url) as stores:
+                await stores.commit(started(NAME))
+                waiting = asyncio.create_task(stores.hot.receive(0, 0, 10, 60.0))
                 await asyncio.sleep(0)
                 await asyncio.to_thread(server.kill)
                 with pytest.raises(StoreUnavailable):
                     await waiting
                 with pytest.raises(StoreUnavailable):
-                    await it.commit(started(NAME))
+                    await stores.commit(started(NAME))
                 await asyncio.to_thread(server.start)
 
                 async def is_back() -> bool:
                     try:
-                        it.hot.check_open()
-                        return await it.hot.known([NAME]) == {NAME}
+                        stores.hot.check_open()
+                        return await stores.hot.known([NAME]) == {NAME}
                     except StoreUnavailable:
                         return False
 
                 await until(is_back, "the store to be back")
-                await it.hot.append([ExecutionStarted(NAME)])
-                assert await it.inbox() == [ExecutionStarted(NAME)]
+                await stores.hot.append([ExecutionStarted(NAME)])
+                assert await stores.inbox() == [ExecutionStarted(NAME)]
 
         asyncio.run(scenario())
 
@@ -254,7 +255,7 @@ def test_a_commit_whose_connection_breaks_is_not_made_again(
     """It may have happened: whoever reads the store again finds out."""
 
     async def scenario() -> None:
-        async with place() as it:
+        async with open_stores() as stores:
             calls = []
 
             async def broken(*arguments: object, **_: object) -> None:
@@ -262,9 +263,9 @@ def test_a_commit_whose_connection_breaks_is_not_made_again(
                 raise Broken("the connection broke")
 
             with monkeypatch.context() as patched:
-                patched.setattr(it.server.main, "call", broken)
+                patched.setattr(stores.server.main, "call", broken)
                 with pytest.raises(StoreUnavailable):
-                    await it.commit(started(NAME))
+                    await stores.commit(started(NAME))
             assert len(calls) == 1
 
     asyncio.run(scenario())
@@ -274,12 +275,14 @@ def test_a_server_that_stands_still_counts_as_away() -> None:
     with redis_server(append_only=None) as server:
 
         async def scenario() -> None:
-            async with place(server.url) as it:
-                info = (await it.call("INFO", "server")).decode()
+            async with open_stores(server.url) as stores:
+                info = (await stores.call("INFO", "server")).decode()
                 pid = int(info.partition("process_id:")[2].split()[0])
                 os.kill(pid, signal.SIGSTOP)
                 try:
-                    waiting = asyncio.ensure_future(it.server.main._wire.call("PING", seconds=0.01))  # type: ignore[union-attr]
+                    waiting = asyncio.ensure_future(
+                        stores.server.main._wire.call("PING", seconds=0.01)  # type: ignore[union-attr]
+                    )
                     with pytest.raises(StoreUnavailable):
                         await waiting
                 finally:
@@ -289,8 +292,8 @@ def test_a_server_that_stands_still_counts_as_away() -> None:
 
 
 def test_a_call_that_was_given_up_takes_its_own_reply() -> None:
-    async def body(it: Place) -> None:
-        calls = [asyncio.create_task(it.call("ECHO", f"{number}")) for number in range(100)]
+    async def body(stores: StoresUnderTest) -> None:
+        calls = [asyncio.create_task(stores.call("ECHO", f"{number}")) for number in range(100)]
         await asyncio.sleep(0)
         for call in calls[::2]:
             call.cancel()
@@ -300,21 +303,21 @@ def test_a_call_that_was_given_up_takes_its_own_reply() -> None:
     _alone(body)
 
 
-def _alone(body: Callable[[Place], Coroutine[Any, Any, None]]) -> None:
+def _alone(body: Callable[[StoresUnderTest], Coroutine[Any, Any, None]]) -> None:
     with redis_server(append_only=None) as server:
 
         async def scenario() -> None:
-            async with place(server.url) as it:
-                await body(it)
+            async with open_stores(server.url) as stores:
+                await body(stores)
 
         asyncio.run(scenario())
 
 
 def test_a_call_that_cannot_be_written_leaves_the_others_their_replies() -> None:
-    async def body(it: Place) -> None:
+    async def body(stores: StoresUnderTest) -> None:
         with pytest.raises(UnicodeEncodeError):
-            await it.call("ECHO", "half a character: \ud800")
-        assert await it.call("ECHO", "whole") == b"whole"
+            await stores.call("ECHO", "half a character: \ud800")
+        assert await stores.call("ECHO", "whole") == b"whole"
 
     _alone(body)
 
@@ -323,38 +326,38 @@ def test_a_server_that_does_not_let_us_in_is_away_and_blames_nobody() -> None:
     with redis_server(append_only=None) as server:
 
         async def scenario() -> None:
-            it = Server(server.url.replace(server.password(), "wrong"))
+            connections = Server(server.url.replace(server.password(), "wrong"))
             with pytest.raises(StoreUnavailable, match="WRONGPASS"):
-                await it.open()
-            await it.close()
+                await connections.open()
+            await connections.close()
 
         asyncio.run(scenario())
 
 
 def test_a_lease_that_was_given_before_the_clock_went_back_does_not_lock_the_partition() -> None:
-    async def body(it: Place) -> None:
-        assert await it.hot.acquire(0, "owner-2", 5.0) is None
-        seconds, _ = await it.call("TIME")
-        await it.call("HSET", "penstock:{0}:lease", "expires", (int(seconds) + 2 * 3600) * 1000)
-        assert await it.hot.acquire(0, "owner-2", 5.0) is not None
+    async def body(stores: StoresUnderTest) -> None:
+        assert await stores.hot.acquire(0, "owner-2", 5.0) is None
+        seconds, _ = await stores.call("TIME")
+        await stores.call("HSET", "penstock:{0}:lease", "expires", (int(seconds) + 2 * 3600) * 1000)
+        assert await stores.hot.acquire(0, "owner-2", 5.0) is not None
 
     _alone(body)
 
 
 def test_an_orchestrator_whose_word_has_run_out_or_makes_no_sense_is_not_there() -> None:
     async def scenario() -> None:
-        async with place() as it:
-            assert await it.hot.announce("lives", 3600.0, {}) == ["lives"]
-            now = 1000 * int((await it.call("TIME"))[0])
+        async with open_stores() as stores:
+            assert await stores.hot.announce("lives", 3600.0, {}) == ["lives"]
+            now = 1000 * int((await stores.call("TIME"))[0])
             words = {
                 "ran out": f"{now - 5000}|1000|{{}}",
                 "said it before the clock went back": f"{now + 7_200_000}|1000|{{}}",
                 "another program": "here I am",
             }
             for name, word in words.items():
-                await it.call("HSET", keys.ORCHESTRATORS, name, word)
-            assert await it.hot.announce("lives", 3600.0, {}) == ["lives"]
-            assert await it.call("HKEYS", keys.ORCHESTRATORS) == [b"lives"]
+                await stores.call("HSET", keys.ORCHESTRATORS, name, word)
+            assert await stores.hot.announce("lives", 3600.0, {}) == ["lives"]
+            assert await stores.call("HKEYS", keys.ORCHESTRATORS) == [b"lives"]
 
     asyncio.run(scenario())
 

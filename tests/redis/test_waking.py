@@ -3,17 +3,17 @@
 import asyncio
 
 from penstock.stores.redis.waking import Waker
-from tests.redis.place import place
+from tests.redis.stores_under_test import open_stores
 
 
 def test_news_that_come_between_a_fetch_and_its_empty_answer_are_kept() -> None:
     """The fetch and the reading of news have connections of their own, so the answers may come in any order."""
 
     async def scenario() -> None:
-        async with place() as it:
-            waker = Waker(it.server)
+        async with open_stores() as stores:
+            waker = Waker(stores.server)
             ((partition, news),) = waker.hopeful()
-            await it.hand_out("a")
+            await stores.hand_out("a")
             waker.found_empty(partition, news)
             assert waker.hopeful() == []
             async with asyncio.timeout(10):

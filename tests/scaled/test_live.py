@@ -30,7 +30,7 @@ def _texts(address: str, execution_id: str) -> list[tuple[int, list[str], bool]]
     return [(item["attempt"], text, item["live"]) for item, text in zip(items, lines, strict=True)]
 
 
-def _holders(address: str) -> list[tuple[str, dict[str, Any]]]:
+def _claimed_tasks(address: str) -> list[tuple[str, dict[str, Any]]]:
     workers = asked(f"{address}/workers")["items"]
     assert all(worker["started_at"].endswith("Z") for worker in workers)
     return [(worker["worker_id"], task) for worker in workers for task in worker["tasks"]]
@@ -54,8 +54,8 @@ def test_logs_and_tasks_of_another_process_are_seen_while_it_works_and_when_anot
 
         so_far = until_now(lambda: _texts(address, made), "a log to look at")
         assert so_far == [(1, [f"INFO waiting in {first.process.pid}"], True)]
-        ((holder, task),) = _holders(address)
-        assert holder == name
+        ((claimed_by, task),) = _claimed_tasks(address)
+        assert claimed_by == name
         assert task.pop("seconds") > 0
         assert task == {
             "execution_id": made,
@@ -72,8 +72,8 @@ def test_logs_and_tasks_of_another_process_are_seen_while_it_works_and_when_anot
         )
         expected = [(2, [f"INFO waiting in {second.process.pid}"], True)]
         until_now(lambda: _texts(address, made) == expected, "the log of the second attempt")
-        assert [task["attempt"] for _, task in _holders(address)] == [2]
+        assert [task["attempt"] for _, task in _claimed_tasks(address)] == [2]
         (tmp_path / "go on").touch()
         until_now(lambda: asked(f"{address}/executions/{made}")["state"] == "COMPLETED")
         assert _texts(address, made) == [(2, [*expected[0][1], "INFO going on"], False)]
-        until_now(lambda: _holders(address) == [], "nobody to hold anything")
+        until_now(lambda: _claimed_tasks(address) == [], "nobody to hold anything")

@@ -21,7 +21,7 @@ from penstock.service.retries import RetryPlan, plan_retry
 from penstock.stores.base import Stored
 from tests.engine.choices import Choices
 from tests.engine.committed import Committed
-from tests.engine.lane import commit_weight
+from tests.engine.replica import commit_weight
 from tests.sizes import explored, size
 
 RULES = ("all_success", "all_success", "all_success", "none_failed", "all_done", "one_failed")
@@ -63,7 +63,7 @@ class Chain:
                 handling.handle(execution, event, 0.0)
             commands = execution.take_commands()
             committed.commit(commands)
-            committed.assert_holds_all_of(execution)
+            committed.assert_equals(execution)
             out += commands.tasks
             ran.dispatched.extend(task.node_id for task in commands.tasks)
             ran.succeeded.update(

@@ -44,10 +44,10 @@ from penstock.stores.tiering import (
 
 Image = dict[str, Any]
 OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_members")
-OF_THE_ROWS = ("records", "changes", "dead_letters", "numbers", "_generations", "_places")
+OF_THE_ROWS = ("records", "changes", "dead_letters", "numbers", "_generations", "_versions")
 OF_THE_INTENTS = ("_intents", "_keys", "_control_requests", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
-OF_THE_QUEUE = ("_waiting", "_ranked", "_held", "_beats", "_on_hold", "_stopped", "_queued")
+OF_THE_QUEUE = ("_waiting", "_ranked", "_claimed", "_beats", "_paused", "_stopped", "_queued")
 
 
 class TieredHotStore(MemoryHotStore):
@@ -73,14 +73,18 @@ class TieredHotStore(MemoryHotStore):
 
     def image(self) -> Image:
         """All data, as a server writes it to its disk."""
-        places = [
-            {name: getattr(place, name) for name in OF_A_PARTITION} for place in self._partitions
+        partitions = [
+            {name: getattr(partition_state, name) for name in OF_A_PARTITION}
+            for partition_state in self._partitions
         ]
         return copy.deepcopy(
             {
                 "store": {name: getattr(self, name) for name in OF_THE_STORE},
-                "places": places,
-                "inboxes": [(place.inbox._events, place.inbox._last) for place in self._partitions],
+                "partitions": partitions,
+                "inboxes": [
+                    (partition_state.inbox._events, partition_state.inbox._last)
+                    for partition_state in self._partitions
+                ],
                 "queue": {name: getattr(self.queue, name) for name in OF_THE_QUEUE},
             }
         )
@@ -91,11 +95,11 @@ class TieredHotStore(MemoryHotStore):
         image = copy.deepcopy(image)
         vars(self).update(image["store"])
         vars(self.queue).update(image["queue"])
-        for place, fields, inbox in zip(
-            self._partitions, image["places"], image["inboxes"], strict=True
+        for partition_state, fields, inbox in zip(
+            self._partitions, image["partitions"], image["inboxes"], strict=True
         ):
-            vars(place).update(fields)
-            place.inbox._events, place.inbox._last = inbox
+            vars(partition_state).update(fields)
+            partition_state.inbox._events, partition_state.inbox._last = inbox
         for waiter, _ in self.queue._waiters.values():
             if not waiter.done():
                 waiter.set_exception(StoreUnavailable("simulated: connection lost"))
@@ -136,17 +140,17 @@ class MemoryHotTier:
     async def wipe(self, lease: Lease) -> None:
         hot, partition = self._hot, lease.partition
         hot.check(partition, lease.token)
-        place = hot._partitions[partition]
-        place.timers, place.active, hot.boxes[partition] = {}, set(), []
+        partition_state = hot._partitions[partition]
+        partition_state.timers, partition_state.active, hot.boxes[partition] = {}, set(), []
         self._forget(hot.names_in(partition))
         queue = hot.queue
         tasks = [
             key
-            for key in (*queue._queued, *queue._held)
+            for key in (*queue._queued, *queue._claimed)
             if partition_of(key[0], hot.partitions) == partition
         ]
         for key in tasks:
-            queue._held.pop(key, None)
+            queue._claimed.pop(key, None)
             queue._queued.discard(key)
             queue._stopped.discard(key)
         for waiting in (
@@ -157,9 +161,9 @@ class MemoryHotTier:
             waiting.clear()
             waiting.extend(left)
         for name in [
-            name for name in queue._on_hold if partition_of(name, hot.partitions) == partition
+            name for name in queue._paused if partition_of(name, hot.partitions) == partition
         ]:
-            del queue._on_hold[name]
+            del queue._paused[name]
 
     async def restore(self, lease: Lease, executions: Mapping[str, bytes]) -> None:
         self._hot.check(lease.partition, lease.token)
@@ -198,7 +202,7 @@ class Rows:
         self.feed: list[tuple[str, bytes]] = []
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
-        self._places: dict[str, tuple[int, int]] = {}
+        self._versions: dict[str, tuple[int, int]] = {}
         self.write_intent: Callable[[Intent], None]
         """Given by the cold store, which has the intents."""
 
@@ -242,12 +246,14 @@ class Rows:
 
     def _put(self, each: Copy, summary: Summary) -> None:
         record = codec.decode_record(self.records[each.execution_id])
-        place = (summary.generation, summary.revision)
-        if str(record.state) in ("COMPLETED", "FAILED", "CANCELLED") or place <= self._places.get(
-            each.execution_id, (0, 0)
-        ):
+        version = (summary.generation, summary.revision)
+        if str(record.state) in (
+            "COMPLETED",
+            "FAILED",
+            "CANCELLED",
+        ) or version <= self._versions.get(each.execution_id, (0, 0)):
             return
-        self._places[each.execution_id] = place
+        self._versions[each.execution_id] = version
         record.state = type(record.state)(summary.state)
         record.started_at, record.finished_at = summary.started_at, summary.finished_at
         record.error, record.error_node_id = summary.error, summary.error_node_id
@@ -303,7 +309,9 @@ class TieredColdStore(MemoryColdStore):
         return None if stored is None else [line for line in stored.history if line.seq > after]
 
     async def started(self, partition: int) -> list[str]:
-        return [name for name in await self.unfinished(partition) if name not in self._rows._places]
+        return [
+            name for name in await self.unfinished(partition) if name not in self._rows._versions
+        ]
 
     async def unfinished(self, partition: int) -> list[str]:
         return await super().started(partition)
@@ -353,7 +361,7 @@ class MemoryColdTier:
         ]
         return [
             Unfinished(
-                name, self._rows._places.get(name, (1, 0))[0], self._rows.changes.get(name, [])
+                name, self._rows._versions.get(name, (1, 0))[0], self._rows.changes.get(name, [])
             )
             for name in names
         ]

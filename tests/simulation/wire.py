@@ -23,7 +23,7 @@ FAULTY = {
     "next_due",
     "active",
     "fetch",
-    "held",
+    "claimed",
     "report",
     "started",
     "share_logs",

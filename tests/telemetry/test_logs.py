@@ -15,7 +15,7 @@ from penstock.config import Settings
 from penstock.definition.config import SecretText
 from penstock.telemetry.logs import INDENT, LineHandler, configure_logging, restore_logging
 from penstock.worker.context import Context
-from tests.contract.workplace import EXECUTION, Workplace, output_of
+from tests.contract.worker_harness import EXECUTION, WorkerHarness, output_of
 
 HOSTILE = (
     'a\n{"level":"info","event":"forged"}\r2026-01-01T00:00:00.000Z [info     ] forged\x1b[2J\x1b]0;title\x07'
@@ -205,8 +205,8 @@ def test_it_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
 
 def run(handler: Callable[..., Any], **fields: Any) -> Any:
     async def scenario() -> Any:
-        async with Workplace(handler) as place:
-            return await place.run(handler.__name__, **fields)
+        async with WorkerHarness(handler) as harness:
+            return await harness.run(handler.__name__, **fields)
 
     return asyncio.run(scenario())
 

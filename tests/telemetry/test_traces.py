@@ -25,7 +25,7 @@ from penstock.worker.context import Context
 from penstock.worker.handlers.http import HttpHandler
 from penstock.worker.registry import Handler, Registry
 from penstock.worker.runtime import Worker
-from tests.contract.workplace import EXECUTION, Workplace
+from tests.contract.worker_harness import EXECUTION, WorkerHarness
 from tests.worker.servers import Server, always, redirects, serving
 
 TRACE_ID, SPAN_ID = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -62,7 +62,7 @@ def ids(span: ReadableSpan) -> tuple[str, str, str | None]:
     )
 
 
-class Traced(Workplace):
+class Traced(WorkerHarness):
     def __init__(self, tracer: Tracer | None, *handlers: Any, **settings: Any) -> None:
         super().__init__(*handlers, http_private=True, **settings)
         self.worker._tracer = tracer
@@ -71,8 +71,8 @@ class Traced(Workplace):
 def call_traced(tracer: Tracer | None, handler: Any, config: Any = None, **fields: Any) -> Any:
     async def scenario() -> Any:
         made = handler if isinstance(handler, Handler) else Handler(handler.__name__, handler)
-        async with Traced(tracer, made) as place:
-            return await place.run(made.name, config, **fields)
+        async with Traced(tracer, made) as harness:
+            return await harness.run(made.name, config, **fields)
 
     return asyncio.run(scenario())
 
@@ -85,8 +85,8 @@ def sent_headers(
     async def scenario() -> list[Any]:
         async with serving(answer or always(text="ok")) as server:
             handler = Handler(CALL, HttpHandler(Settings(http_private=True)))
-            async with Traced(tracer, handler) as place:
-                await place.run(CALL, {"url": server.url, **config}, trace=trace)
+            async with Traced(tracer, handler) as harness:
+                await harness.run(CALL, {"url": server.url, **config}, trace=trace)
             return [request.headers for request in server.requests]
 
     return asyncio.run(scenario())
@@ -118,8 +118,8 @@ def test_the_context_goes_along_with_a_redirect_to_another_host() -> None:
             serving(redirects(second.url)) as first,
         ):
             handler = Handler(CALL, HttpHandler(Settings(http_private=True)))
-            async with Traced(None, handler) as place:
-                await place.run(CALL, {"url": first.url}, trace=PARENT)
+            async with Traced(None, handler) as harness:
+                await harness.run(CALL, {"url": first.url}, trace=PARENT)
             return [first, second]
 
     for server in asyncio.run(scenario()):
@@ -211,9 +211,9 @@ def test_attempts_at_the_same_time_do_not_mix_their_spans() -> None:
         collected.tracer.start_span(ctx.node_id).end()
 
     async def scenario() -> None:
-        async with Traced(collected.tracer, opens) as place:
-            for task in await place.give_all(["opens"] * 5):
-                await place.outcome(task)
+        async with Traced(collected.tracer, opens) as harness:
+            for task in await harness.give_all(["opens"] * 5):
+                await harness.outcome(task)
 
     asyncio.run(scenario())
     attempts = {

@@ -39,7 +39,7 @@ def service(tmp_path_factory: Any, shop: Shop) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def places(service: Running, shop: Shop) -> dict[str, str]:
+def paths(service: Running, shop: Shop) -> dict[str, str]:
     """The path of every page, with something of each kind on it."""
     caller = Caller(service.address)
     caller.store({"name": "order", "nodes": [node("cart")]})
@@ -78,7 +78,7 @@ def places(service: Running, shop: Shop) -> dict[str, str]:
     return found
 
 
-PLACES = [
+PAGES = [
     "overview",
     "executions",
     "no executions",
@@ -104,7 +104,7 @@ PLACES = [
 ]
 
 
-def open_place(page: Page, service: Running, path: str) -> None:
+def open_path(page: Page, service: Running, path: str) -> None:
     page.goto(f"{service.address}/ui{path}")
     expect(page.locator("h1, .empty-title").first).to_be_visible()
     expect(page.locator(".loading")).to_have_count(0)
@@ -140,21 +140,21 @@ def expect_no_sideways(page: Page) -> None:
     until_now(lambda: page.evaluate(fits), f"{page.url} doesn't scroll sideways", seconds=3)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_has_no_grave_findings_and_fits_a_narrow_screen(
-    page: Page, service: Running, places: dict[str, str], place: str
+    page: Page, service: Running, paths: dict[str, str], name: str
 ) -> None:
-    open_place(page, service, places[place])
+    open_path(page, service, paths[name])
     expect_no_findings(page)
     expect_no_sideways(page)
 
 
-def test_no_page_is_left_out(places: dict[str, str]) -> None:
-    assert sorted(places) == sorted(PLACES)
+def test_no_page_is_left_out(paths: dict[str, str]) -> None:
+    assert sorted(paths) == sorted(PAGES)
 
 
 def test_dialogs_have_no_grave_findings(
-    page: Page, service: Running, places: dict[str, str]
+    page: Page, service: Running, paths: dict[str, str]
 ) -> None:
     def expect_well(name: str) -> None:
         expect(page.get_by_role("dialog", name=re.compile(name))).to_be_visible()
@@ -163,7 +163,7 @@ def test_dialogs_have_no_grave_findings(
         expect_no_sideways(page)
         page.set_viewport_size(WIDE)
 
-    open_place(page, service, "/workflows/order")
+    open_path(page, service, "/workflows/order")
     page.get_by_role("button", name="Start", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Start", exact=True).click()
     expect(page.get_by_text("One field needs a change")).to_be_visible()
@@ -173,7 +173,7 @@ def test_dialogs_have_no_grave_findings(
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Aliases").click()
     expect_well("Aliases of order")
-    open_place(page, service, places["executions"])
+    open_path(page, service, paths["executions"])
     page.get_by_label("Select all that are loaded").check()
     expect_no_findings(page)
     bar = page.get_by_role("region", name="Selected executions")
@@ -188,9 +188,9 @@ def test_dialogs_have_no_grave_findings(
 
 
 def test_open_dead_letters_have_no_grave_findings(
-    page: Page, service: Running, places: dict[str, str]
+    page: Page, service: Running, paths: dict[str, str]
 ) -> None:
-    open_place(page, service, places["letters"])
+    open_path(page, service, paths["letters"])
     group = page.locator("li.letters-group").filter(has_text="out of order")
     group.locator(".letters-toggle").click()
     group.get_by_role("checkbox", name=re.compile("Select all")).check()
@@ -238,9 +238,9 @@ def tab_to(page: Page, wanted: Locator) -> None:
 
 
 def test_the_main_path_needs_no_mouse(
-    page: Page, service: Running, shop: Shop, places: dict[str, str]
+    page: Page, service: Running, shop: Shop, paths: dict[str, str]
 ) -> None:
-    failed = places["retry"].partition("?")[0]
+    failed = paths["retry"].partition("?")[0]
     page.goto(f"{service.address}/ui/")
     tab_to(page, page.get_by_role("link", name="Skip to the content"))
     tab_to(

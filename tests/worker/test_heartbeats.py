@@ -25,7 +25,7 @@ from penstock.stores.redis import keys
 from penstock.worker import heartbeat_process, heartbeats, loop_watch
 from penstock.worker.heartbeats import Heartbeats, code_of, heartbeats_for
 from penstock.worker.registry import Handler
-from tests.contract.workplace import Workplace
+from tests.contract.worker_harness import WorkerHarness
 from tests.redis.cluster import cluster_url
 from tests.redis.tls_proxy import TlsProxy
 from tests.servers import redis_server
@@ -296,10 +296,10 @@ def test_a_handler_that_blocks_the_loop_is_logged_once_with_its_name_and_its_sta
     monkeypatch.setattr(loop_watch, "LOOK_SECONDS", FAST_SECONDS)
 
     async def scenario() -> None:
-        place = Workplace(function)
-        place.worker.guard_loop("memory://")
-        async with place:
-            await place.run(function.__name__)
+        harness = WorkerHarness(function)
+        harness.worker.guard_loop("memory://")
+        async with harness:
+            await harness.run(function.__name__)
 
     with caplog.at_level(logging.WARNING, "penstock.worker"):
         asyncio.run(scenario())
@@ -326,16 +326,16 @@ def test_a_handler_whose_time_ran_out_while_another_blocked_the_loop_gets_it_bac
     def innocents_timer() -> Any:
         return next(
             attempt._timer
-            for attempt in place.worker._running.values()
+            for attempt in harness.worker._running.values()
             if attempt.task.handler == "waits"
         )
 
     async def scenario() -> Any:
-        async with place:
-            innocent = await place.give("waits", timeout_seconds=0.5)
-            await place.give("blocks_long")
-            return await place.outcome(innocent)
+        async with harness:
+            innocent = await harness.give("waits", timeout_seconds=0.5)
+            await harness.give("blocks_long")
+            return await harness.outcome(innocent)
 
-    place = Workplace(waits, blocks_long)
+    harness = WorkerHarness(waits, blocks_long)
     outcome = asyncio.run(scenario())
     assert json.loads(outcome.output) == "done"

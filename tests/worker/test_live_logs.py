@@ -21,7 +21,7 @@ from penstock.stores.task_queue import Key, key_of
 from penstock.worker import live_logs, runtime
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler, handler, registered
-from tests.contract.workplace import Workplace
+from tests.contract.worker_harness import WorkerHarness
 from tests.waiting import PATIENCE_SECONDS, let_others_run, until
 
 CANARY = "canary-0123456789abcdefghijklmnopqrstuvwxyz"
@@ -54,7 +54,7 @@ class Scene:
         self.queue = Shared(stores, failures)
         self.lines: asyncio.Queue[str | None] = asyncio.Queue()
         handlers = (Handler("says", self.says), Handler("waits", asyncio.Event().wait))
-        self.place = Workplace(
+        self.harness = WorkerHarness(
             *handlers, stores=stores, queue=self.queue, shutdown_grace_seconds=0.0
         )
 
@@ -67,17 +67,17 @@ class Scene:
 
     async def run(self, **fields: Any) -> Task:
         """An attempt that has logged one line."""
-        given = await self.place.give("says", {"first": "one"}, **fields)
-        running = self.place.worker._running
+        given = await self.harness.give("says", {"first": "one"}, **fields)
+        running = self.harness.worker._running
         await until(lambda: key_of(given) in running and running[key_of(given)].log.version)
         return given
 
     async def look(self, after: float = 1.0) -> None:
-        await self.place.worker._live_logs.look(asyncio.get_running_loop().time() + after)
+        await self.harness.worker._live_logs.look(asyncio.get_running_loop().time() + after)
 
     async def end(self, given: Task) -> Any:
         self.lines.put_nowait(None)
-        return await self.place.outcome(given)
+        return await self.harness.outcome(given)
 
 
 def on_stage(
@@ -87,7 +87,7 @@ def on_stage(
 
     async def main() -> None:
         scene = Scene(failures)
-        async with scene.place:
+        async with scene.harness:
             await let_others_run()  # the worker's own look is far away now
             monkeypatch.setattr(live_logs, "LOOK_SECONDS", 1.0)
             await scenario(scene)
@@ -101,7 +101,7 @@ def test_only_a_log_that_has_grown_is_shared(monkeypatch: pytest.MonkeyPatch) ->
         for _ in range(3):
             await scene.look()
         scene.lines.put_nowait("two")
-        await until(lambda: scene.place.worker._running[key_of(given)].log.version == 2)
+        await until(lambda: scene.harness.worker._running[key_of(given)].log.version == 2)
         for _ in range(3):
             await scene.look()
         assert scene.queue.calls == [
@@ -131,8 +131,8 @@ def test_an_attempt_that_has_just_begun_or_has_logged_nothing_is_left_alone(
         await scene.run()
         await scene.look(0.5)
         assert scene.queue.calls == []
-        silent = await scene.place.give("waits")
-        await scene.place.started(silent)
+        silent = await scene.harness.give("waits")
+        await scene.harness.started(silent)
         await scene.look(1.0)
         assert [len(call) for call in scene.queue.calls] == [1]
 
@@ -214,7 +214,7 @@ def test_a_store_that_takes_no_logs_disturbs_nobody(
 
     async def main() -> None:
         scene = Scene(failures=5)
-        async with scene.place:
+        async with scene.harness:
             given = await scene.run()
             await until(lambda: scene.queue.failures == 0)
             assert isinstance(await scene.end(given), TaskSucceeded)
@@ -234,14 +234,14 @@ def test_the_log_of_a_handler_in_a_thread_can_be_read_while_it_runs(
         assert go_on.wait(PATIENCE_SECONDS)
 
     async def main() -> None:
-        async with Workplace(waits) as place:
-            given = await place.give("waits")
+        async with WorkerHarness(waits) as harness:
+            given = await harness.give("waits")
             text = await until(
-                lambda: place.stores.queue.live_log(key_of(given)), "a log to look at"
+                lambda: harness.stores.queue.live_log(key_of(given)), "a log to look at"
             )
             assert text.endswith("INFO before")
             go_on.set()
-            assert (await place.outcome(given)).logs == text
+            assert (await harness.outcome(given)).logs == text
 
     asyncio.run(main())
 
@@ -262,14 +262,14 @@ def test_the_log_of_a_handler_in_a_process_can_be_read_while_it_runs(
     assert found is not None
 
     async def main() -> None:
-        async with Workplace(found) as place:
-            given = await place.give("live_logs.waits", {"file": str(tmp_path / "go on")})
+        async with WorkerHarness(found) as harness:
+            given = await harness.give("live_logs.waits", {"file": str(tmp_path / "go on")})
             text = await until(
-                lambda: place.stores.queue.live_log(key_of(given)), "a log to look at"
+                lambda: harness.stores.queue.live_log(key_of(given)), "a log to look at"
             )
             assert text.endswith("INFO before")
             (tmp_path / "go on").touch()
-            logged = (await place.outcome(given)).logs.splitlines()
+            logged = (await harness.outcome(given)).logs.splitlines()
             assert [line.split(" ", 1)[1] for line in logged] == ["INFO before", "INFO after"]
 
     asyncio.run(main())

@@ -21,7 +21,7 @@ from penstock.errors import Retryable, Terminal
 from penstock.worker.context import Context
 from penstock.worker.loading import load_handlers
 from penstock.worker.registry import Handler, handler, registered
-from tests.contract.workplace import EXECUTION, Workplace, error_of, idle, output_of
+from tests.contract.worker_harness import EXECUTION, WorkerHarness, error_of, idle, output_of
 from tests.waiting import until
 
 CANARY = "canary-0123456789abcdefghijklmnopqrstuvwxyz"
@@ -146,19 +146,19 @@ def _mine() -> list[Handler]:
 
 def test_a_handler_in_a_process_gets_its_config_and_returns_json() -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine()) as place:
-            assert output_of(await place.run("processes.echo", {"a": [1, "é", None]})) == {
+        async with WorkerHarness(*_mine()) as harness:
+            assert output_of(await harness.run("processes.echo", {"a": [1, "é", None]})) == {
                 "a": [1, "é", None]
             }
-            assert output_of(await place.run("processes.pid")) != os.getpid()
+            assert output_of(await harness.run("processes.pid")) != os.getpid()
 
     asyncio.run(scenario())
 
 
 def test_one_process_serves_one_call_after_another() -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine()) as place:
-            first, second = [output_of(await place.run("processes.pid")) for _ in range(2)]
+        async with WorkerHarness(*_mine()) as harness:
+            first, second = [output_of(await harness.run("processes.pid")) for _ in range(2)]
             assert first == second
 
     asyncio.run(scenario())
@@ -166,19 +166,19 @@ def test_one_process_serves_one_call_after_another() -> None:
 
 def test_no_more_processes_run_than_the_setting_says() -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine(), worker_processes=2) as place:
-            tasks = await place.give_all(["processes.pid"] * 10)
-            assert len({output_of(await place.outcome(each)) for each in tasks}) <= 2
+        async with WorkerHarness(*_mine(), worker_processes=2) as harness:
+            tasks = await harness.give_all(["processes.pid"] * 10)
+            assert len({output_of(await harness.outcome(each)) for each in tasks}) <= 2
 
     asyncio.run(scenario())
 
 
 def test_whatever_the_handler_raises_is_its_nodes_failure() -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine(), worker_processes=1) as place:
+        async with WorkerHarness(*_mine(), worker_processes=1) as harness:
 
             async def outcome(how: str) -> TaskFailed:
-                event = await place.run("processes.misbehave", {"how": how})
+                event = await harness.run("processes.misbehave", {"how": how})
                 assert isinstance(event, TaskFailed)
                 return event
 
@@ -197,7 +197,7 @@ def test_whatever_the_handler_raises_is_its_nodes_failure() -> None:
             assert (await outcome("interrupt")).error.type == "KeyboardInterrupt"
             not_json = await outcome("not json")
             assert (not_json.retryable, not_json.error.category) == (False, "not_json")
-            assert output_of(await place.run("processes.echo", {"a": 1})) == {"a": 1}
+            assert output_of(await harness.run("processes.echo", {"a": 1})) == {"a": 1}
 
     asyncio.run(scenario())
 
@@ -207,25 +207,25 @@ def test_a_handler_that_ends_its_process_costs_an_attempt_while_others_go_on(
     how: str, shown: str
 ) -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine(), idle, worker_processes=2) as place:
-            victim, *others = await place.give_all(
+        async with WorkerHarness(*_mine(), idle, worker_processes=2) as harness:
+            victim, *others = await harness.give_all(
                 ["processes.misbehave", "processes.misbehave", "idle"], {"how": how}
             )
-            event = await place.outcome(victim)
+            event = await harness.outcome(victim)
             assert error_of(event).category == "lost"
             assert shown in event.error.message
             assert (event.retryable, event.retry_after) == (True, 0.0)
-            assert isinstance(await place.outcome(others[-1]), TaskSucceeded)
-            assert output_of(await place.run("processes.echo", {"a": 1})) == {"a": 1}
+            assert isinstance(await harness.outcome(others[-1]), TaskSucceeded)
+            assert output_of(await harness.run("processes.echo", {"a": 1})) == {"a": 1}
 
     asyncio.run(scenario())
 
 
 def test_what_a_handler_prints_does_not_get_into_its_answer() -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine(), worker_processes=1) as place:
+        async with WorkerHarness(*_mine(), worker_processes=1) as harness:
             for _ in range(2):
-                assert output_of(await place.run("processes.noisy")) == "heard"
+                assert output_of(await harness.run("processes.noisy")) == "heard"
 
     asyncio.run(scenario())
 
@@ -234,12 +234,12 @@ def test_a_handler_that_hangs_is_killed_at_its_timeout(tmp_path: Path) -> None:
     file = tmp_path / "pid"
 
     async def scenario() -> None:
-        async with Workplace(*_mine(), worker_processes=1) as place:
-            await place.run("processes.pid")  # so that the time isn't spent on starting Python
-            event = await place.run("processes.hang", {"file": str(file)}, timeout_seconds=0.3)
+        async with WorkerHarness(*_mine(), worker_processes=1) as harness:
+            await harness.run("processes.pid")  # so that the time isn't spent on starting Python
+            event = await harness.run("processes.hang", {"file": str(file)}, timeout_seconds=0.3)
             assert error_of(event).category == "timeout"
             await until(lambda: not _is_running(int(file.read_text(encoding="utf-8"))))
-            assert output_of(await place.run("processes.echo", {"a": 1})) == {"a": 1}
+            assert output_of(await harness.run("processes.echo", {"a": 1})) == {"a": 1}
 
     asyncio.run(scenario())
 
@@ -248,19 +248,19 @@ def test_starting_a_process_does_not_count_against_the_handlers_time() -> None:
     """A module that takes longer to import than its handlers may run would otherwise never get to run one."""
 
     async def scenario() -> None:
-        async with Workplace(*_mine(), worker_processes=1) as place:
-            assert output_of(await place.run("processes.echo", {"a": 1}, timeout_seconds=0.15)) == {
-                "a": 1
-            }
+        async with WorkerHarness(*_mine(), worker_processes=1) as harness:
+            assert output_of(
+                await harness.run("processes.echo", {"a": 1}, timeout_seconds=0.15)
+            ) == {"a": 1}
 
     asyncio.run(scenario())
 
 
 def test_a_worker_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine(), worker_processes=2) as place:
-            idle_pid = output_of(await place.run("processes.pid"))
-            await place.give_all(["processes.hang"] * 2, {"file": str(tmp_path / "pid")})
+        async with WorkerHarness(*_mine(), worker_processes=2) as harness:
+            idle_pid = output_of(await harness.run("processes.pid"))
+            await harness.give_all(["processes.hang"] * 2, {"file": str(tmp_path / "pid")})
             await until(
                 lambda: (
                     (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(encoding="utf-8")
@@ -268,7 +268,7 @@ def test_a_worker_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
             )
             hanging = int((tmp_path / "pid").read_text(encoding="utf-8"))
             async with asyncio.timeout(10):
-                await place.stop(0)
+                await harness.stop(0)
             await until(lambda: not _is_running(idle_pid) and not _is_running(hanging))
             me = psutil.Process()
             await until(
@@ -286,9 +286,9 @@ def test_a_worker_that_stops_leaves_no_process_behind(tmp_path: Path) -> None:
 
 def test_a_handler_in_a_process_is_told_what_it_works_for_and_its_log_is_kept() -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine()) as place:
+        async with WorkerHarness(*_mine()) as harness:
             fields = {"attempt": 3, "idempotency_key": "first:n", "timeout_seconds": 60.0}
-            event = await place.run("processes.tell", inputs=[("a", b'{"x":1}')], **fields)
+            event = await harness.run("processes.tell", inputs=[("a", b'{"x":1}')], **fields)
             told = output_of(event)
             assert told[:4] == [EXECUTION, "n1", 3, "first:n"]
             assert told[4] == pytest.approx(event.started_at + 60)
@@ -305,9 +305,9 @@ def test_what_a_handler_logged_before_its_process_was_killed_is_kept(
     how: str, category: str
 ) -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine(), worker_processes=1) as place:
-            await place.run("processes.pid")  # so that the time isn't spent on starting Python
-            event = await place.run("processes.log_and_end", {"how": how}, timeout_seconds=1.0)
+        async with WorkerHarness(*_mine(), worker_processes=1) as harness:
+            await harness.run("processes.pid")  # so that the time isn't spent on starting Python
+            event = await harness.run("processes.log_and_end", {"how": how}, timeout_seconds=1.0)
             assert error_of(event).category == category
             assert event.logs.endswith("INFO before the end é")
 
@@ -316,9 +316,9 @@ def test_what_a_handler_logged_before_its_process_was_killed_is_kept(
 
 def test_a_log_of_a_process_that_is_too_long_keeps_its_beginning() -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine(), worker_processes=1, log_max_bytes=30) as place:
+        async with WorkerHarness(*_mine(), worker_processes=1, log_max_bytes=30) as harness:
             for _ in range(2):
-                event = await place.run("processes.chatter", {"lines": 9})
+                event = await harness.run("processes.chatter", {"lines": 9})
                 assert event.logs.splitlines() == [
                     "heartbeat 0",
                     "heartbeat 1",
@@ -330,10 +330,10 @@ def test_a_log_of_a_process_that_is_too_long_keeps_its_beginning() -> None:
 
 def test_forked_processes_and_threads_that_go_on_do_not_get_between_the_answers() -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine(), worker_processes=1) as place:
-            logs = [(await place.run("processes.log_elsewhere")).logs for _ in range(2)]
+        async with WorkerHarness(*_mine(), worker_processes=1) as harness:
+            logs = [(await harness.run("processes.log_elsewhere")).logs for _ in range(2)]
             assert logs == ['heartbeat "here"'] * 2
-            assert output_of(await place.run("processes.echo", {"a": 1})) == {"a": 1}
+            assert output_of(await harness.run("processes.echo", {"a": 1})) == {"a": 1}
 
     asyncio.run(scenario())
 
@@ -345,9 +345,9 @@ def test_no_secret_is_in_what_comes_out_of_a_process(
     monkeypatch.setenv("PENSTOCK_SECRET_TOKEN", CANARY)
 
     async def scenario() -> Any:
-        async with Workplace(*_mine()) as place:
+        async with WorkerHarness(*_mine()) as harness:
             secrets = (SecretText(("token",), ("", "TOKEN", "")),)
-            return await place.run("processes.leak", {"how": how, "token": None}, secrets=secrets)
+            return await harness.run("processes.leak", {"how": how, "token": None}, secrets=secrets)
 
     event = asyncio.run(scenario())
     pieces = [CANARY[at : at + 8] for at in range(len(CANARY) - 7)]
@@ -357,10 +357,12 @@ def test_no_secret_is_in_what_comes_out_of_a_process(
 
 def test_large_outputs_of_processes_are_blobs_up_to_the_limit() -> None:
     async def scenario() -> None:
-        async with Workplace(*_mine(), inline_max_bytes=1000, output_max_bytes=5_000_000) as place:
-            event = await place.run("processes.large", {"size": 4_000_000})
+        async with WorkerHarness(
+            *_mine(), inline_max_bytes=1000, output_max_bytes=5_000_000
+        ) as harness:
+            event = await harness.run("processes.large", {"size": 4_000_000})
             assert event.output == Blob(event.output.key, 4_000_002)
-            event = await place.run("processes.large", {"size": 6_000_000})
+            event = await harness.run("processes.large", {"size": 6_000_000})
             assert error_of(event).category == "too_large"
 
     asyncio.run(scenario())
@@ -371,10 +373,10 @@ def test_a_handler_that_its_process_cannot_find_says_where_to_put_it() -> None:
         """Not at the top level of a module."""
 
     async def scenario() -> None:
-        async with Workplace(Handler("local", local, runs_in="process")) as place:
+        async with WorkerHarness(Handler("local", local, runs_in="process")) as harness:
             assert (
                 "must be at the top level of its module"
-                in error_of(await place.run("local")).message
+                in error_of(await harness.run("local")).message
             )
 
     asyncio.run(scenario())
@@ -391,8 +393,8 @@ def test_handlers_of_a_file_run_in_processes_too(tmp_path: Path) -> None:
     load_handlers([str(file)])
 
     async def scenario() -> None:
-        async with Workplace(*_mine()) as place:
-            assert output_of(await place.run("processes.from_a_file")) == 42
+        async with WorkerHarness(*_mine()) as harness:
+            assert output_of(await harness.run("processes.from_a_file")) == 42
 
     asyncio.run(scenario())
 

@@ -12,7 +12,7 @@ from penstock.errors import Retryable, Terminal
 from penstock.worker import threads
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler
-from tests.contract.workplace import Workplace, error_of, idle, outcome_of, output_of
+from tests.contract.worker_harness import WorkerHarness, error_of, idle, outcome_of, output_of
 from tests.waiting import PATIENCE_SECONDS, until
 
 SHORT_SECONDS = 0.05
@@ -158,11 +158,11 @@ def test_the_handlers_verdict_is_reported() -> None:
 
 def test_a_task_for_a_handler_that_the_worker_does_not_have_is_left_for_others() -> None:
     async def scenario() -> None:
-        async with Workplace(idle, worker_concurrency=1) as place:
-            foreign, own = await place.give_all(["unheard_of", "idle"])
-            assert output_of(await place.outcome(own)) == "went on"
-            assert await place.events(foreign) == []
-            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10, {"unheard_of"}) == [
+        async with WorkerHarness(idle, worker_concurrency=1) as harness:
+            foreign, own = await harness.give_all(["unheard_of", "idle"])
+            assert output_of(await harness.outcome(own)) == "went on"
+            assert await harness.events(foreign) == []
+            assert await harness.stores.queue.fetch("worker-2", {"echo"}, 10, {"unheard_of"}) == [
                 foreign
             ]
 
@@ -172,15 +172,15 @@ def test_a_task_for_a_handler_that_the_worker_does_not_have_is_left_for_others()
 def test_a_task_whose_handler_is_unregistered_after_it_was_fetched_is_given_back() -> None:
     async def scenario() -> None:
         async def unregisters() -> str:
-            place.registry._handlers.pop("idle", None)
+            harness.registry._handlers.pop("idle", None)
             return "done"
 
-        async with Workplace(unregisters, idle, worker_concurrency=2) as place:
-            first, second = await place.give_all(["unregisters", "idle"])
-            assert output_of(await place.outcome(first)) == "done"
-            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10, {"idle"}) == [second]
-            assert await place.events(second) == []
-            assert output_of(await place.run("unregisters")) == "done"
+        async with WorkerHarness(unregisters, idle, worker_concurrency=2) as harness:
+            first, second = await harness.give_all(["unregisters", "idle"])
+            assert output_of(await harness.outcome(first)) == "done"
+            assert await harness.stores.queue.fetch("worker-2", {"echo"}, 10, {"idle"}) == [second]
+            assert await harness.events(second) == []
+            assert output_of(await harness.run("unregisters")) == "done"
 
     asyncio.run(scenario())
 
@@ -206,18 +206,18 @@ def test_a_sync_handler_that_hangs_is_given_up_at_its_timeout_and_its_thread_is_
         release.wait(PATIENCE_SECONDS)
 
     async def scenario() -> None:
-        async with Workplace(
+        async with WorkerHarness(
             hangs_in_a_thread, quick, worker_concurrency=1, worker_threads=1
-        ) as place:
+        ) as harness:
             for _ in range(3):
-                event = await place.run("hangs_in_a_thread", timeout_seconds=SHORT_SECONDS)
+                event = await harness.run("hangs_in_a_thread", timeout_seconds=SHORT_SECONDS)
                 assert error_of(event).category == "timeout"
-                assert output_of(await place.run("quick")) == "quick"
+                assert output_of(await harness.run("quick")) == "quick"
             release.set()
             await until(
                 lambda: sum(each.name == "penstock-handler" for each in threading.enumerate()) <= 1
             )
-            assert output_of(await place.run("quick")) == "quick"
+            assert output_of(await harness.run("quick")) == "quick"
 
     asyncio.run(scenario())
 
@@ -309,16 +309,16 @@ def test_a_handler_that_swallows_every_cancellation_costs_neither_the_slot_nor_t
                 continue
 
     async def scenario() -> None:
-        place = Workplace(never_listens, idle, worker_concurrency=1)
-        async with place:
+        harness = WorkerHarness(never_listens, idle, worker_concurrency=1)
+        async with harness:
             try:
-                event = await place.outcome(
-                    await place.give("never_listens", timeout_seconds=SHORT_SECONDS), seconds=5
+                event = await harness.outcome(
+                    await harness.give("never_listens", timeout_seconds=SHORT_SECONDS), seconds=5
                 )
                 assert error_of(event).category == "timeout"
-                assert output_of(await place.run("idle")) == "went on"
+                assert output_of(await harness.run("idle")) == "went on"
                 async with asyncio.timeout(5):
-                    await place.stop(0)
+                    await harness.stop(0)
             finally:
                 over.set()
 
@@ -337,17 +337,17 @@ def test_a_task_that_waits_for_a_thread_is_not_running_yet() -> None:
         called.append(1)
 
     async def scenario() -> None:
-        async with Workplace(blocks, short, hangs, worker_threads=1) as place:
-            blocking = await place.give("blocks")
-            await place.started(blocking)
-            waiting = await place.give("short", timeout_seconds=SHORT_SECONDS)
+        async with WorkerHarness(blocks, short, hangs, worker_threads=1) as harness:
+            blocking = await harness.give("blocks")
+            await harness.started(blocking)
+            waiting = await harness.give("short", timeout_seconds=SHORT_SECONDS)
             assert (
-                error_of(await place.run("hangs", timeout_seconds=4 * SHORT_SECONDS)).category
+                error_of(await harness.run("hangs", timeout_seconds=4 * SHORT_SECONDS)).category
                 == "timeout"
             )
-            assert await place.events(waiting) == []
+            assert await harness.events(waiting) == []
             release.set()
-            output_of(await place.outcome(waiting))
+            output_of(await harness.outcome(waiting))
             assert called == [1]
 
     try:

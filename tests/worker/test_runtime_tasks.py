@@ -16,7 +16,7 @@ from penstock.stores.task_queue import Key
 from penstock.worker import runtime
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler
-from tests.contract.workplace import EXECUTION, Workplace, error_of, idle, output_of
+from tests.contract.worker_harness import EXECUTION, WorkerHarness, error_of, idle, output_of
 from tests.waiting import PATIENCE_SECONDS, STEP, let_others_run, until
 
 HOUR = 3600.0
@@ -58,10 +58,10 @@ def test_no_more_handlers_run_at_once_than_there_are_slots() -> None:
         running -= 1
 
     async def scenario() -> None:
-        async with Workplace(counts, worker_concurrency=3) as place:
-            tasks = await place.give_all(["counts"] * 20)
+        async with WorkerHarness(counts, worker_concurrency=3) as harness:
+            tasks = await harness.give_all(["counts"] * 20)
             for each in tasks:
-                output_of(await place.outcome(each))
+                output_of(await harness.outcome(each))
 
     asyncio.run(scenario())
     assert peak == 3
@@ -69,36 +69,36 @@ def test_no_more_handlers_run_at_once_than_there_are_slots() -> None:
 
 def test_a_busy_worker_leaves_the_rest_of_the_tasks_to_others() -> None:
     async def scenario() -> None:
-        async with Workplace(hangs, worker_concurrency=2) as place:
-            tasks = await place.give_all(["hangs"] * 5)
-            await until(lambda: place.worker.attempts == 2)
-            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10) == tasks[2:]
-            await place.stop(0)
+        async with WorkerHarness(hangs, worker_concurrency=2) as harness:
+            tasks = await harness.give_all(["hangs"] * 5)
+            await until(lambda: harness.worker.attempts == 2)
+            assert await harness.stores.queue.fetch("worker-2", {"echo"}, 10) == tasks[2:]
+            await harness.stop(0)
 
     asyncio.run(scenario())
 
 
 def test_a_slow_handler_does_not_hold_up_the_others_of_its_fetch() -> None:
     async def scenario() -> None:
-        async with Workplace(hangs, idle, worker_concurrency=8) as place:
-            tasks = await place.give_all(["hangs", "idle", "hangs", "idle", "idle"])
+        async with WorkerHarness(hangs, idle, worker_concurrency=8) as harness:
+            tasks = await harness.give_all(["hangs", "idle", "hangs", "idle", "idle"])
             for each in tasks:
                 if each.handler == "idle":
-                    output_of(await place.outcome(each))
-            await place.stop(0)
+                    output_of(await harness.outcome(each))
+            await harness.stop(0)
 
     asyncio.run(scenario())
 
 
 def test_only_a_long_task_says_that_it_has_started() -> None:
     async def scenario() -> None:
-        async with Workplace(hangs, idle) as place:
-            long, short = await place.give_all(["hangs", "idle"])
-            begun = await place.started(long)
+        async with WorkerHarness(hangs, idle) as harness:
+            long, short = await harness.give_all(["hangs", "idle"])
+            begun = await harness.started(long)
             assert begun.worker_id == "worker-1"
             assert time.time() - PATIENCE_SECONDS < begun.started_at <= time.time()
-            assert [type(event) for event in await place.events(short)] == [TaskSucceeded]
-            await place.stop(0)
+            assert [type(event) for event in await harness.events(short)] == [TaskSucceeded]
+            await harness.stop(0)
 
     asyncio.run(scenario())
 
@@ -114,14 +114,14 @@ def test_a_stopped_async_handler_is_cancelled_its_slot_is_free_and_nothing_is_re
             raise
 
     async def scenario() -> None:
-        async with Workplace(notices, idle, worker_concurrency=1) as place:
-            given = await place.give("notices")
-            await until(lambda: place.worker.attempts == 1)
-            place.worker.stop_tasks([stop(given)])
-            output_of(await place.run("idle"))
+        async with WorkerHarness(notices, idle, worker_concurrency=1) as harness:
+            given = await harness.give("notices")
+            await until(lambda: harness.worker.attempts == 1)
+            harness.worker.stop_tasks([stop(given)])
+            output_of(await harness.run("idle"))
             assert seen == ["cancelled"]
             assert [
-                event for event in await place.events(given) if not isinstance(event, TaskStarted)
+                event for event in await harness.events(given) if not isinstance(event, TaskStarted)
             ] == []
 
     asyncio.run(scenario())
@@ -138,11 +138,11 @@ def test_a_stopped_sync_handler_sees_that_nobody_waits_for_it() -> None:
         saw.set()
 
     async def scenario() -> None:
-        async with Workplace(looks, idle, worker_concurrency=1) as place:
-            given = await place.give("looks")
+        async with WorkerHarness(looks, idle, worker_concurrency=1) as harness:
+            given = await harness.give("looks")
             await until(began.is_set)
-            place.worker.stop_tasks([stop(given)])
-            output_of(await place.run("idle"))
+            harness.worker.stop_tasks([stop(given)])
+            output_of(await harness.run("idle"))
             await until(saw.is_set)
 
     asyncio.run(scenario())
@@ -154,15 +154,15 @@ def test_a_task_that_was_stopped_before_it_started_is_not_run() -> None:
     async def scenario() -> None:
         async def first() -> None:
             ran.append("first")
-            place.worker.stop_tasks([Stop(EXECUTION, "n2", 1, 1)])
+            harness.worker.stop_tasks([Stop(EXECUTION, "n2", 1, 1)])
 
         async def second() -> None:
             ran.append("second")
 
-        async with Workplace(first, second, idle) as place:
-            await place.give_all(["first", "second"])
+        async with WorkerHarness(first, second, idle) as harness:
+            await harness.give_all(["first", "second"])
             await until(lambda: ran)
-            output_of(await place.run("idle"))
+            output_of(await harness.run("idle"))
 
     asyncio.run(scenario())
     assert ran == ["first"]
@@ -174,12 +174,12 @@ def test_a_task_that_was_cancelled_at_the_owner_is_stopped_by_the_next_heartbeat
     monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
 
     async def scenario() -> None:
-        async with Workplace(hangs, idle, worker_concurrency=1) as place:
-            given = await place.give("hangs")
-            await until(lambda: place.worker.attempts == 1)
-            await place.owner.commit(Commands(EXECUTION, stops=[stop(given)]))
-            output_of(await place.run("idle"))
-            assert not any(isinstance(event, TaskFailed) for event in await place.events(given))
+        async with WorkerHarness(hangs, idle, worker_concurrency=1) as harness:
+            given = await harness.give("hangs")
+            await until(lambda: harness.worker.attempts == 1)
+            await harness.owner.commit(Commands(EXECUTION, stops=[stop(given)]))
+            output_of(await harness.run("idle"))
+            assert not any(isinstance(event, TaskFailed) for event in await harness.events(given))
 
     asyncio.run(scenario())
 
@@ -190,12 +190,12 @@ def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat(
     monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
 
     async def scenario() -> None:
-        async with Workplace(hangs, idle, worker_concurrency=1) as place:
-            given = await place.give("hangs")
-            await until(lambda: place.worker.attempts == 1)
-            assert await place.stores.queue.reap(0, place.owner.lease.token, "worker-1") == 1
-            output_of(await place.run("idle"))
-            kinds = [type(event) for event in await place.events(given)]
+        async with WorkerHarness(hangs, idle, worker_concurrency=1) as harness:
+            given = await harness.give("hangs")
+            await until(lambda: harness.worker.attempts == 1)
+            assert await harness.stores.queue.reap(0, harness.owner.lease.token, "worker-1") == 1
+            output_of(await harness.run("idle"))
+            kinds = [type(event) for event in await harness.events(given)]
             assert kinds in ([TaskLost], [TaskStarted, TaskLost])
 
     asyncio.run(scenario())
@@ -207,14 +207,14 @@ def test_a_worker_says_that_it_lives_while_its_handlers_run(
     monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
 
     async def scenario() -> None:
-        async with Workplace(hangs) as place:
-            await place.give("hangs")
+        async with WorkerHarness(hangs) as harness:
+            await harness.give("hangs")
 
             async def beats() -> bool:
-                return (await place.stores.queue.workers()).get("worker-1", 0) > 3
+                return (await harness.stores.queue.workers()).get("worker-1", 0) > 3
 
             await until(beats)
-            await place.stop(0)
+            await harness.stop(0)
 
     asyncio.run(scenario())
 
@@ -232,9 +232,9 @@ def test_a_store_that_is_away_for_a_while_costs_no_outcome(
     queue = Queue(stores, **{call: times})
 
     async def scenario() -> None:
-        async with Workplace(pauses, stores=stores, queue=queue) as place:
-            tasks = await place.give_all(["pauses"] * 3)
-            assert [output_of(await place.outcome(each)) for each in tasks] == ["paused"] * 3
+        async with WorkerHarness(pauses, stores=stores, queue=queue) as harness:
+            tasks = await harness.give_all(["pauses"] * 3)
+            assert [output_of(await harness.outcome(each)) for each in tasks] == ["paused"] * 3
             await until(lambda: queue.failures[call] == 0)
 
     asyncio.run(scenario())
@@ -271,13 +271,15 @@ def test_a_jump_of_the_clock_neither_fails_a_task_nor_keeps_it_from_timing_out(j
         await asyncio.Event().wait()
 
     async def scenario() -> None:
-        async with Workplace(
+        async with WorkerHarness(
             jumps, jumps_and_waits, jumps_and_hangs, clock=lambda: time.time() + offset
-        ) as place:
-            assert output_of(await place.run("jumps", timeout_seconds=60.0)) == "paused"
-            assert output_of(await place.run("jumps_and_waits", timeout_seconds=60.0)) == "in time"
-            event = await place.outcome(
-                await place.give("jumps_and_hangs", timeout_seconds=0.3), seconds=5
+        ) as harness:
+            assert output_of(await harness.run("jumps", timeout_seconds=60.0)) == "paused"
+            assert (
+                output_of(await harness.run("jumps_and_waits", timeout_seconds=60.0)) == "in time"
+            )
+            event = await harness.outcome(
+                await harness.give("jumps_and_hangs", timeout_seconds=0.3), seconds=5
             )
             assert error_of(event).category == "timeout"
 
@@ -310,16 +312,16 @@ def test_a_worker_that_stops_hands_back_what_it_has_not_started() -> None:
     async def scenario() -> None:
         stores = MemoryStores(time.time)
         queue = StopsAtFetch(stores)
-        place = Workplace(notes, stores=stores, queue=queue)
-        queue.worker = place.worker
-        async with place:
-            place._stopped = True
-            tasks = await place.give_all(["notes"] * 3)
+        harness = WorkerHarness(notes, stores=stores, queue=queue)
+        queue.worker = harness.worker
+        async with harness:
+            harness._stopped = True
+            tasks = await harness.give_all(["notes"] * 3)
             await until(lambda: queue.stopping is not None)
             assert queue.stopping is not None
             await queue.stopping
             assert await stores.queue.fetch("worker-2", {"echo"}, 10) == tasks
-            assert await place.owner.inbox() == []
+            assert await harness.owner.inbox() == []
             assert "worker-1" not in await stores.queue.workers()
 
     asyncio.run(scenario())
@@ -334,29 +336,29 @@ def test_a_worker_that_stops_lets_its_handlers_finish_and_reports_them() -> None
             await release.wait()
             return "finished"
 
-        async with Workplace(finishes, idle, worker_concurrency=1) as place:
-            given = await place.give("finishes")
-            await until(lambda: place.worker.attempts == 1)
-            stopping = asyncio.create_task(place.stop(PATIENCE_SECONDS))
+        async with WorkerHarness(finishes, idle, worker_concurrency=1) as harness:
+            given = await harness.give("finishes")
+            await until(lambda: harness.worker.attempts == 1)
+            stopping = asyncio.create_task(harness.stop(PATIENCE_SECONDS))
             await let_others_run()
-            later = await place.give("idle")
+            later = await harness.give("idle")
             assert not stopping.done()
             release.set()
             await stopping
-            assert output_of(await place.outcome(given)) == "finished"
-            assert await place.stores.queue.fetch("worker-2", {"echo"}, 10) == [later]
+            assert output_of(await harness.outcome(given)) == "finished"
+            assert await harness.stores.queue.fetch("worker-2", {"echo"}, 10) == [later]
 
     asyncio.run(scenario())
 
 
 def test_what_runs_past_the_grace_period_is_cancelled_and_handed_back_at_once() -> None:
     async def scenario() -> None:
-        async with Workplace(hangs) as place:
-            given = await place.give("hangs")
-            await until(lambda: place.worker.attempts == 1)
+        async with WorkerHarness(hangs) as harness:
+            given = await harness.give("hangs")
+            await until(lambda: harness.worker.attempts == 1)
             async with asyncio.timeout(5):
-                await place.stop(FAST_SECONDS)
-            kinds = [type(event) for event in await place.events(given)]
+                await harness.stop(FAST_SECONDS)
+            kinds = [type(event) for event in await harness.events(given)]
             assert kinds[-1:] == [TaskLost], "another worker must not have to wait for the reaper"
 
     asyncio.run(scenario())
@@ -370,11 +372,11 @@ def test_an_outcome_that_the_store_did_not_take_is_reported_on_the_way_out(
     queue = Queue(stores, report=1)
 
     async def scenario() -> None:
-        async with Workplace(idle, stores=stores, queue=queue) as place:
-            given = await place.give("idle")
+        async with WorkerHarness(idle, stores=stores, queue=queue) as harness:
+            given = await harness.give("idle")
             await until(lambda: queue.failures["report"] == 0)
-            await place.stop()
-            assert output_of(await place.outcome(given)) == "went on"
+            await harness.stop()
+            assert output_of(await harness.outcome(given)) == "went on"
 
     asyncio.run(scenario())
 
@@ -403,13 +405,13 @@ def test_the_store_is_told_before_a_handler_is_called() -> None:
 
     async def scenario() -> None:
         in_a_process = Handler("in_a_process", idle_in_a_process, runs_in="process")
-        async with Workplace(
+        async with WorkerHarness(
             on_the_loop, in_a_thread, in_a_process, stores=stores, queue=queue
-        ) as place:
-            assert output_of(await place.run("on_the_loop"))
-            assert output_of(await place.run("in_a_thread"))
-            given = await place.give("in_a_process")
-            await place.outcome(given)
+        ) as harness:
+            assert output_of(await harness.run("on_the_loop"))
+            assert output_of(await harness.run("in_a_thread"))
+            given = await harness.give("in_a_process")
+            await harness.outcome(given)
             assert given.node_id in queue.nodes
 
     asyncio.run(scenario())
@@ -429,14 +431,14 @@ def test_a_task_that_waits_for_a_thread_is_not_said_to_have_begun() -> None:
         release.wait(PATIENCE_SECONDS)
 
     async def scenario() -> None:
-        async with Workplace(blocks, stores=stores, queue=queue, worker_threads=1) as place:
-            tasks = await place.give_all(["blocks"] * 3)
-            await until(lambda: place.worker.attempts == 3)
+        async with WorkerHarness(blocks, stores=stores, queue=queue, worker_threads=1) as harness:
+            tasks = await harness.give_all(["blocks"] * 3)
+            await until(lambda: harness.worker.attempts == 3)
             await until(lambda: queue.nodes)
             assert queue.nodes == [tasks[0].node_id]
             release.set()
             for each in tasks:
-                output_of(await place.outcome(each))
+                output_of(await harness.outcome(each))
             assert sorted(queue.nodes) == sorted(each.node_id for each in tasks)
 
     try:

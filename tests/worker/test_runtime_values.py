@@ -15,7 +15,14 @@ from penstock.engine.events import Blob, TaskFailed
 from penstock.errors import StoreUnavailable, Terminal
 from penstock.stores.memory import MemoryStores
 from penstock.worker.context import Context
-from tests.contract.workplace import EXECUTION, Workplace, error_of, idle, outcome_of, output_of
+from tests.contract.worker_harness import (
+    EXECUTION,
+    WorkerHarness,
+    error_of,
+    idle,
+    outcome_of,
+    output_of,
+)
 from tests.waiting import let_others_run, until
 
 CANARY = "canary-0123456789abcdefghijklmnopqrstuvwxyz"
@@ -118,11 +125,14 @@ def test_large_inputs_and_configs_are_fetched_before_the_handler_runs() -> None:
         return [config["text"], ctx.inputs["big"]]
 
     async def scenario() -> None:
-        async with Workplace(sees) as place:
+        async with WorkerHarness(sees) as harness:
             config, large = [
-                await place.stores.blobs.put(text) for text in (b'{"text":"c"}', b'"i"')
+                await harness.stores.blobs.put(text) for text in (b'{"text":"c"}', b'"i"')
             ]
-            assert output_of(await place.run("sees", config, inputs=[("big", large)])) == ["c", "i"]
+            assert output_of(await harness.run("sees", config, inputs=[("big", large)])) == [
+                "c",
+                "i",
+            ]
 
     asyncio.run(scenario())
 
@@ -171,9 +181,9 @@ def test_logs_of_attempts_that_run_at_the_same_time_do_not_mix(kind: str) -> Non
             ctx.log.info("%s %d", ctx.node_id, line)
 
     async def scenario() -> None:
-        async with Workplace(logs_async, logs_sync) as place:
-            for each in await place.give_all([f"logs_{kind}"] * 4):
-                lines = (await place.outcome(each)).logs.splitlines()
+        async with WorkerHarness(logs_async, logs_sync) as harness:
+            for each in await harness.give_all([f"logs_{kind}"] * 4):
+                lines = (await harness.outcome(each)).logs.splitlines()
                 assert [line.split()[-2:] for line in lines] == [
                     [each.node_id, str(n)] for n in range(5)
                 ]
@@ -188,8 +198,8 @@ def test_a_log_is_bounded_in_bytes_and_says_what_was_dropped(letter: str) -> Non
             ctx.log.info(letter * 100)
 
     async def scenario() -> Any:
-        async with Workplace(logs, log_max_bytes=4000) as place:
-            return await place.run("logs")
+        async with WorkerHarness(logs, log_max_bytes=4000) as harness:
+            return await harness.run("logs")
 
     text = asyncio.run(scenario()).logs
     assert 3000 < len(text.encode()) < 4100
@@ -236,8 +246,8 @@ def test_a_large_output_is_a_blob_that_is_there_before_it_is_reported() -> None:
             self.queue.report = watch  # type: ignore[method-assign]
 
     async def scenario() -> None:
-        async with Workplace(large, stores=Watched(), inline_max_bytes=500) as place:
-            event = await place.run("large")
+        async with WorkerHarness(large, stores=Watched(), inline_max_bytes=500) as harness:
+            event = await harness.run("large")
             assert isinstance(event.output, Blob)
             assert event.output.size == 1002
             assert seen == [b'"' + b"x" * 1000 + b'"']
@@ -251,8 +261,8 @@ def test_an_output_over_the_limit_fails_the_node_for_good(limit: int, fits: bool
         return "x" * 1000
 
     async def scenario() -> Any:
-        async with Workplace(large, output_max_bytes=limit) as place:
-            return await place.run("large")
+        async with WorkerHarness(large, output_max_bytes=limit) as harness:
+            return await harness.run("large")
 
     event = asyncio.run(scenario())
     if fits:
@@ -283,8 +293,8 @@ def test_an_outcome_waits_for_a_blob_store_that_is_away() -> None:
             self.blobs.put = fails_twice  # type: ignore[method-assign]
 
     async def scenario() -> None:
-        async with Workplace(large, stores=Away(), inline_max_bytes=500) as place:
-            assert isinstance((await place.run("large")).output, Blob)
+        async with WorkerHarness(large, stores=Away(), inline_max_bytes=500) as harness:
+            assert isinstance((await harness.run("large")).output, Blob)
 
     asyncio.run(scenario())
     assert calls == [1]
@@ -378,10 +388,10 @@ def test_a_secret_is_read_anew_for_every_attempt(monkeypatch: pytest.MonkeyPatch
         seen.append(config["token"])
 
     async def scenario() -> None:
-        async with Workplace(sees) as place:
+        async with WorkerHarness(sees) as harness:
             for value in ("first-value", "second-value"):
                 monkeypatch.setenv("PENSTOCK_SECRET_TOKEN", value)
-                await place.run("sees", {"token": None}, secrets=(_secret("token"),))
+                await harness.run("sees", {"token": None}, secrets=(_secret("token"),))
 
     asyncio.run(scenario())
     assert seen == ["first-value", "second-value"]
@@ -393,9 +403,9 @@ def test_what_a_handler_changes_in_its_config_stays_with_its_attempt() -> None:
         return config["list"]
 
     async def scenario() -> None:
-        async with Workplace(changes) as place:
+        async with WorkerHarness(changes) as harness:
             for _ in range(2):
-                assert output_of(await place.run("changes", {"list": []})) == [1]
-            await until(lambda: place.worker.attempts == 2)
+                assert output_of(await harness.run("changes", {"list": []})) == [1]
+            await until(lambda: harness.worker.attempts == 2)
 
     asyncio.run(scenario())

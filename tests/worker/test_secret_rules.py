@@ -67,11 +67,11 @@ def test_a_node_that_may_use_it_does():
     assert (node["state"], node["output"]) == ("COMPLETED", {"x": "***"})
 
 
-@pytest.mark.parametrize("place", ["headers", "json", "params"])
-def test_a_call_to_another_host_is_not_made(place):
+@pytest.mark.parametrize("option", ["headers", "json", "params"])
+def test_a_call_to_another_host_is_not_made(option):
     async def story() -> None:
         async with serving(always(text="got it")) as server:
-            config = {"url": server.url, place: {"X-Key": "{{ secrets.TOKEN }}"}}
+            config = {"url": server.url, option: {"X-Key": "{{ secrets.TOKEN }}"}}
             settings = Settings(
                 http_private=True, secret_rules={"TOKEN": SecretRule(hosts=("api.example.com",))}
             )

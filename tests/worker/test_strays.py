@@ -7,7 +7,7 @@ from typing import Any
 from penstock.engine.events import TaskSucceeded
 from penstock.errors import StoreUnavailable
 from penstock.stores.memory import MemoryStores
-from tests.contract.workplace import Workplace
+from tests.contract.worker_harness import WorkerHarness
 
 
 def test_a_task_that_a_worker_was_given_unnoticed_is_run_after_two_looks() -> None:
@@ -17,14 +17,14 @@ def test_a_task_that_a_worker_was_given_unnoticed_is_run_after_two_looks() -> No
         ran.append("once")
 
     async def scenario() -> None:
-        async with Workplace(note) as place:
-            given = await place.give("note", queue="another")
-            assert await place.stores.queue.fetch("worker-1", {"another"}, 1) == [given]
-            strays = await place.worker._take_up(set())
+        async with WorkerHarness(note) as harness:
+            given = await harness.give("note", queue="another")
+            assert await harness.stores.queue.fetch("worker-1", {"another"}, 1) == [given]
+            strays = await harness.worker._take_up(set())
             assert ran == []  # it might be on its way to us
-            assert await place.worker._take_up(strays) == set()
-            assert isinstance(await place.outcome(given), TaskSucceeded)
-            assert await place.worker._take_up(strays) == set()
+            assert await harness.worker._take_up(strays) == set()
+            assert isinstance(await harness.outcome(given), TaskSucceeded)
+            assert await harness.worker._take_up(strays) == set()
             assert ran == ["once"]
 
     asyncio.run(scenario())
@@ -54,8 +54,8 @@ def test_a_task_of_a_fetch_whose_answer_was_lost_is_run_at_once() -> None:
     async def scenario() -> None:
         stores = MemoryStores(time.time)
         queue = Lossy(stores.queue)
-        async with Workplace(note, stores=stores, queue=queue) as place:
-            assert isinstance(await place.run("note"), TaskSucceeded)
+        async with WorkerHarness(note, stores=stores, queue=queue) as harness:
+            assert isinstance(await harness.run("note"), TaskSucceeded)
             assert queue.lost == 1
 
     asyncio.run(scenario())

@@ -26,7 +26,7 @@ from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.health import store_checks
-from penstock.api.paging import Cursor, Limit, number_place, page
+from penstock.api.paging import Cursor, Limit, number_cursor, page
 from penstock.api.problems import Refused, answer_to
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, NotFound, PenstockError
@@ -191,7 +191,7 @@ class DeadLetters:
 
     async def list(self, cursor: Cursor = None, limit: Limit = 100) -> Response:
         rows = await self._dead_letters.page(
-            DeadLetterSearch(before=number_place(cursor), limit=limit + 1)
+            DeadLetterSearch(before=number_cursor(cursor), limit=limit + 1)
         )
         shown = page(rows, limit, views.dead_letter, lambda row: row.id)
         entries = [views.entry(row) for row in rows[:limit]]

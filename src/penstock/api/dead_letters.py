@@ -12,7 +12,7 @@ from penstock.api.audit_log import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.executions import retry_view
-from penstock.api.paging import Cursor, Limit, number_place, page
+from penstock.api.paging import Cursor, Limit, number_cursor, page
 from penstock.api.problems import problem_of
 from penstock.api.rate_limit import charge
 from penstock.errors import NotFound
@@ -54,7 +54,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
             category=category,
             execution_id=execution_id,
             closed=closed,
-            before=number_place(cursor),
+            before=number_cursor(cursor),
             limit=limit + 1,
         )
         return answer(

@@ -51,7 +51,7 @@ BEGINNING = b"retry: 1000\n\n"
 HEARTBEAT = b": still here\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 SEQ = r"^([0-9]{1,18}|end)?$"
-PLACE = r"^([0-9]{1,18}([.-][0-9]{1,18}){0,256})?$"
+EVENT_ID = r"^([0-9]{1,18}([.-][0-9]{1,18}){0,256})?$"
 HEADER, QUERY = (
     "The last id that the client has; goes before `after`.",
     "As `Last-Event-ID`, for who can't set headers.",
@@ -93,10 +93,10 @@ def events_routes(
         ] = None,
         after: Annotated[str | None, Query(pattern=SEQ, description=QUERY)] = None,
     ) -> Response:
-        place = last_event_id or after or "0"
-        if place == END_ID:
+        event_id = last_event_id or after or "0"
+        if event_id == END_ID:
             return Response(status_code=204)
-        batches = feed.follow(execution_id, int(place), idle_seconds=idle)
+        batches = feed.follow(execution_id, int(event_id), idle_seconds=idle)
         return EventStream(batches, stream_seconds_max, idle, callers)
 
     @router.get(
@@ -104,9 +104,9 @@ def events_routes(
     )
     async def follow_all(
         last_event_id: Annotated[
-            str | None, Header(alias="Last-Event-ID", pattern=PLACE, description=HEADER)
+            str | None, Header(alias="Last-Event-ID", pattern=EVENT_ID, description=HEADER)
         ] = None,
-        after: Annotated[str | None, Query(pattern=PLACE, description=QUERY)] = None,
+        after: Annotated[str | None, Query(pattern=EVENT_ID, description=QUERY)] = None,
         nodes: Annotated[
             bool, Query(description="Also the changes of nodes, not only of executions.")
         ] = True,
@@ -214,17 +214,17 @@ class EventStream(Response):
         if first.ends:
             return
         clock = asyncio.get_running_loop().time
-        sent_at, place = clock(), ""
+        sent_at, event_id = clock(), ""
         async for batch in self._batches:
             text = self._encode(batch)
             if (
                 batch.entries and not text
             ):  # nothing in it for this client, so it may have heard nothing for long
-                place = batch.entries[-1].id
+                event_id = batch.entries[-1].id
                 if clock() - sent_at < self._idle:
                     continue
-            await _send_text(text or _heartbeat(place), send)
-            sent_at, place = clock(), ""
+            await _send_text(text or _heartbeat(event_id), send)
+            sent_at, event_id = clock(), ""
 
 
 async def _until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
@@ -250,9 +250,9 @@ async def _set_when_refused(scope: Scope, stop: asyncio.Event) -> None:
                 return
 
 
-def _heartbeat(place: str) -> bytes:
+def _heartbeat(event_id: str) -> bytes:
     """With a place, whoever comes back doesn't have to go through what was left out for them again."""
-    return b"%bid: %b\n\n" % (HEARTBEAT[:-1], place.encode()) if place else HEARTBEAT
+    return b"%bid: %b\n\n" % (HEARTBEAT[:-1], event_id.encode()) if event_id else HEARTBEAT
 
 
 async def _send_text(text: bytes, send: Send) -> None:

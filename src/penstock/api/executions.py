@@ -13,7 +13,7 @@ from penstock.api import body_schemas, node_schemas, schemas
 from penstock.api.audit_log import IDS_MAX, line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation
-from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
+from penstock.api.paging import Cursor, Limit, Moment, moment, number_cursor, page
 from penstock.api.problems import problem_of
 from penstock.api.rate_limit import charge
 from penstock.api.raw_path import is_route_word
@@ -248,7 +248,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
             until=moment(until, "until"),
             text=text or None,
             retry_of=retry_of,
-            before=number_place(cursor),
+            before=number_cursor(cursor),
             limit=limit + 1,
         )
         return answer(page(await executions.search(search), limit, row_view, lambda row: row.n))
@@ -284,7 +284,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
     async def history(
         execution_id: str, after: After = 0, cursor: Cursor = None, limit: Limit = 500
     ) -> Response:
-        lines = await executions.history(execution_id, max(after, number_place(cursor) or 0))
+        lines = await executions.history(execution_id, max(after, number_cursor(cursor) or 0))
         items = history_view(lines[: limit + 1])
         return answer(page(items, limit, lambda item: item, lambda item: item["seq"]))
 

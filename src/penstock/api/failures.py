@@ -10,7 +10,7 @@ from starlette.responses import Response
 from penstock.api import schemas
 from penstock.api.bodies import answer
 from penstock.api.describing import operation
-from penstock.api.paging import Cursor, Limit, Moment, encode, moment, number_place
+from penstock.api.paging import Cursor, Limit, Moment, encode, moment, number_cursor
 from penstock.service import Service
 from penstock.service.failures import FailureSearch, failure_view
 
@@ -53,7 +53,7 @@ def routes(service: Service) -> APIRouter:
             text=text or None,
             since=moment(since, "since"),
             until=moment(until, "until"),
-            before=number_place(cursor),
+            before=number_cursor(cursor),
             limit=limit,
         )
         found = await service.failures.page(search)

@@ -24,19 +24,19 @@ Moment = Annotated[
 
 
 def page(
-    rows: Sequence[Row], limit: int, view: Callable[[Row], Any], place: Callable[[Row], Any]
+    rows: Sequence[Row], limit: int, view: Callable[[Row], Any], cursor_of: Callable[[Row], Any]
 ) -> dict[str, Any]:
     """`rows` has one more than `limit` if there is another page."""
     shown = rows[:limit]
-    more = encode(place(shown[-1])) if len(rows) > limit else None
+    more = encode(cursor_of(shown[-1])) if len(rows) > limit else None
     return {"items": [view(row) for row in shown], "next_cursor": more}
 
 
-def encode(place: Any) -> str:
-    return base64.urlsafe_b64encode(str(place).encode()).decode().rstrip("=")
+def encode(position: Any) -> str:
+    return base64.urlsafe_b64encode(str(position).encode()).decode().rstrip("=")
 
 
-def text_place(cursor: str | None) -> str | None:
+def text_cursor(cursor: str | None) -> str | None:
     if cursor is None:
         return None
     try:
@@ -49,8 +49,8 @@ def text_place(cursor: str | None) -> str | None:
         ) from None
 
 
-def number_place(cursor: str | None) -> int | None:
-    text = text_place(cursor)
+def number_cursor(cursor: str | None) -> int | None:
+    text = text_cursor(cursor)
     if text is None:
         return None
     if not text.isascii() or not text.isdecimal() or len(text) > 18:  # noqa: PLR2004 -- fits into 64 bits

@@ -12,7 +12,7 @@ from penstock.api.access import CALLER, Caller
 from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
-from penstock.api.paging import Cursor, Limit, Moment, moment, number_place, page
+from penstock.api.paging import Cursor, Limit, Moment, moment, number_cursor, page
 from penstock.errors import NotFound
 from penstock.orchestrator.view import time_text
 from penstock.service import Service
@@ -79,7 +79,7 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
             object=about,
             since=moment(since, "since"),
             until=moment(until, "until"),
-            before=number_place(cursor),
+            before=number_cursor(cursor),
             limit=limit + 1,
         )
         return answer(page(await cold.audit(search), limit, _audit_item, lambda line: line.id))

@@ -13,7 +13,7 @@ from penstock.api import body_schemas, node_schemas, schemas
 from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
-from penstock.api.paging import Cursor, Limit, page, text_place
+from penstock.api.paging import Cursor, Limit, page, text_cursor
 from penstock.api.raw_path import is_route_word
 from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
@@ -119,7 +119,7 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         ),
     )
     async def listed(cursor: Cursor = None, limit: Limit = 50) -> Response:
-        rows = await workflows.page(text_place(cursor), limit + 1)
+        rows = await workflows.page(text_cursor(cursor), limit + 1)
         return answer(page(rows, limit, _row, lambda row: row.name))
 
     @router.put(

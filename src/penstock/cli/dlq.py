@@ -85,9 +85,9 @@ def list_dead_letters(**options: Any) -> None:
 def _row(item: Mapping[str, Any]) -> list[object]:
     name = f"{item['workflow']}@{item['version']}"
     error = f"{item['category']}: {item['error']['message']}" if item["error"] else item["category"]
-    place = [item["id"], item["execution_id"], name, item["node_id"], short_time(item["at"])]
+    columns = [item["id"], item["execution_id"], name, item["node_id"], short_time(item["at"])]
     attempts = len(item["attempts"]) + item.get("attempts_dropped", 0)
-    return [*place, attempts, item["closed"] or "", error]
+    return [*columns, attempts, item["closed"] or "", error]
 
 
 @dlq.command("show", epilog="Example:\n\n\b\n  penstock dlq show 7")

@@ -91,8 +91,8 @@ def _row(item: dict[str, Any]) -> list[str]:
 
     took = seconds_between(item["started_at"] or item["created_at"], item["finished_at"])
     error = item["error"]
-    place = f"{error['node_id']}: " if error and error.get("node_id") else ""
-    note = place + error["message"] if error else labels_text(item["labels"])
+    prefix = f"{error['node_id']}: " if error and error.get("node_id") else ""
+    note = prefix + error["message"] if error else labels_text(item["labels"])
     name = f"{item['workflow']}@{item['version']}"
     created = short_time(item["created_at"])
     return [

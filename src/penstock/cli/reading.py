@@ -98,9 +98,9 @@ def read_input(given: str | None, limits: Limits) -> dict[str, Any]:
             value = parse(given, limits=limits)
     except InvalidWorkflow as error:
         problem = error.problems[0]
-        place = f" {problem.path}:" if problem.path else ""
+        location = f" {problem.path}:" if problem.path else ""
         raise Refused(
-            f"{source}:{place} {problem.message.replace('the document', 'the input')}"
+            f"{source}:{location} {problem.message.replace('the document', 'the input')}"
         ) from None
     if not isinstance(value, dict):
         raise Refused(f"{source}: the input must be an object, such as '{{\"user_id\": 7}}'")
@@ -139,12 +139,12 @@ def import_handlers(origins: Sequence[str]) -> None:
         except SettingsError as error:
             raise Refused(f"--handlers {origin}: {error}") from None
         except (Exception, SystemExit) as error:
-            place = _place_of(error)
-            message = f"--handlers {origin}: {type(error).__name__}: {error}{place}; --debug shows the traceback"
+            location = _location_of(error)
+            message = f"--handlers {origin}: {type(error).__name__}: {error}{location}; --debug shows the traceback"
             raise Refused(message) from error
 
 
-def _place_of(error: BaseException) -> str:
+def _location_of(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return ""  # its text has the place already
     trace = error.__traceback__

@@ -62,7 +62,7 @@ def folders_of(handlers: Iterable[str]) -> list[Path]:
             sys.path.insert(0, str(Path.cwd()))
             spec = importlib.util.find_spec(origin.partition(".")[0])
             found += (
-                [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+                [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
             )
             if spec and spec.origin:
                 found.append(Path(spec.origin).parent)

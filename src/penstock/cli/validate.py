@@ -97,8 +97,8 @@ def _print(finding: dict[str, Any]) -> None:
     for kind in ("errors", "warnings"):
         prefix = "warning: " if kind == "warnings" else ""
         for problem in finding[kind]:
-            place = f"{problem['path']}: " if problem["path"] else ""
-            line = f"{prefix}{finding['file']}: {place}{problem['message']} [{problem['code']}]"
+            path = f"{problem['path']}: " if problem["path"] else ""
+            line = f"{prefix}{finding['file']}: {path}{problem['message']} [{problem['code']}]"
             print(one_line(line, 2000), file=sys.stderr)
     if finding["ok"]:
         counts = f"{counted(finding['nodes'], 'node')}, {counted(finding['edges'], 'edge')}"

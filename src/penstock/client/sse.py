@@ -30,9 +30,9 @@ class EventParser:
     def feed(self, piece: bytes) -> Iterator[ServerEvent]:
         text = self._rest + piece
         # A last \r may be half of a \r\n whose other half is still on its way.
-        held = b"\r" if text.endswith(b"\r") else b""
-        *lines, rest = _LINE_END.split(text[: len(text) - len(held)])
-        self._rest = rest + held
+        carriage_return = b"\r" if text.endswith(b"\r") else b""
+        *lines, rest = _LINE_END.split(text[: len(text) - len(carriage_return)])
+        self._rest = rest + carriage_return
         for line in lines:
             if line:
                 self._field(line)

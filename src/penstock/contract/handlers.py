@@ -50,7 +50,7 @@ async def _fetch(owner: Owner, worker_id: str, handlers: set[str]) -> list[Task]
 async def test_a_worker_gets_only_tasks_whose_handler_it_has(stores: Stores) -> None:
     _, (a, b, c) = await _hand_out(stores, "new", "old", "new")
     assert await stores.queue.fetch("worker-1", SHARED, 10, OLD) == [b]
-    assert await stores.queue.held("worker-1") == [b]
+    assert await stores.queue.claimed("worker-1") == [b]
     assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [a, c]
 
 
@@ -102,7 +102,7 @@ async def test_only_a_worker_that_has_a_task_gives_it_back(stores: Stores) -> No
     await stores.queue.fetch("worker-1", SHARED, 10, OLD)
     await stores.queue.give_back("worker-2", [given])
     assert await _fetch(owner, "worker-3", OLD) == []
-    assert await stores.queue.held("worker-1") == [given]
+    assert await stores.queue.claimed("worker-1") == [given]
 
 
 async def test_a_task_that_was_passed_over_can_be_stopped(stores: Stores) -> None:
@@ -141,22 +141,22 @@ async def test_what_waits_can_be_taken_back_and_handed_out_again(stores: Stores)
     owner, (passed, plain) = await _hand_out(stores, "new", "old")
     await stores.queue.fetch("worker-1", SHARED, 10, OLD)
     partition, token = owner.lease.partition, owner.lease.token
-    places: list[str] = []
+    locations: list[str] = []
 
     def back(waiting: WaitingTask) -> TaskEvent:
-        places.append(waiting.place)
+        locations.append(waiting.location)
         assert waiting.waiting_seconds >= 0
-        return TaskReturned(*key_of(waiting.task), waiting.place)
+        return TaskReturned(*key_of(waiting.task), waiting.location)
 
     for _ in range(2):
         assert await stores.queue.recall(partition, token, Backlog("shared", "new", 1), back) == 1
         assert await stores.queue.recall(partition, token, Backlog("shared", "new", 1), back) == 0
-        assert len(await owner.inbox()) == len(places)
+        assert len(await owner.inbox()) == len(locations)
         await owner.commit(queued(passed))
         assert await _fetch(owner, "worker-3", OLD) == []
-    assert len(set(places)) == 2, "or the second return would pass for the first one, come again"
+    assert len(set(locations)) == 2, "or the second return would pass for the first one, come again"
     assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [passed]
-    assert await stores.queue.held("worker-1") == [plain]
+    assert await stores.queue.claimed("worker-1") == [plain]
 
 
 async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
@@ -166,7 +166,7 @@ async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
 
     def back(given: WaitingTask) -> TaskEvent:
         seen.append(given.task.node_id)
-        return TaskReturned(*key_of(given.task), given.place)
+        return TaskReturned(*key_of(given.task), given.location)
 
     assert (
         await stores.queue.recall(
@@ -176,7 +176,7 @@ async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
     )
     assert waiting.node_id in seen
     assert [key_of(event) for event in await owner.inbox()] == [key_of(waiting)]  # type: ignore[arg-type]
-    assert await stores.queue.held("worker-1") == [taken]
+    assert await stores.queue.claimed("worker-1") == [taken]
 
 
 async def test_what_is_not_decided_stays(stores: Stores) -> None:
@@ -195,7 +195,7 @@ async def test_an_owner_whose_lease_has_moved_on_takes_nothing_back(stores: Stor
     current = await Owner.of(stores)
 
     def back(given: WaitingTask) -> TaskEvent:
-        return TaskReturned(*key_of(given.task), given.place)
+        return TaskReturned(*key_of(given.task), given.location)
 
     with pytest.raises(Fenced):
         await stores.queue.recall(

@@ -98,7 +98,7 @@ async def test_a_worker_gets_tasks_of_its_queues_only(stores: Stores) -> None:
 async def test_an_outcome_goes_into_the_inbox_and_the_task_off_the_workers_list(
     stores: Stores,
 ) -> None:
-    owner, (given,) = await _held(stores, "a")
+    owner, (given,) = await _claim_tasks(stores, "a")
     assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
     await stores.queue.report("worker-1", [success(given, "worker-1")])
     assert await owner.inbox() == [success(given, "worker-1")]
@@ -106,7 +106,7 @@ async def test_an_outcome_goes_into_the_inbox_and_the_task_off_the_workers_list(
 
 
 async def test_a_second_report_of_the_same_task_is_dropped(stores: Stores) -> None:
-    owner, (a, b) = await _held(stores, "a", "b")
+    owner, (a, b) = await _claim_tasks(stores, "a", "b")
     first, second = success(a, "worker-1"), success(b, "worker-1")
     await stores.queue.report("worker-1", [first, first])
     await stores.queue.report("worker-1", [first, second])
@@ -114,7 +114,7 @@ async def test_a_second_report_of_the_same_task_is_dropped(stores: Stores) -> No
 
 
 async def test_a_report_by_somebody_else_is_dropped(stores: Stores) -> None:
-    owner, (given,) = await _held(stores, "a")
+    owner, (given,) = await _claim_tasks(stores, "a")
     await stores.queue.report("worker-2", [success(given, "worker-2")])
     assert await owner.inbox() == []
     await stores.queue.report("worker-1", [success(given, "worker-1")])
@@ -129,7 +129,7 @@ async def test_a_report_of_a_task_that_nobody_fetched_is_dropped(stores: Stores)
 
 
 async def test_a_report_of_another_attempt_or_generation_is_dropped(stores: Stores) -> None:
-    owner, (given,) = await _held(stores, "a")
+    owner, (given,) = await _claim_tasks(stores, "a")
     execution_id = given.execution_id
     others = [
         task(execution_id, "a", attempt=2),
@@ -141,7 +141,7 @@ async def test_a_report_of_another_attempt_or_generation_is_dropped(stores: Stor
 
 
 async def test_a_long_task_says_that_it_started_and_stays_on_the_list(stores: Stores) -> None:
-    owner, (given,) = await _held(stores, "a")
+    owner, (given,) = await _claim_tasks(stores, "a")
     begun = TaskStarted(*key_of(given), "worker-1", 12.0)
     await stores.queue.started("worker-1", [begun])
     await stores.queue.started("worker-2", [TaskStarted(*key_of(given), "worker-2", 12.0)])
@@ -157,10 +157,10 @@ async def test_a_queued_task_that_was_stopped_is_never_fetched(stores: Stores) -
     await _assert_nothing_left(stores)
 
 
-async def test_a_held_task_that_was_stopped_shows_in_the_heartbeats_answer_and_its_outcome_is_dropped(
+async def test_a_claimed_task_that_was_stopped_shows_in_the_heartbeats_answer_and_its_outcome_is_dropped(
     stores: Stores,
 ) -> None:
-    owner, (a, b) = await _held(stores, "a", "b")
+    owner, (a, b) = await _claim_tasks(stores, "a", "b")
     await owner.commit(Commands(a.execution_id, stops=[stop(a)]))
     assert await stores.queue.heartbeat("worker-1", ECHO, [stop(a), stop(b)]) == [stop(a)]
     await stores.queue.report("worker-1", [success(a, "worker-1"), success(b, "worker-1")])
@@ -175,7 +175,7 @@ async def test_stopping_an_attempt_leaves_the_next_one_alone(stores: Stores) -> 
 
 
 async def test_stopping_a_task_that_is_gone_changes_nothing(stores: Stores) -> None:
-    owner, (given,) = await _held(stores, "a")
+    owner, (given,) = await _claim_tasks(stores, "a")
     await stores.queue.report("worker-1", [success(given, "worker-1")])
     await owner.commit(Commands(given.execution_id, stops=[stop(given)]))
     await owner.commit(
@@ -184,16 +184,16 @@ async def test_stopping_a_task_that_is_gone_changes_nothing(stores: Stores) -> N
     assert await stores.queue.fetch("worker-1", ECHO, 10) == [given]
 
 
-async def test_no_task_of_an_execution_on_hold_is_fetched_until_its_release(stores: Stores) -> None:
+async def test_no_task_of_a_paused_execution_is_fetched_until_it_is_resumed(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
-    held, free = next(execution_ids), next(execution_ids)
-    owner = await begin(stores, held, free)
-    await owner.commit(queued(task(held, "before")), queued(task(free)))
-    await owner.commit(Commands(held, paused=True))
-    await owner.commit(queued(task(held, "during")), queued(task(free, "during")))
+    paused, free = next(execution_ids), next(execution_ids)
+    owner = await begin(stores, paused, free)
+    await owner.commit(queued(task(paused, "before")), queued(task(free)))
+    await owner.commit(Commands(paused, paused=True))
+    await owner.commit(queued(task(paused, "during")), queued(task(free, "during")))
     assert await stores.queue.fetch("worker-1", ECHO, 10) == [task(free), task(free, "during")]
     await _assert_nothing_left(stores)
-    await owner.commit(Commands(held, paused=False))
+    await owner.commit(Commands(paused, paused=False))
     fetched = await stores.queue.fetch("worker-1", ECHO, 10)
     assert sorted(each.node_id for each in fetched) == ["before", "during"]
     await _assert_nothing_left(stores)
@@ -209,7 +209,7 @@ async def test_a_release_wakes_a_waiting_worker(stores: Stores) -> None:
         assert await fetching == [given]
 
 
-async def test_a_task_stopped_while_on_hold_is_not_fetched_after_the_release(
+async def test_a_task_stopped_while_paused_is_not_fetched_after_the_resume(
     stores: Stores,
 ) -> None:
     owner, (a, b) = await hand_out(stores, "a", "b")
@@ -220,7 +220,9 @@ async def test_a_task_stopped_while_on_hold_is_not_fetched_after_the_release(
     assert await stores.queue.fetch("worker-1", ECHO, 10) == [b]
 
 
-async def test_a_task_of_an_execution_that_ended_on_hold_is_never_fetched(stores: Stores) -> None:
+async def test_a_task_of_an_execution_that_ended_while_paused_is_never_fetched(
+    stores: Stores,
+) -> None:
     owner, (a, _b) = await hand_out(stores, "a", "b")
     await owner.commit(Commands(a.execution_id, paused=True))
     await _assert_nothing_left(stores)
@@ -230,10 +232,10 @@ async def test_a_task_of_an_execution_that_ended_on_hold_is_never_fetched(stores
     await _assert_nothing_left(stores)
 
 
-async def test_what_a_worker_holds_can_be_reported_while_the_execution_is_on_hold(
+async def test_a_claimed_task_can_be_reported_while_the_execution_is_paused(
     stores: Stores,
 ) -> None:
-    owner, (given,) = await _held(stores, "a")
+    owner, (given,) = await _claim_tasks(stores, "a")
     await owner.commit(Commands(given.execution_id, paused=True))
     assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
     await stores.queue.report("worker-1", [success(given, "worker-1")])
@@ -249,12 +251,12 @@ async def test_a_heartbeat_moves_the_workers_counter(stores: Stores) -> None:
 
 async def test_a_worker_that_died_before_its_first_heartbeat_is_known(stores: Stores) -> None:
     """Otherwise nobody would miss it, and its tasks would wait for ever."""
-    await _held(stores, "a")
+    await _claim_tasks(stores, "a")
     assert "worker-1" in await stores.queue.workers()
 
 
 async def test_a_dead_workers_tasks_are_lost_once(stores: Stores) -> None:
-    owner, (a, b) = await _held(stores, "a", "b")
+    owner, (a, b) = await _claim_tasks(stores, "a", "b")
     assert await _reap(owner) == 2
     lost = [TaskLost(*key_of(each), "worker-1") for each in (a, b)]
     assert sorted(await owner.inbox(), key=str) == sorted(lost, key=str)
@@ -263,7 +265,7 @@ async def test_a_dead_workers_tasks_are_lost_once(stores: Stores) -> None:
 
 
 async def test_the_outcome_of_a_task_that_was_taken_back_is_dropped(stores: Stores) -> None:
-    owner, (given,) = await _held(stores, "a")
+    owner, (given,) = await _claim_tasks(stores, "a")
     await _reap(owner)
     assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == [stop(given)]
     await stores.queue.report("worker-1", [success(given, "worker-1")])
@@ -281,7 +283,7 @@ async def test_reaping_leaves_reported_tasks_and_other_workers_alone(stores: Sto
 
 
 async def test_a_reaper_whose_lease_has_moved_on_takes_nothing(stores: Stores) -> None:
-    owner, (given,) = await _held(stores, "a")
+    owner, (given,) = await _claim_tasks(stores, "a")
     current = await Owner.of(stores)
     with pytest.raises(Fenced):
         await _reap(owner)
@@ -310,7 +312,7 @@ async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(
 
 
 async def test_a_worker_that_leaves_hands_back_what_it_never_started(stores: Stores) -> None:
-    owner, (a, b) = await _held(stores, "a", "b")
+    owner, (a, b) = await _claim_tasks(stores, "a", "b")
     await stores.queue.report("worker-1", [success(a, "worker-1")])
     await stores.queue.leave("worker-1", [b])
     assert "worker-1" not in await stores.queue.workers()
@@ -331,10 +333,10 @@ async def test_a_worker_that_leaves_hands_back_only_its_own(stores: Stores) -> N
     assert await owner.inbox() == [success(b, "worker-2")]
 
 
-async def test_what_was_handed_back_by_an_execution_that_is_on_hold_waits_for_its_release(
+async def test_what_was_handed_back_by_a_paused_execution_waits_for_its_resume(
     stores: Stores,
 ) -> None:
-    owner, (given,) = await _held(stores, "a")
+    owner, (given,) = await _claim_tasks(stores, "a")
     await owner.commit(Commands(given.execution_id, paused=True))
     await stores.queue.leave("worker-1", [given])
     await _assert_nothing_left(stores)
@@ -344,7 +346,7 @@ async def test_what_was_handed_back_by_an_execution_that_is_on_hold_waits_for_it
 
 
 async def test_what_a_leaving_worker_stopped_in_the_middle_is_lost_at_once(stores: Stores) -> None:
-    owner, (a, b) = await _held(stores, "a", "b")
+    owner, (a, b) = await _claim_tasks(stores, "a", "b")
     await stores.queue.leave("worker-1", [a])
     assert await owner.inbox() == [TaskLost(*key_of(b), "worker-1", interrupted=True)]
     assert "worker-1" not in await stores.queue.workers()
@@ -353,27 +355,27 @@ async def test_what_a_leaving_worker_stopped_in_the_middle_is_lost_at_once(store
 async def test_a_worker_can_ask_what_is_on_its_list(stores: Stores) -> None:
     """A fetch whose answer got lost took tasks that nobody else will run."""
     _, (a, b, c) = await hand_out(stores, *"abc")
-    assert await stores.queue.held("worker-1") == []
+    assert await stores.queue.claimed("worker-1") == []
     await stores.queue.fetch("worker-1", ECHO, 2)
     await stores.queue.fetch("worker-2", ECHO, 1)
-    assert await stores.queue.held("worker-1") == [a, b]
+    assert await stores.queue.claimed("worker-1") == [a, b]
     await stores.queue.report("worker-1", [success(a, "worker-1")])
-    assert await stores.queue.held("worker-1") == [b]
-    assert await stores.queue.held("worker-2") == [c]
+    assert await stores.queue.claimed("worker-1") == [b]
+    assert await stores.queue.claimed("worker-2") == [c]
 
 
 async def test_a_task_that_is_handed_out_again_while_it_is_here_is_here_once(
     stores: Stores,
 ) -> None:
     """An owner that starts again in the same process hands out what the file says is queued."""
-    owner, (waiting, held) = await hand_out(stores, "a", "b")
+    owner, (waiting, claimed) = await hand_out(stores, "a", "b")
     assert await stores.queue.fetch("worker-1", ECHO, 1) == [waiting]
-    await owner.commit(Commands(held.execution_id, tasks=[waiting, held]))
-    assert await stores.queue.fetch("worker-2", ECHO, 10) == [held]
+    await owner.commit(Commands(claimed.execution_id, tasks=[waiting, claimed]))
+    assert await stores.queue.fetch("worker-2", ECHO, 10) == [claimed]
     await _assert_nothing_left(stores)
 
 
-async def _held(stores: Stores, *nodes: str) -> tuple[Owner, list[Task]]:
+async def _claim_tasks(stores: Stores, *nodes: str) -> tuple[Owner, list[Task]]:
     """One execution whose tasks `worker-1` has."""
     owner, tasks = await hand_out(stores, *nodes)
     assert await stores.queue.fetch("worker-1", ECHO, len(nodes)) == tasks

@@ -447,9 +447,9 @@ def looked_at(program: str) -> Paths:
                 break  # a method
             path.append(texts[end + 1])
             end += 2
-        place = found
+        branch = found
         for key in path:
-            place = place.setdefault(key, {})
+            branch = branch.setdefault(key, {})
         wholes.append(path)
     for path in wholes:
         _prune(found, path)
@@ -458,13 +458,13 @@ def looked_at(program: str) -> Paths:
 
 def _prune(paths: Paths, path: list[str]) -> None:
     """What is looked at as a whole needs no keys."""
-    place = paths
+    branch = paths
     for key in path[:-1]:
-        if key not in place:
+        if key not in branch:
             return  # a shorter path has been there
-        place = place[key]
-    if path[-1] in place:
-        place[path[-1]] = {}
+        branch = branch[key]
+    if path[-1] in branch:
+        branch[path[-1]] = {}
 
 
 def inline_bytes(program: str) -> int:
@@ -566,11 +566,11 @@ def _explain(error: str, source: str, program: str) -> TemplateError:
             "unknown_reference", f"the condition refers to {name!r}, which isn't a node", name
         )
     found = re.search(r"ERROR: <input>:-?\d+:(-?\d+): (.*?)(?:\n|$)", error)
-    place = (
+    column = (
         f" (column {found[1]})" if found and source == program and "Syntax error" in error else ""
     )
     text = _plain_words(found[2] if found else error)
-    return TemplateError("malformed_condition", f"{_shown(source)} can't be read: {text}{place}")
+    return TemplateError("malformed_condition", f"{_shown(source)} can't be read: {text}{column}")
 
 
 def _plain_words(error: str) -> str:
@@ -672,16 +672,16 @@ def _reason(error: object, program: str, values: dict[str, Any]) -> str:
 def _keys_there(missing: str, program: str, values: dict[str, Any]) -> str:
     """CEL says which key it didn't find; this finds where in the program it was looked for."""
     for dotted in DOTTED.finditer(program):
-        place, *steps = (part.strip() for part in dotted[0].split("."))
-        value = opened(values.get(place))
+        path, *steps = (part.strip() for part in dotted[0].split("."))
+        value = opened(values.get(path))
         for step in steps:
             if not isinstance(value, dict) or step not in value:
                 break
-            place, value = f"{place}.{step}", opened(value[step])
+            path, value = f"{path}.{step}", opened(value[step])
         else:
             continue
         if isinstance(value, dict) and step == missing:
-            return f"; {place} has: {', '.join(key[:60] for key in islice(value, 20)) or 'none'}"
+            return f"; {path} has: {', '.join(key[:60] for key in islice(value, 20)) or 'none'}"
     return ""
 
 

@@ -43,7 +43,7 @@ class Slot(msgspec.Struct, frozen=True):
     """Where it stands in the document, if not at its path."""
 
     @property
-    def place(self) -> Path:
+    def document_path(self) -> Path:
         return self.path if self.written is None else self.written
 
 
@@ -131,20 +131,22 @@ def compile_config(  # noqa: PLR0913 -- a config, what it may refer to, and wher
         config, slots = _with_variables(config, known, path, node_id, problems, rule)
     stack: list[tuple[Path, Any]] = [((), config)]
     while stack:
-        place, value = stack.pop()
+        inner_path, value = stack.pop()
         if isinstance(value, dict):
-            stack.extend(((*place, key), child) for key, child in reversed(value.items()))
+            stack.extend(((*inner_path, key), child) for key, child in reversed(value.items()))
         elif isinstance(value, list):
-            stack.extend(((*place, index), value[index]) for index in reversed(range(len(value))))
+            stack.extend(
+                ((*inner_path, index), value[index]) for index in reversed(range(len(value)))
+            )
         elif isinstance(value, str) and "{{" in value:
-            where = path_to(path, place)
+            where = path_to(path, inner_path)
             try:
                 text = parse_text(value, known)
             except TemplateError as error:
                 error.report(where, node_id, problems, known)
                 continue
             check_references(text, where, node_id, problems, rule)
-            slots.append(Slot(place, text))
+            slots.append(Slot(inner_path, text))
     return _config(config, slots)
 
 

@@ -31,19 +31,19 @@ class Reader:
             name = path.rpartition(".")[2]
             problems.error(code, path, f'"{name}" must be an object, not {kind_of(raw)}', node_id)
 
-    def place(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         return path_to(self.path, (name,))
 
     def bad(self, name: str, message: str) -> None:
         code = "bad_timeout" if "timeout" in name else self.code
-        self.problems.error(code, self.place(name), f'"{name}" {message}', self.node_id)
+        self.problems.error(code, self.path_of(name), f'"{name}" {message}', self.node_id)
 
     def unknown(self, known: Collection[str]) -> None:
         for name in self.raw:
             if name not in known:
                 hint = self.problems.did_you_mean(name, sorted(known))
                 message = f'the field "{name:.100}" isn\'t known and has no effect{hint}'
-                self.problems.warn("unknown_field", self.place(name), message, self.node_id)
+                self.problems.warn("unknown_field", self.path_of(name), message, self.node_id)
 
     def pick(self, *names: str) -> tuple[str, Any]:
         """The first of these spellings that is there and isn't null."""
@@ -58,7 +58,7 @@ class Reader:
 
     def ignored(self, name: str, other: str) -> None:
         message = f'"{name}" has no effect, because "{other}" is there too; remove one of them'
-        self.problems.warn("ignored_field", self.place(name), message, self.node_id)
+        self.problems.warn("ignored_field", self.path_of(name), message, self.node_id)
 
     def value(self, name: str, kinds: tuple[type, ...]) -> Any:
         value = self.raw.get(name)

@@ -52,12 +52,12 @@ def find_cycles(dependencies: Edges, order: Sequence[int], *, limit: int = 10) -
 
 
 def _walk_back(start: int, dependencies: Edges, left: set[int]) -> list[int]:
-    place: dict[int, int] = {}
+    steps: dict[int, int] = {}
     node = start
-    while node not in place:
-        place[node] = len(place)
+    while node not in steps:
+        steps[node] = len(steps)
         node = next(parent for parent in dependencies[node] if parent in left)
-    cycle = list(place)[place[node] :]
+    cycle = list(steps)[steps[node] :]
     cycle.reverse()
     lowest = cycle.index(min(cycle))
     return cycle[lowest:] + cycle[:lowest]

@@ -133,13 +133,13 @@ def _parse_json(text: str, limits: Limits, read_integer: Callable[[str], int] = 
 
 
 def _refuse_depth(text: str, limits: Limits) -> NoReturn:
-    depth = place = 0
+    depth = offset = 0
     for token in STRING_OR_BRACKET.finditer(text):
         depth += (token[0] in "[{") - (token[0] in "]}")
         if depth > limits.max_depth + 1:
-            place = token.start()
+            offset = token.start()
             break
-    line, column = text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)
+    line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
     refuse(
         "too_deep", f"nested deeper than {limits.max_depth} levels (line {line}, column {column})"
     )

@@ -289,7 +289,7 @@ class _Compiler:
         turned = [(other, number) for number, other in missing]
         unrelated = set(graph.missing_ancestors(turned, dependencies, order))
         for number, group in groupby(missing, key=itemgetter(0)):
-            node, places = self.nodes[number], self._places(nodes[number])
+            node, paths = self.nodes[number], self._reference_paths(nodes[number])
             for _, other in group:
                 node_id = self.nodes[other].id
                 advice = f"doesn't come before it; add {quoted(node_id)} to its dependencies"
@@ -298,9 +298,9 @@ class _Compiler:
                 message = f"{quoted(node.id)} refers to {quoted(node_id)}, which {advice}"
                 if other == number:
                     message = f"{quoted(node.id)} refers to its own output; refer to a node that comes before"
-                self.problems.error("not_an_ancestor", places[node_id], message, node.id)
+                self.problems.error("not_an_ancestor", paths[node_id], message, node.id)
 
-    def _places(self, node: PlanNode) -> dict[str, str]:
+    def _reference_paths(self, node: PlanNode) -> dict[str, str]:
         """Where a node mentions each of the nodes that it needs; the first place of each."""
         path = self.nodes[self.numbers[node.node_id]].path
         found = dict.fromkeys(
@@ -312,7 +312,7 @@ class _Compiler:
                 for piece in slot.text
                 if isinstance(piece, Reference) and piece.kind == "node"
             ]
-            found.update(dict.fromkeys(names, path_to(f"{path}.config", slot.place)))
+            found.update(dict.fromkeys(names, path_to(f"{path}.config", slot.document_path)))
         return found
 
     def _result_nodes(self, children: list[list[int]]) -> tuple[tuple[str, ...], bool]:

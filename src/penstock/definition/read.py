@@ -136,7 +136,7 @@ def _raw_nodes(
     document: dict[str, Any], problems: Problems
 ) -> tuple[str, list[tuple[int | str, Any]]]:
     """The path of the nodes, and each with its index or, in a mapping of id to node, its key."""
-    holder, path = document, "nodes"
+    container, path = document, "nodes"
     if document.get("dag") is not None:
         dag = Reader(document["dag"], "dag", problems)
         dag.unknown(DAG_FIELDS)
@@ -144,8 +144,8 @@ def _raw_nodes(
             Reader(document, "", problems).ignored("nodes", "dag")
         if not isinstance(document["dag"], dict):
             return "dag.nodes", []
-        holder, path = dag.raw, "dag.nodes"
-    nodes = holder.get("nodes")
+        container, path = dag.raw, "dag.nodes"
+    nodes = container.get("nodes")
     if nodes is None or nodes in ([], {}):
         problems.error("empty_workflow", path, 'a workflow needs at least one node in "nodes"')
         return path, []
@@ -272,7 +272,7 @@ def _retry_fields(reader: Reader) -> dict[str, Any] | None:
     name, value = reader.pick("retry", "retry_policy", "retry_config")
     if value is None:
         return None
-    inner = Reader(value, reader.place(name), reader.problems, reader.node_id, code="bad_retry")
+    inner = Reader(value, reader.path_of(name), reader.problems, reader.node_id, code="bad_retry")
     inner.unknown(RETRY_FIELDS)
     found: dict[str, Any] = {}
     spellings: dict[str, str] = {}
@@ -302,7 +302,7 @@ def _warn_of_a_low_maximum(inner: Reader, given: dict[str, Any], spellings: dict
         return
     name, other = spellings["max_delay_seconds"], spellings["initial_delay_seconds"]
     message = f'"{name}" ({seconds_max:g}) is below "{other}" ({initial_seconds:g}) and has no effect: every delay is {initial_seconds:g} s'
-    inner.problems.warn("ignored_field", inner.place(name), message, inner.node_id)
+    inner.problems.warn("ignored_field", inner.path_of(name), message, inner.node_id)
 
 
 def _count_retries(inner: Reader, found: dict[str, Any]) -> None:

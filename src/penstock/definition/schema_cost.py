@@ -27,9 +27,9 @@ is repeated.
 CHARACTER_NS_MAX = 1_000_000_000
 DEPTH_MAX = 64
 
-SAME_PLACE = ("not", "if", "then", "else")
-SAME_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
-SAME_PLACE_MAPS = ("dependentSchemas", "dependencies")
+SAME_INSTANCE = ("not", "if", "then", "else")
+SAME_INSTANCE_LISTS = ("allOf", "anyOf", "oneOf")
+SAME_INSTANCE_MAPS = ("dependentSchemas", "dependencies")
 OF_EVERY_PROPERTY = ("additionalProperties", "unevaluatedProperties", "propertyNames")
 OF_EVERY_ITEM = ("items", "additionalItems", "unevaluatedItems", "contains")
 
@@ -62,7 +62,7 @@ class SchemaCost(msgspec.Struct, frozen=True):
 class _Subschema:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = schema
-        self.same_place: list[int] = []
+        self.same_instance: list[int] = []
         self.named: list[int] = []
         """Of these one looks at a property; of `every_property`, all do. The same for items."""
         self.every_property: list[int] = []
@@ -147,7 +147,7 @@ class _Explorer:
             raise ValueError(
                 "only the schema as a whole may have an $id; use $defs and references such as #/$defs/x"
             )
-        found.same_place = self._all(self._at_same_place(schema))
+        found.same_instance = self._all(self._of_same_instance(schema))
         found.named = self._all(_map(schema.get("properties")).values())
         always = [
             *_map(schema.get("patternProperties")).values(),
@@ -157,12 +157,12 @@ class _Explorer:
         found.listed = self._all([*_list(schema.get("prefixItems")), *_list(schema.get("items"))])
         found.every_item = self._all(schema.get(name) for name in OF_EVERY_ITEM)
 
-    def _at_same_place(self, schema: Mapping[str, Any]) -> Iterator[Any]:
-        for name in SAME_PLACE:
+    def _of_same_instance(self, schema: Mapping[str, Any]) -> Iterator[Any]:
+        for name in SAME_INSTANCE:
             yield schema.get(name)
-        for name in SAME_PLACE_LISTS:
+        for name in SAME_INSTANCE_LISTS:
             yield from _list(schema.get(name))
-        for name in SAME_PLACE_MAPS:
+        for name in SAME_INSTANCE_MAPS:
             yield from _map(schema.get(name)).values()
         if "$dynamicRef" in schema or "$recursiveRef" in schema:
             raise ValueError("$dynamicRef and $recursiveRef aren't supported; use $ref")
@@ -170,8 +170,8 @@ class _Explorer:
             yield from self._referred(schema["$ref"])
 
     def _referred(self, reference: str) -> list[Any]:
-        place, _, fragment = reference.partition("#")
-        if place and place != str(self._root.get("$id", "")).rstrip("#"):
+        base_uri, _, fragment = reference.partition("#")
+        if base_uri and base_uri != str(self._root.get("$id", "")).rstrip("#"):
             raise ValueError(
                 f"a schema may not refer to another place ({reference[:200]}); put it under $defs"
             )
@@ -227,7 +227,7 @@ def _innermost_first(subschemas: list[_Subschema]) -> list[int]:
             number = waiting[-1]
             if state[number] == 0:
                 state[number] = 1
-                inner = [each for each in subschemas[number].same_place if state[each] != 2]  # noqa: PLR2004 -- above
+                inner = [each for each in subschemas[number].same_instance if state[each] != 2]  # noqa: PLR2004 -- above
                 if any(state[each] == 1 for each in inner):
                     raise ValueError("it refers to itself at the same place, which would never end")
                 waiting.extend(inner)
@@ -248,7 +248,7 @@ def _worst(subschemas: list[_Subschema], order: list[int], own: list[int], limit
         for number in order:
             each = subschemas[number]
             total = own[number] if depth == 0 else _below(each, above)
-            total += each.times * sum([here[inner] for inner in each.same_place])
+            total += each.times * sum([here[inner] for inner in each.same_instance])
             here[number] = min(total, limit + 1)
         worst = max(worst, here[0])
         if worst > limit or here == above or not any(here):
@@ -289,25 +289,25 @@ def pattern_states(pattern: str) -> int:
         return (
             PATTERN_STATES_MAX + 1
         )  # a mode in which blanks and comments are skipped: nobody needs it in a schema
-    groups, last, place = [0], 0, 0
-    while place < len(pattern):
-        character = pattern[place]
-        end = place + 1
+    groups, last, position = [0], 0, 0
+    while position < len(pattern):
+        character = pattern[position]
+        end = position + 1
         if character == "(":
             groups.append(0)
             last = 0
         elif character == ")" and len(groups) > 1:
             last = groups.pop()
             groups[-1] += last
-        elif character == "{" and (count := _COUNT.match(pattern, place)):
+        elif character == "{" and (count := _COUNT.match(pattern, position)):
             times = max(int(count[1]), int(count[2] or 0))
             groups[-1] += last * max(0, times - 1)
             last *= max(1, times)
             end = count.end()
         elif character not in "*+?|^$":
-            last, end = _atom(pattern, place)
+            last, end = _atom(pattern, position)
             groups[-1] += last
-        place = end
+        position = end
     return min(sum(groups), PATTERN_STATES_MAX + 1)
 
 
@@ -318,10 +318,10 @@ def pattern_ns(pattern: str) -> int:
     return STEADY_NS if is_steady else states * STATE_NS
 
 
-def _atom(pattern: str, place: int) -> tuple[int, int]:
-    """How many states the character or class at `place` has, and where it ends."""
-    if pattern[place] == "[" and (found := _CLASS.match(pattern, place)):
+def _atom(pattern: str, position: int) -> tuple[int, int]:
+    """How many states the character or class at `position` has, and where it ends."""
+    if pattern[position] == "[" and (found := _CLASS.match(pattern, position)):
         return 1 + PROPERTY_STATES * len(_PROPERTY.findall(found[0])), found.end()
-    if found := _PROPERTY.match(pattern, place):
+    if found := _PROPERTY.match(pattern, position):
         return PROPERTY_STATES, found.end()
-    return 1, place + (2 if pattern[place] == "\\" else 1)
+    return 1, position + (2 if pattern[position] == "\\" else 1)

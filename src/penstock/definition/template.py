@@ -304,13 +304,13 @@ def _follow(value: Any, reference: Reference, aliases: Mapping[str, str]) -> Any
 
 
 def _what_is_there(reference: Reference, path: tuple[str, ...], key: str, value: Any) -> str:
-    place = ".".join((reference.name, *path))
+    dotted = ".".join((reference.name, *path))
     if isinstance(value, dict):
         keys = ", ".join(key[:60] for key in islice(value, 20)) or "none"
-        return f"{place} has no key {key!r}; it has: {keys}{', …' if len(value) > 20 else ''}"  # noqa: PLR2004 -- as above
+        return f"{dotted} has no key {key!r}; it has: {keys}{', …' if len(value) > 20 else ''}"  # noqa: PLR2004 -- as above
     if isinstance(value, list):
-        return f"{place} is a list of {len(value)}; {key!r} isn't in it"
-    return f"{place} is {json.dumps(value, ensure_ascii=False)[:60]}, so it has no {key!r}"
+        return f"{dotted} is a list of {len(value)}; {key!r} isn't in it"
+    return f"{dotted} is {json.dumps(value, ensure_ascii=False)[:60]}, so it has no {key!r}"
 
 
 class Room:

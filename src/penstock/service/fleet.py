@@ -43,7 +43,7 @@ class EmbeddedFleet:
         }
         about["handlers"] = sorted(me.registry.names)
         about["heartbeats"] = beats.get(me.worker_id, 0)
-        return [{**about, "started_at": time_text(me.started_at), "tasks": _tasks(me.held())}]
+        return [{**about, "started_at": time_text(me.started_at), "tasks": _tasks(me.claimed())}]
 
     async def orchestrators(self) -> list[dict[str, Any]]:
         return [{"name": self._orchestrator.name, "partitions": sorted(self._orchestrator.owned)}]
@@ -131,7 +131,7 @@ def _sorted(handlers: Iterable[str] | None) -> list[str] | None:
     return None if handlers is None else sorted(handlers)
 
 
-def _tasks(held: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
+def _tasks(claimed: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
     """Of tasks, or of what a store has read of them."""
     return [
         {
@@ -143,5 +143,5 @@ def _tasks(held: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
             "workflow": task.workflow,
             "seconds": None if seconds is None else round(seconds, 3),
         }
-        for task, seconds in islice(held, TASKS_MAX)
+        for task, seconds in islice(claimed, TASKS_MAX)
     ]

@@ -39,9 +39,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _NOBODY = bytes(32)
 
 
-def includes(held: Collection[Scope], needed: Scope) -> bool:
+def includes(granted: Collection[Scope], needed: Scope) -> bool:
     least = SCOPES.index(needed)
-    return any(SCOPES.index(scope) >= least for scope in held)
+    return any(SCOPES.index(scope) >= least for scope in granted)
 
 
 def check_key(name: str, scopes: Collection[str]) -> None:

@@ -206,10 +206,10 @@ class Submissions:
         """Raises `InvalidInput` with everything that doesn't fit, and where."""
         problems = await schema_problems_in(self._sandbox, schema, given, turn)
         if problems:
-            places = [
+            input_problems = [
                 Problem(it.code, f"input.{it.path}".rstrip("."), it.message) for it in problems
             ]
-            raise InvalidInput(f"{told}: {'; '.join(lines_of(problems))}", places)
+            raise InvalidInput(f"{told}: {'; '.join(lines_of(problems))}", input_problems)
 
     def _record(
         self, execution_id: str, plan: Plan, data: bytes, labels: Mapping[str, Any]

@@ -316,10 +316,10 @@ def choose(weights: Weights, execution_id: str) -> int:
     """A version by its share; the same for the same id."""
     if len(weights) == 1:
         return next(iter(weights))
-    place = crc32(execution_id.encode()) % sum(weights.values())
+    remainder = crc32(execution_id.encode()) % sum(weights.values())
     for version in sorted(weights):
-        place -= weights[version]
-        if place < 0:
+        remainder -= weights[version]
+        if remainder < 0:
             return version
     raise AssertionError("the shares add up")
 

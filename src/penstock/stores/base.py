@@ -253,8 +253,8 @@ class Backlog(msgspec.Struct, frozen=True):
 
 class WaitingTask(msgspec.Struct):
     task: Task
-    place: str
-    """Where the task waits. One that is handed out again waits in another place."""
+    location: str
+    """Where the task waits. One that is handed out again has another location."""
     waiting_seconds: float
 
 
@@ -284,7 +284,7 @@ class TaskQueue(Protocol):
         From here on a crash may be its fault.
         """
 
-    async def held(self, worker_id: str) -> list[Task]:
+    async def claimed(self, worker_id: str) -> list[Task]:
         """The tasks on this worker's list, also those of a fetch whose answer got lost."""
 
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
@@ -300,12 +300,12 @@ class TaskQueue(Protocol):
         self,
         worker_id: str,
         queues: Collection[str],
-        held: Collection[Stop],
+        claimed: Collection[Stop],
         handlers: Mapping[str, HandlerDefaults] | None = None,
     ) -> list[Stop]:
         """Note that a worker lives, and what it does.
 
-        Answers which of the held tasks aren't this worker's any more.
+        Answers which of the claimed tasks aren't this worker's any more.
         """
 
     async def offers(self) -> list[Offer]:
@@ -363,7 +363,7 @@ class TaskQueue(Protocol):
         """
 
     def orphans(self) -> Collection[tuple[str, str, int, int]]:
-        """Tasks that workers held when the last process ended.
+        """Tasks that workers had claimed when the last process ended.
 
         Only where no list of that outlives it by itself.
         """

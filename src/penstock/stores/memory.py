@@ -50,14 +50,28 @@ class MemoryHotStore:
         self.queue = _LeasedQueue(self)
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
-        place = self._partitions[partition]
-        if place.lease is not None and place.expires_at > self.now() and place.lease.owner != owner:
+        partition_state = self._partitions[partition]
+        if (
+            partition_state.lease is not None
+            and partition_state.expires_at > self.now()
+            and partition_state.lease.owner != owner
+        ):
             return None
-        place.lease = Lease(
-            partition, owner, secrets.token_hex(8), place.commit_number, place.position
+        partition_state.lease = Lease(
+            partition,
+            owner,
+            secrets.token_hex(8),
+            partition_state.commit_number,
+            partition_state.position,
         )
-        place.expires_at = self.now() + seconds
-        return Lease(partition, owner, place.lease.token, place.commit_number, place.position)
+        partition_state.expires_at = self.now() + seconds
+        return Lease(
+            partition,
+            owner,
+            partition_state.lease.token,
+            partition_state.commit_number,
+            partition_state.position,
+        )
 
     async def renew(self, lease: Lease, seconds: float) -> bool:
         if not self._holds(lease.partition, lease.token):
@@ -166,7 +180,7 @@ class MemoryHotStore:
             raise Fenced(f"partition {partition} belongs to somebody else now")
 
     def inbox_depth(self) -> int:
-        return sum(len(place.inbox) for place in self._partitions)
+        return sum(len(partition_state.inbox) for partition_state in self._partitions)
 
     def _holds(self, partition: int, token: str) -> bool:
         lease = self._partitions[partition].lease

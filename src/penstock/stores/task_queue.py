@@ -1,6 +1,6 @@
-"""A task queue in memory: queues by name, and for each worker the list of what it holds.
+"""A task queue in memory: queues by name, and for each worker the list of tasks that it has claimed.
 
-The list of what is held is the truth about who runs what. A task leaves it by a report, by being
+The list of claimed tasks is the truth about who runs what. A task leaves it by a report, by being
 stopped, or because its worker was declared dead.
 """
 
@@ -42,12 +42,12 @@ class MemoryTaskQueue:
         doesn't have.
         """
         self._passed_at: dict[Key, float] = {}
-        self._places = count(1)
+        self._location_numbers = count(1)
         self._offers: dict[str, Offer] = {}
-        self._held: dict[Key, tuple[str, Task]] = {}
+        self._claimed: dict[Key, tuple[str, Task]] = {}
         self._logs: dict[Key, str] = {}
         self._beats: dict[str, int] = {}
-        self._on_hold: dict[str, list[Task]] = {}
+        self._paused: dict[str, list[Task]] = {}
         self._stopped: set[Key] = set()
         self._queued: set[Key] = set()
         self._waiters: dict[str, tuple[asyncio.Future[None], Collection[str]]] = {}
@@ -68,7 +68,7 @@ class MemoryTaskQueue:
         names: set[str] = set()
         for task in tasks:
             key = key_of(task)
-            if key in self._queued or key in self._held:
+            if key in self._queued or key in self._claimed:
                 continue  # a task that is handed out again may be here already
             name = task.queue
             if task.priority:
@@ -85,29 +85,29 @@ class MemoryTaskQueue:
             self._wake(names)
 
     def stop(self, stops: Iterable[Stop]) -> list[Stop]:
-        """Drop tasks that nobody waits for; answers those that a worker holds, so that it can be told."""
-        held: list[Stop] = []
+        """Drop tasks that nobody waits for; answers those that a worker has claimed, so that it can be told."""
+        claimed: list[Stop] = []
         for stop in stops:
             key = key_of(stop)
-            if key in self._held:
-                del self._held[key]
+            if key in self._claimed:
+                del self._claimed[key]
                 self.on_given_up(key)
-                held.append(stop)
+                claimed.append(stop)
             elif key in self._queued:
                 self._stopped.add(key)
-        return held
+        return claimed
 
-    def hold(self, execution_id: str) -> None:
-        self._on_hold.setdefault(execution_id, [])
+    def pause(self, execution_id: str) -> None:
+        self._paused.setdefault(execution_id, [])
 
-    def release(self, execution_id: str) -> None:
-        tasks = self._on_hold.pop(execution_id, [])
+    def resume(self, execution_id: str) -> None:
+        tasks = self._paused.pop(execution_id, [])
         self._queued.difference_update(map(key_of, tasks))
         self.enqueue(tasks)
 
     def forget(self, execution_id: str) -> None:
         """The execution has ended."""
-        for task in self._on_hold.pop(execution_id, ()):
+        for task in self._paused.pop(execution_id, ()):
             self._queued.discard(key_of(task))
             self._stopped.discard(key_of(task))
 
@@ -137,31 +137,31 @@ class MemoryTaskQueue:
                 self._waiters.pop(worker_id, None)
 
     def begin(self, key: Key) -> None:
-        """Nothing is noted here: the list of what is held outlives any one worker."""
+        """Nothing is noted here: the list of claimed tasks outlives any one worker."""
 
-    async def held(self, worker_id: str) -> list[Task]:
-        return [task for holder, task in self._held.values() if holder == worker_id]
+    async def claimed(self, worker_id: str) -> list[Task]:
+        return [task for claimed_by, task in self._claimed.values() if claimed_by == worker_id]
 
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
         current: list[AnyEvent] = []
         for event in events:
             key = key_of(event)
-            holder = self._held.get(key)
-            if holder is not None and holder[0] == worker_id:
-                del self._held[key]
+            claim = self._claimed.get(key)
+            if claim is not None and claim[0] == worker_id:
+                del self._claimed[key]
                 current.append(event)  # type: ignore[arg-type]  # every TaskEvent is one
         if current:
             self._append(current)
 
     async def started(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
-        current = [event for event in events if self._is_held(worker_id, event)]
+        current = [event for event in events if self._is_claimed_by(worker_id, event)]
         if current:
             self._append(current)  # type: ignore[arg-type]
 
     async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
-        back = [task for task in tasks if self._is_held(worker_id, task)]
+        back = [task for task in tasks if self._is_claimed_by(worker_id, task)]
         for task in back:
-            del self._held[key_of(task)]
+            del self._claimed[key_of(task)]
             self.on_given_up(key_of(task))
         self.enqueue(back)
 
@@ -169,13 +169,13 @@ class MemoryTaskQueue:
         self,
         worker_id: str,
         queues: Collection[str],
-        held: Collection[Stop],
+        claimed: Collection[Stop],
         handlers: Mapping[str, HandlerDefaults] | None = None,
     ) -> list[Stop]:
         since = self._offers[worker_id].started_at if worker_id in self._offers else self._now()
         self._offers[worker_id] = Offer(worker_id, queues, handlers, since)
         self._beats[worker_id] = self._beats.get(worker_id, 0) + 1
-        return [stop for stop in held if not self._is_held(worker_id, stop)]
+        return [stop for stop in claimed if not self._is_claimed_by(worker_id, stop)]
 
     async def offers(self) -> list[Offer]:
         return list(self._offers.values())
@@ -183,7 +183,7 @@ class MemoryTaskQueue:
     async def share_logs(self, texts: Mapping[Key, str]) -> None:
         """Also forgets what is over: a worker that was declared dead takes nothing away."""
         logs = {**self._logs, **texts}
-        self._logs = {key: text for key, text in logs.items() if text and key in self._held}
+        self._logs = {key: text for key, text in logs.items() if text and key in self._claimed}
 
     async def live_log(self, key: Key) -> str:
         return self._logs.get(key, "")
@@ -203,19 +203,21 @@ class MemoryTaskQueue:
         `interrupted`: what a worker that was told to stop has stopped in the middle.
         """
         keys = [
-            key for key, (holder, _) in self._held.items() if holder == worker_id and mine(key[0])
+            key
+            for key, (claimed_by, _) in self._claimed.items()
+            if claimed_by == worker_id and mine(key[0])
         ]
         for key in keys:
-            del self._held[key]
+            del self._claimed[key]
             self._logs.pop(key, None)
         self._append(TaskLost(*key, worker_id, interrupted) for key in keys)
-        if not any(holder == worker_id for holder, _ in self._held.values()):
+        if not any(claimed_by == worker_id for claimed_by, _ in self._claimed.values()):
             self._beats.pop(worker_id, None)
             self._offers.pop(worker_id, None)
         return len(keys)
 
     def knows(self, key: Key) -> bool:
-        return key in self._queued or key in self._held
+        return key in self._queued or key in self._claimed
 
     def orphans(self) -> set[Key]:
         return set()
@@ -224,12 +226,12 @@ class MemoryTaskQueue:
         """Nothing is noted here."""
 
     def depth(self) -> int:
-        return len(self._queued) + len(self._held)
+        return len(self._queued) + len(self._claimed)
 
     async def depths(self) -> dict[str, tuple[int, int]]:
         names = {*self._waiting, *self._ranked, *self._passed}
         depths = {name: [sum(map(len, self._in_order(name, None))), 0] for name in names}
-        for _, task in self._held.values():
+        for _, task in self._claimed.values():
             depths.setdefault(task.queue, [0, 0])[1] += 1
         return {name: (waiting, running) for name, (waiting, running) in depths.items()}
 
@@ -286,7 +288,9 @@ class MemoryTaskQueue:
                 event = None
                 if mine(task.execution_id):
                     seconds = now - self._passed_at.get(key, now)
-                    event = decide(WaitingTask(task, f"{queue}/{next(self._places)}", seconds))
+                    event = decide(
+                        WaitingTask(task, f"{queue}/{next(self._location_numbers)}", seconds)
+                    )
                 if event is None:
                     remaining.append((key, task))
                 else:
@@ -309,9 +313,9 @@ class MemoryTaskQueue:
             for (_, handler), line in passed.items():
                 yield queue, handler, line
 
-    def _is_held(self, worker_id: str, item: Task | TaskEvent | Stop) -> bool:
-        holder = self._held.get(key_of(item))
-        return holder is not None and holder[0] == worker_id
+    def _is_claimed_by(self, worker_id: str, item: Task | TaskEvent | Stop) -> bool:
+        claim = self._claimed.get(key_of(item))
+        return claim is not None and claim[0] == worker_id
 
     def _take(
         self, worker_id: str, queues: Collection[str], limit: int, handlers: Collection[str] | None
@@ -324,7 +328,7 @@ class MemoryTaskQueue:
                     if handlers is not None and task.handler not in handlers:
                         self._pass_over(key, task)
                     elif self._may_run(key, task):
-                        self._held[key] = (worker_id, task)
+                        self._claimed[key] = (worker_id, task)
                         taken.append(task)
         return taken
 
@@ -366,8 +370,8 @@ class MemoryTaskQueue:
         """A worker no longer has the task, and no event will say so: it was stopped, or handed back."""
 
     def _may_run(self, key: Key, task: Task) -> bool:
-        if self._on_hold and task.execution_id in self._on_hold:
-            self._on_hold[task.execution_id].append(task)
+        if self._paused and task.execution_id in self._paused:
+            self._paused[task.execution_id].append(task)
             return False
         self._queued.discard(key)
         if self._passed_at:

@@ -75,7 +75,9 @@ class Runners(Protocol):
 
 
 class Attempt:
-    """`stopped` says why nobody waits for it any more: `timeout` or `cancelled`.
+    """An attempt of a task.
+
+    `stopped` says why nobody waits for it any more: `timeout` or `cancelled`.
 
     Its time is measured on the loop's clock; the times that people see are the host's, which may
     jump.
@@ -127,7 +129,7 @@ class Attempt:
         self.begin()
 
     def begin(self) -> None:
-        """The handler's time starts now (again, for one that had to wait for a process)."""
+        """Start the handler's time (again, for one that had to wait for a process)."""
         self.started_at = self._clock()
         self.deadline = self.started_at + self.task.timeout_seconds
         self.began = self._loop.time()
@@ -135,7 +137,7 @@ class Attempt:
             self.limit()
 
     def limit(self) -> None:
-        """Stop it when its time is up.
+        """Stop the attempt when its time is up.
 
         Only what runs long, or may only run shortly, gets a timer.
         """
@@ -164,7 +166,10 @@ class Attempt:
         return Stop(task.execution_id, task.node_id, task.generation, task.attempt)
 
     def stop(self, reason: str) -> None:
-        """Cooperative: async handlers are cancelled, threads see `ctx.cancelled`, processes are killed."""
+        """Stop the handler.
+
+        Async ones are cancelled, threads see `ctx.cancelled`, processes are killed.
+        """
         if self.stopped is None:
             self.stopped = reason
             if self.context is not None:
@@ -198,7 +203,7 @@ class Attempt:
         return str(redact(text, self.secrets)) if self.secrets and text else text
 
     def wait(self) -> None:
-        """It needs a thread or a process first, and has no time to lose meanwhile."""
+        """Stop the attempt's clock while it waits for a thread or a process."""
         self.end()
         self.began = float("inf")
 
@@ -206,7 +211,7 @@ class Attempt:
 async def run_attempt(
     attempt: Attempt, handler: Handler, runners: Runners
 ) -> TaskSucceeded | TaskFailed | None:
-    """What to report; None if nobody waits for it.
+    """Run an attempt; answers the event to report, None if nobody waits for it.
 
     Lets a cancellation through that isn't this attempt's own.
     """
@@ -253,7 +258,7 @@ async def run_attempt(
 async def run_traced(
     attempt: Attempt, handler: Handler, runners: Runners, tracer: Tracer
 ) -> TaskSucceeded | TaskFailed | None:
-    """As `run_attempt`, inside a span."""
+    """Run an attempt inside a span."""
     with attempt_span(tracer, attempt.task.handler, attempt) as span:
         event = await run_attempt(attempt, handler, runners)
         if isinstance(event, TaskFailed):
@@ -343,7 +348,7 @@ async def _call_process(
 
 
 class RemoteFailure(Exception):
-    """What a handler raised in its own process, already described."""
+    """The error that a handler raised in its own process, already described."""
 
     def __init__(self, error: TaskError, *, retryable: bool, after: float | None) -> None:
         super().__init__(error.message)
@@ -384,7 +389,7 @@ async def _fetched(attempt: Attempt, handler: Handler, runners: Runners) -> Task
 
 
 async def _enter(attempt: Attempt, size: int, runners: Runners) -> None:
-    """Wait for room for so many bytes more; the attempt's time doesn't run meanwhile."""
+    """Wait for room for so many more bytes; the attempt's time doesn't run meanwhile."""
     total = attempt.room_bytes + size
     if total > INPUTS_BYTES_MAX:
         message = (
@@ -410,7 +415,7 @@ async def _enter(attempt: Attempt, size: int, runners: Runners) -> None:
 
 
 async def _get(blob: Blob, blobs: BlobStore) -> bytes:
-    """A store that is away for a while is no fault of the task's; its time-out still counts."""
+    """Get a blob; a store that is away is no fault of the task's, but its time-out still counts."""
     while True:
         try:
             return await blobs.get(blob)
@@ -457,7 +462,7 @@ async def _encode(attempt: Attempt, output: Any, runners: Runners) -> bytes:
 
 
 async def _redacted(attempt: Attempt, data: bytes, sandbox: Sandbox) -> bytes:
-    """Without secrets, for an output that takes too long for a loop that others wait for."""
+    """The output without secrets, made in the sandbox: it would take too long on the loop."""
     parts = [msgspec.msgpack.encode(list(attempt.secrets)), data]
     try:
         return await call(
@@ -471,13 +476,16 @@ async def _redacted(attempt: Attempt, data: bytes, sandbox: Sandbox) -> bytes:
 
 
 def run_redaction(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """The job, in the sandbox."""
+    """The redaction job, in the sandbox."""
     secrets = msgspec.msgpack.decode(parts[0], type=list[str])
     yield encode_output(redact(msgspec.json.decode(parts[1]), secrets))
 
 
 async def _put(data: bytes, blobs: BlobStore) -> Blob:
-    """The handler has done its work: its outcome waits until there is room for it."""
+    """Put a large output as a blob.
+
+    The handler has done its work, so this waits until the store takes it.
+    """
     while True:
         try:
             return await blobs.put(data)

@@ -1,4 +1,4 @@
-"""The other side of `runs_in="process"`: a process that runs one handler call after another.
+"""A child process for `runs_in="process"`: it runs one handler call after another.
 
 Started as `python -m penstock.worker.child ORIGIN…`, where an origin is a module's name or a
 script's path. Requests come on standard input, replies go to what was standard output; what a
@@ -25,7 +25,7 @@ from penstock.worker.registry import Handler, registered
 
 
 class Mouth:
-    """What is said to the worker.
+    """Messages to the worker.
 
     Any thread of a handler may log, and not all end when the handler returns.
     """
@@ -61,7 +61,7 @@ class Mouth:
 
 
 class ToldLog(AttemptLog):
-    """What it keeps, the worker is told."""
+    """An attempt's log whose lines the worker is told as they are written."""
 
     __slots__ = ("_mouth",)
 

@@ -1,4 +1,4 @@
-"""What a handler is told about its task, and how it talks back."""
+"""The context of a handler: what it is told about its task, and how it talks back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HANDLER_LOG = logging.getLogger("penstock.handler")
 
 
 class Context:
-    """Given to every handler as its second argument.
+    """A handler's context, given to it as its second argument.
 
     `idempotency_key` is the same for every attempt and every later retry of this node: give it to
     the services that you call, so that a task that runs twice acts once. `deadline` is a Unix time.
@@ -76,7 +76,7 @@ class Context:
 
     @property
     def raw_inputs(self) -> Mapping[str, bytes]:
-        """The same as JSON text, for a handler that doesn't want to decode all of it."""
+        """The parents' outputs as JSON text, for a handler that doesn't decode all of it."""
         return dict(self._raw_inputs)
 
     @property

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.25
 SILENT_SECONDS = 2.0
 """After so long, or `Order.silent_seconds`, this process sends the heartbeats."""
-HELD_SECONDS = 1.0
+GIL_HELD_SECONDS = 1.0
 """After so long it asks for the stacks of an interpreter that doesn't run."""
 DUMPED_SECONDS = 0.5
 """By then the stacks have come."""
@@ -67,7 +67,7 @@ class Worker:
         return self._state().startswith(STOPPED_STATES)
 
     def _state(self) -> str:
-        """As `ps` writes it; empty if it can't be known."""
+        """The worker's process state, as `ps` writes it; empty if it can't be known."""
         try:
             with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 -- see above
                 # the name of the program stands in brackets before the state, and may contain
@@ -108,7 +108,7 @@ class Silence:
                 self._loop_at, self.patience_seconds = now, float(value)
 
     def forgive(self, now: float) -> None:
-        """The worker couldn't have spoken until now."""
+        """Count silence from now on: the worker couldn't have spoken before."""
         self._loop_at = self._interpreter_at = now
 
     def of_loop(self, now: float) -> float:
@@ -138,19 +138,19 @@ class Companion:
         now = time.monotonic()
         if (
             self._silence.of_loop(now) < self._silent_seconds
-            and self._silence.of_interpreter(now) < HELD_SECONDS
+            and self._silence.of_interpreter(now) < GIL_HELD_SECONDS
         ):
             self._gave_up, self._asked_at = False, None
             return
         if self._worker.is_stopped:
             self._silence.forgive(now)
             return
-        if self._silence.of_interpreter(now) >= HELD_SECONDS:
-            self._look_who_holds_it(now)
+        if self._silence.of_interpreter(now) >= GIL_HELD_SECONDS:
+            self._look_who_holds_the_gil(now)
         if self._silence.of_loop(now) >= self._silent_seconds:
             self._keep_alive(now)
 
-    def _look_who_holds_it(self, now: float) -> None:
+    def _look_who_holds_the_gil(self, now: float) -> None:
         if self._asked_at is None:
             self._asked_at, self._dump = now, b""
             if self._order["dumps"] is not None:
@@ -213,7 +213,10 @@ class Companion:
 
 
 def send_heartbeat(store: str, worker_id: str) -> None:
-    """On a connection of its own each time: the store may be somewhere else by now."""
+    """Send a heartbeat, on a connection of its own each time.
+
+    The store may be somewhere else by now.
+    """
     import asyncio  # noqa: PLC0415
 
     from penstock.stores.redis.fleet import keep_alive  # noqa: PLC0415
@@ -252,7 +255,7 @@ def who_runs(dump: str, handlers: list[tuple[str, str, int, int]]) -> tuple[list
 
 
 def frames(stack: str) -> Iterator[tuple[str, int]]:
-    """`  File "/work/handlers.py", line 7 in slow`, the innermost first."""
+    """Frames of a dump (`  File "/work/handlers.py", line 7 in slow`), the innermost first."""
     for text in stack.splitlines():
         file, _, rest = text.strip().removeprefix('File "').rpartition('", line ')
         number = rest.partition(" ")[0]

@@ -51,7 +51,10 @@ def heartbeats_for(
     handlers: Iterable[Handler],
     heartbeat_seconds: float,
 ) -> Heartbeats | None:
-    """None for a store that lives in the worker's own process: who blocks the loop there blocks the reaper too.
+    """Heartbeats by a process beside the worker.
+
+    None where the store lives in the worker's own process: who blocks the loop there blocks the
+    reaper too.
 
     None for stores of other packages: the process beside the worker speaks Redis only.
     None on Windows too, where nobody can wait for a pipe and for the time at once: there the loop has to do it alone.
@@ -67,7 +70,7 @@ def heartbeats_for(
         "silent_seconds": min(
             heartbeat_process.SILENT_SECONDS, max(heartbeat_seconds, SILENT_SECONDS_MIN)
         ),
-        "handlers": [place for handler in handlers for place in _places(handler)],
+        "handlers": [location for handler in handlers for location in _code_locations(handler)],
         "logging": {"log_level": settings.log_level, "log_format": settings.log_format},
     }
     return Heartbeats(order)
@@ -100,7 +103,7 @@ class Heartbeats:
             await asyncio.sleep(TELL_SECONDS * hurry)
 
     def expect(self, seconds: float) -> None:
-        """A handler is about to be called that may block the loop for so long."""
+        """Note that a handler is about to be called that may block the loop for so long."""
         if time.monotonic() + seconds > self._promised_until:
             self._promise(seconds)
 
@@ -113,7 +116,7 @@ class Heartbeats:
         self._write(b"loop %.1f\n" % (seconds + SLACK_SECONDS + MARGIN_SECONDS))
 
     def _write(self, line: bytes) -> None:
-        """Whole or not at all, since it is short.
+        """Write a message to the process: whole or not at all, since it is short.
 
         A process that doesn't read misses it; one that died is noticed.
         """
@@ -188,7 +191,7 @@ class Heartbeats:
             self._dumps = None
 
     async def close(self) -> None:
-        """Returns when it has ended: no heartbeat comes after that."""
+        """End the process; no heartbeat comes after this returns."""
         if self._starting is not None:
             await asyncio.wait((self._starting,))
         process = self._process
@@ -216,7 +219,7 @@ def _register_dump(descriptor: int) -> bool:
     return True
 
 
-def _places(handler: Handler) -> list[tuple[str, str, int, int]]:
+def _code_locations(handler: Handler) -> list[tuple[str, str, int, int]]:
     """Where the handler's code is: its name, the file, the first and the last line."""
     code = code_of(handler.function)
     if code is None or handler.runs_in == "process":
@@ -233,7 +236,7 @@ def _places(handler: Handler) -> list[tuple[str, str, int, int]]:
 
 
 def code_of(function: Any) -> CodeType | None:
-    """Of a function, of what a decorator or `functools.partial` wraps, or of an object that can be called."""
+    """The code of a function, of one that is wrapped, or of a callable object."""
     while (
         inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None)
     ) is not None:

@@ -1,4 +1,4 @@
-"""What running attempts have logged so far, for whoever looks at them.
+"""Live logs: what running attempts have logged so far, for whoever looks at them.
 
 An outcome brings the whole log by itself.
 
@@ -33,7 +33,7 @@ class _Shared(NamedTuple):
 
 
 class LiveLogs:
-    """`running` is the worker's own table."""
+    """Shares the live logs of running attempts; `running` is the worker's own table."""
 
     def __init__(self, queue: TaskQueue, running: Mapping[Key, Attempt]) -> None:
         self._queue, self._running = queue, running

@@ -1,4 +1,4 @@
-"""What a handler logs is kept with its attempt, up to a limit; the rest is counted."""
+"""An attempt's log: what its handler logs, up to a limit; the rest is counted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AttemptLog:
 
     @property
     def version(self) -> int:
-        """Changes when there is more to read; how many lines are dropped once it is full isn't worth telling anew."""
+        """A number that changes when there is more to read, but not with every dropped line."""
         return (len(self._lines) if self._lines else 0) + bool(self._dropped)
 
     def write(self, line: str) -> None:
@@ -35,7 +35,7 @@ class AttemptLog:
             self.append(line)
 
     def append(self, line: str) -> None:
-        """One for which there is room."""
+        """Append a line for which there is room."""
         self._lines = self._lines or []
         self._lines.append(line)
 
@@ -44,7 +44,7 @@ class AttemptLog:
         self.write(f"heartbeat {json.dumps(detail, default=str, separators=(',', ':'))}")
 
     def drop(self, lines: int) -> None:
-        """So many were dropped elsewhere, before they came here."""
+        """Count lines that were dropped elsewhere, before they came here."""
         self._dropped += lines
 
     @property
@@ -63,7 +63,7 @@ current_log: ContextVar[AttemptLog | None] = ContextVar("penstock_attempt_log", 
 
 
 class CaptureHandler(logging.Handler):
-    """On the root logger: sends what is logged inside a handler to its attempt."""
+    """On the root logger: sends what is logged inside a handler to its attempt's log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log = current_log.get()

@@ -32,7 +32,10 @@ def _nothing() -> None:
 
 
 class LoopWatch:
-    """`on_look` is called from its thread every `LOOK_SECONDS`, whatever the loop does."""
+    """A thread that watches the loop.
+
+    It calls `on_look` every `LOOK_SECONDS`, whatever the loop does.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,7 @@ class LoopWatch:
         self._is_blocked = False
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Watch the loop until this is cancelled."""
         self._turned_at = time.monotonic()
         loop, thread_id = asyncio.get_running_loop(), threading.get_ident()
         watcher = threading.Thread(
@@ -107,7 +110,10 @@ class LoopWatch:
         )
 
     def _blocking_attempt(self, running: asyncio.Task[Any] | None) -> Attempt | None:
-        """Whose task the loop is in: a slot's own, or one that its handler has started."""
+        """The attempt whose asyncio task the loop is in.
+
+        A slot's own, or one that its handler has started.
+        """
         if running is None:
             return None
         for attempt in list(self._attempts()):
@@ -121,7 +127,10 @@ class LoopWatch:
 
 
 def _stack(frame: FrameType) -> str:
-    """From the handler's call on; how the loop got there says nothing about the handler."""
+    """The stack from the handler's call on.
+
+    How the loop got there says nothing about the handler.
+    """
     frames = traceback.extract_stack(frame)
     ours = [
         number for number, each in enumerate(frames) if each.filename == attempt_module.__file__

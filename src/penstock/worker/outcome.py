@@ -21,7 +21,10 @@ DETAIL_BYTES_MAX = 16 * 1024
 
 
 def _default(value: Any) -> Any:
-    """Models are data too; anything else isn't JSON."""
+    """The JSON value of an object that msgspec doesn't know.
+
+    Models are data too, anything else isn't.
+    """
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, msgspec.Struct):
@@ -37,7 +40,7 @@ _encode = json.JSONEncoder(
 
 
 def encode_output(value: Any) -> bytes:
-    """Strict JSON. Raises `Terminal` with a text that says what to return instead."""
+    """The output as strict JSON. Raises `Terminal` with a text that says what to return instead."""
     if not value and value in (None, {}):  # what most handlers that only act return
         return b"null" if value is None else b"{}"
     try:
@@ -77,7 +80,7 @@ def _text(error: BaseException) -> str:
 
 
 def _clean(text: str, secrets: Collection[str], limit: int, *, from_end: bool = False) -> str:
-    """Secrets go before the text is cut, or a half of one could stay; half characters become visible."""
+    """The text without secrets, then cut to `limit`, or a half of a secret could stay."""
     if secrets:
         text = str(redact(text, secrets))
     text = text.encode("utf-8", "backslashreplace").decode()
@@ -99,7 +102,7 @@ def _detail(detail: Any, secrets: Collection[str]) -> Any:
 
 
 def outcome_name(event: TaskEvent | None) -> str:
-    """As it is counted; None is an attempt that nobody waits for."""
+    """The outcome's name as it is counted; None is an attempt that nobody waits for."""
     if isinstance(event, TaskFailed):
         return "timed_out" if event.error.category == "timeout" else "failed"
     return "cancelled" if event is None else "completed"

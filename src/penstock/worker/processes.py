@@ -38,7 +38,10 @@ class ProcessRunner:
         self._killed: list[asyncio.subprocess.Process] = []
 
     async def run(self, origin: str, begin: Callable[[], Request], on_line: OnLine) -> Reply:
-        """`begin` is asked for the request when a process is there: waiting for one isn't the handler's time.
+        """Run a call in a process.
+
+        `begin` is asked for the request when a process is there: waiting for one isn't the
+        handler's time.
 
         `on_line` is given what the handler logs, as it comes.
         """

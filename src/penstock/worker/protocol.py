@@ -1,4 +1,4 @@
-"""What is said between a worker and its child processes: a length, then a msgpack array."""
+"""Messages between a worker and its child processes: a length, then a msgpack array."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.engine.events import TaskError, Value
 
 LENGTH = struct.Struct("<I")
 READY = b"\x06"
-"""What a child says when it has its handlers."""
+"""The byte that a child sends when it has its handlers."""
 
 
 class Request(msgspec.Struct, array_like=True):
@@ -25,7 +25,7 @@ class Request(msgspec.Struct, array_like=True):
 
 
 class Line(msgspec.Struct, array_like=True, tag="line"):
-    """Logged just now.
+    """A line that was logged just now.
 
     Told at once: it can be read while the handler runs, and stays if its process is killed.
     """

@@ -72,7 +72,10 @@ def redact(value: Any, secrets: Collection[str]) -> Any:
 
 
 def _copied(item: Any, redactor: Redactor) -> Any:
-    """One level deep: what is inside is copied when its turn comes."""
+    """A copy of a list or an object, one level deep.
+
+    What is inside is copied when its turn comes.
+    """
     if isinstance(item, str):
         return redactor.clean(item)
     if isinstance(item, dict):
@@ -91,7 +94,7 @@ class Redactor:
         self._numeric = [secret for secret in secrets if re.fullmatch(r"[+-]?[0-9.]+", secret)]
 
     def clean(self, text: str) -> str:
-        """The text without them. Values that overlap vanish as a whole."""
+        """The text without secrets. Values that overlap vanish as a whole."""
         if len(text) < HIDDEN_CHARACTERS_MIN:
             return text
         searched = Searched(text)
@@ -167,7 +170,10 @@ class Needle(NamedTuple):
                 position = match.start() + 1
 
     def _next(self, text: str, position: int) -> re.Match[str] | None:
-        """In steps: a search holds the interpreter's lock, and other threads want to go on meanwhile."""
+        """Find the next match, in steps.
+
+        A search holds the GIL, and other threads want to go on meanwhile.
+        """
         while position < len(text):
             end = position + STEP_CHARACTERS
             if match := self.head.search(text, position, end):
@@ -176,7 +182,7 @@ class Needle(NamedTuple):
         return None
 
     def _extended(self, text: str, end: int, count: int) -> tuple[int, int]:
-        """How far the value goes on after its head: where it ends, and how many of its characters there are."""
+        """The end of a match after its head, and how many characters of the value there are."""
         while count < len(self.value):
             match = _next_character(self.value[count]).match(text, end)
             if match is None:

@@ -22,7 +22,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Handler:
-    """A function and how it wants to be called."""
+    """A handler: its function, and how it wants to be called."""
 
     def __init__(  # noqa: PLR0913 -- what `@handler` takes
         self,
@@ -49,12 +49,18 @@ class Handler:
 
     @property
     def needs_inputs(self) -> bool:
-        """Whether it may look at the outputs of the nodes before it: then they are fetched, however large they are."""
+        """Whether the handler may look at its parents' outputs.
+
+        Then they are fetched, however large they are.
+        """
         is_built_in = str(getattr(self.function, "__module__", "")).startswith(BUILT_IN_MODULES)
         return self._takes > 1 and not (is_built_in and self.name in INPUTLESS)
 
     def arguments(self, config: Any, context: Any) -> tuple[Any, ...]:
-        """What the function is called with: as many of (config, context) as it takes, config in its own type."""
+        """The handler's arguments.
+
+        As many of (config, context) as it takes, config in its own type.
+        """
         if not self._prepared:
             self._config_type, self._prepared = _config_type(self.function), True
         if self._config_type is not None and self._takes:
@@ -110,7 +116,7 @@ class Registry:
         self.put(handler)
 
     def put(self, handler: Handler) -> None:
-        """As `add`, also over a built-in one."""
+        """Register a handler as `add` does, also over a built-in one."""
         self._handlers[handler.name] = handler
 
     def get(self, name: str) -> Handler | None:
@@ -121,7 +127,7 @@ class Registry:
 
     @property
     def names(self) -> KeysView[str]:
-        """Also of what is added later."""
+        """Names of all handlers, also of those that are added later."""
         return self._handlers.keys()
 
     def defaults(self) -> dict[str, HandlerDefaults]:

@@ -15,7 +15,7 @@ NO_WAITING: AbstractAsyncContextManager[Any] = nullcontext()
 
 
 class Room:
-    """For so many bytes.
+    """Room for so many bytes.
 
     Whoever comes first is let in first; one that is larger than all of it is let in alone.
     """
@@ -34,7 +34,10 @@ class Room:
         return not self._waiting and self._fits(size)
 
     def turn_for(self, size: int) -> AbstractAsyncContextManager[Any]:
-        """Who fetches, decodes, encodes or stores so much waits for its turn: twenty at once would hold the loop."""
+        """The turn of an attempt that fetches, decodes, encodes or stores so much.
+
+        Twenty at once would block the loop.
+        """
         return self._turns if size else NO_WAITING
 
     async def enter(self, size: int) -> None:

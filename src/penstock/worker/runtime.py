@@ -48,7 +48,7 @@ log = logging.getLogger("penstock.worker")
 
 HEARTBEAT_SECONDS = Timing().heartbeat_seconds
 STRAY_BEATS = 6
-"""After so many heartbeats it compares what it holds with what the store says."""
+"""After so many heartbeats it compares its claimed tasks with what the store says."""
 LONG_SECONDS = 0.1
 """A task that runs longer than this is reported as started; shorter ones report once."""
 BREATHER = 64
@@ -99,7 +99,7 @@ class Worker:
         self._services: list[asyncio.Task[None]] = []
         self._all_done: asyncio.Event | None = None
         self._is_cut_off = self._is_unsure = False
-        """Unsure: something failed, and what this worker holds may not be what the store says."""
+        """Unsure: something failed, and its claimed tasks may not be what the store says."""
         self.attempts = 0
         self.started_at: float | None = None
         self._live_logs = LiveLogs(queue, self._running)
@@ -118,7 +118,7 @@ class Worker:
         return HEARTBEAT_SECONDS if self._timing is None else self._timing.heartbeat_seconds
 
     def serve(self, queues: Iterable[str]) -> None:
-        """Take tasks of these queues too, from now on."""
+        """Serve these queues too, from now on."""
         self.queues.update(queues)
 
     @property
@@ -126,8 +126,8 @@ class Worker:
         """How many attempts are under way."""
         return len(self._running)
 
-    def held(self) -> Iterator[tuple[Task, float | None]]:
-        """What it has in hand, and for how many seconds each handler has run; None for one that hasn't been called."""
+    def claimed(self) -> Iterator[tuple[Task, float | None]]:
+        """Claimed tasks, and for how many seconds each handler has run; None for one that hasn't been called."""
         now = asyncio.get_running_loop().time()
         for attempt in self._running.values():
             yield attempt.task, None if attempt.began > now else now - attempt.began
@@ -205,7 +205,7 @@ class Worker:
                 await close()
 
     def stop_tasks(self, stops: Iterable[Stop]) -> None:
-        """Nobody waits for these any more."""
+        """Stop tasks that nobody waits for any more."""
         keys = set(map(key_of, stops))
         if keys and self._pending:
             remaining = [task for task in self._pending if key_of(task) not in keys]
@@ -239,20 +239,22 @@ class Worker:
             self._wake_slot()
 
     def _complain(self, what: str, error: StoreError) -> None:
-        """Once, until the store answers again: it is tried all the time."""
+        """Log a store's failure once, until it answers again: it is tried all the time."""
         if not self._is_cut_off:
             log.warning("%s is cut off, %s, and goes on trying: %s", self.worker_id, what, error)
         self._is_cut_off = self._is_unsure = True
 
     async def _overlooked(self) -> list[Task]:
-        """Tasks that a fetch took for us although its answer got lost: nobody else will run them."""
+        """Claimed tasks of a fetch whose answer got lost: nobody else will run them."""
         mine = {
             *self._running,
             *map(key_of, self._pending),
             *map(key_of, self._outbox),
             *map(key_of, self._reporting),
         }
-        return [task for task in await self._queue.held(self.worker_id) if key_of(task) not in mine]
+        return [
+            task for task in await self._queue.claimed(self.worker_id) if key_of(task) not in mine
+        ]
 
     def _wake_slot(self) -> None:
         if not self._pending or self._waking:
@@ -353,7 +355,7 @@ class Worker:
             self._all_done.set()
 
     def _give_time(self, attempt: Attempt) -> None:
-        """A stopped handler may clean up; one that doesn't come back loses its slot."""
+        """Give a stopped handler time to clean up; one that doesn't come back loses its slot."""
         asyncio.get_running_loop().call_later(ABANDON_SECONDS, self._abandon, attempt)
 
     def _abandon(self, attempt: Attempt) -> None:
@@ -372,7 +374,7 @@ class Worker:
         self._wake_slot()
 
     async def _report(self) -> None:
-        """One report for all that finished meanwhile; kept until the store has taken it."""
+        """Report outcomes: one report for all that finished, until the store has taken it."""
         loop = asyncio.get_running_loop()
         while True:
             if not self._outbox:
@@ -388,7 +390,10 @@ class Worker:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _watch(self) -> None:
-        """Timeouts, and a word that long tasks have started. Short tasks never meet it."""
+        """Watch running attempts: stop those that time out, report long ones as started.
+
+        Short ones never meet it.
+        """
         loop = asyncio.get_running_loop()
         while True:
             if not self._running:
@@ -418,11 +423,11 @@ class Worker:
     async def _heartbeat(self) -> None:
         strays: set[Key] = set()
         for beat in count(1):
-            held = [attempt.identity for attempt in self._running.values()]
-            held += [Stop(*key_of(task)) for task in self._pending]
+            claimed = [attempt.identity for attempt in self._running.values()]
+            claimed += [Stop(*key_of(task)) for task in self._pending]
             try:
                 gone = await self._queue.heartbeat(
-                    self.worker_id, self.queues, held, self.registry.defaults()
+                    self.worker_id, self.queues, claimed, self.registry.defaults()
                 )
                 self.stop_tasks(gone)
                 if beat % STRAY_BEATS == 0:
@@ -432,7 +437,9 @@ class Worker:
             await asyncio.sleep(self._heartbeat_seconds)
 
     async def _take_up(self, before: set[Key]) -> set[Key]:
-        """Run what has been on our list for a whole round without our knowing; answers what else is there.
+        """Run tasks that were claimed for a whole round without our knowing.
+
+        Answers what else is there.
 
         A call that was done after it had failed can put a task there, and nobody else will ever run it.
         """
@@ -448,6 +455,6 @@ class Worker:
 
 
 def _wake(future: asyncio.Future[None]) -> None:
-    """Once: whoever waits again leaves a new future."""
+    """Wake whoever waits on the future, once: whoever waits again leaves a new one."""
     if not future.done():
         future.set_result(None)

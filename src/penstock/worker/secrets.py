@@ -29,7 +29,7 @@ CALLING_HANDLERS = frozenset({"call_external_service", "llm_service"})
 
 
 class SecretInUse(NamedTuple):
-    """A secret in the hands of an attempt."""
+    """A secret that an attempt uses."""
 
     name: str
     value: str
@@ -51,7 +51,7 @@ class SecretInUse(NamedTuple):
 
 
 class Secrets:
-    """Where a worker finds secrets.
+    """The secrets of a worker: where it finds them.
 
     `secrets_file` is a directory with one file per secret (as Docker and Kubernetes mount them), a
     `.toml` or `.json` file with one table of texts, or a file of `NAME=value` lines.
@@ -72,7 +72,7 @@ class Secrets:
         if value is None and self._path is not None:
             value = _from_path(self._path, name)
         if value is None:
-            raise Terminal(f"there is no secret '{name}': {self._places(name)}", category="secret")
+            raise Terminal(f"there is no secret '{name}': {self._advice(name)}", category="secret")
         return value
 
     def use(self, name: str, handler: str, workflow: str) -> SecretInUse:
@@ -85,7 +85,7 @@ class Secrets:
             _check(rule, name, handler, workflow)
         return SecretInUse(name, self.get(name), None if rule is None else rule.hosts)
 
-    def _places(self, name: str) -> str:
+    def _advice(self, name: str) -> str:
         variable = f"set {PREFIX}{name} in the worker's environment"
         if self._path is None:
             return f"{variable}, or point PENSTOCK_SECRETS_FILE to a file that has it"
@@ -127,7 +127,10 @@ def _from_path(path: Path, name: str) -> str | None:
 
 
 def _without_newline(text: str) -> str:
-    """Editors and `echo` add one newline; a key in PEM form keeps all others."""
+    """The value without one last newline, which editors and `echo` add.
+
+    A key in PEM form keeps all others.
+    """
     return text.removesuffix("\n").removesuffix("\r")
 
 

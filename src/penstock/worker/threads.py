@@ -25,7 +25,7 @@ class _Call:
 
 
 class ThreadRunner:
-    """Starts threads as they are needed, up to `threads_max`.
+    """Runs sync handlers in threads, started as they are needed, up to `threads_max`.
 
     One that hangs past its time is given up and replaced.
     """
@@ -45,7 +45,10 @@ class ThreadRunner:
     async def run(
         self, begin: Callable[[], None], function: Callable[..., Any], *arguments: Any
     ) -> Any:
-        """`begin` is called on the loop when a thread takes a call that had to wait for one."""
+        """Run a call in a thread.
+
+        `begin` is called on the loop when a thread takes one that had to wait.
+        """
         context = contextvars.copy_context()
         call = _Call(lambda: context.run(function, *arguments), None if self.has_room else begin)
         self._busy += 1
@@ -65,7 +68,10 @@ class ThreadRunner:
             self._busy -= 1
 
     def _close(self, call: _Call) -> bool:
-        """Whether it was still open: the one who closes it decides about its thread."""
+        """Close a call.
+
+        Answers whether it was still open: who closes it decides about its thread.
+        """
         with self._lock:
             was_open = not call.over
             call.over = True

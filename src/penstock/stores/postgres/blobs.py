@@ -26,7 +26,10 @@ PUT = f"""
 
 
 async def _key_of(data: bytes) -> str:
-    """In a thread for a large value: of 60 MB the loop would be held for a tenth of a second."""
+    """The blob's key, its hash.
+
+    Computed in a thread if large: 60 MB would block the loop for 0.1 s.
+    """
     if len(data) <= LARGE_BYTES:
         return hashlib.sha256(data).hexdigest()
     return (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()

@@ -66,13 +66,13 @@ PUT_DEAD_LETTERS = """
     INSERT INTO letters (n, mark, handler, category, letter, closed, closed_at, retried_as)
     SELECT n, new.mark, new.handler, new.category, new.letter, retry.how, retry.created_at, retry.id
     FROM unnest(%b::text[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]) WITH ORDINALITY
-      AS new (id, mark, handler, category, letter, place)
+      AS new (id, mark, handler, category, letter, ordinal)
     JOIN executions USING (id)
     LEFT JOIN LATERAL (
       SELECT 'retried' AS how, created_at, id FROM executions WHERE retry_of = new.id ORDER BY n LIMIT 1
     ) AS retry ON true
     WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)
-    ORDER BY place ON CONFLICT DO NOTHING
+    ORDER BY ordinal ON CONFLICT DO NOTHING
 """
 SELECT_WITHOUT_ROW = """
     SELECT given.id FROM unnest(%b::text[]) AS given (id)
@@ -115,7 +115,7 @@ class PostgresCopies:
             return await _write_again(connection, partition, copies)
 
     async def write_again(self, partition: int, copies: Sequence[Copy]) -> Written:
-        """Rows that are missing, from the hot store's copies of executions.
+        """Write executions' rows that are missing, from the hot store's copies of them.
 
         What there is stays as it is.
         """
@@ -138,7 +138,7 @@ Told = tuple[Summary, list[bytes]]
 
 
 async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[Row] | None:
-    """What executions went through, and their dead letters.
+    """Write executions' changes and their dead letters.
 
     Answers the update of the rows, if there was one.
 
@@ -181,7 +181,7 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
 
 
 def _merged(copies: Sequence[Copy]) -> dict[str, Told]:
-    """One for each execution: the last, as if they came one after another.
+    """Copies, one for each execution: the last, as if they came one after another.
 
     Its changes are all that there are.
     """

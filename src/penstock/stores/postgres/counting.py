@@ -92,14 +92,17 @@ class PostgresCounts:
         return {state: min(count, limit) for state, count in (await self.heard_of(limit)).items()}
 
     async def heard_of(self, limit: int) -> dict[str, int]:
-        """As `count_active`, without its limit: PENDING and RUNNING together are up to three times as many."""
+        """Active executions by state, as `count_active`, without its limit.
+
+        Up to three times as many.
+        """
         found: dict[str, int] = dict(
             await self._database.rows(SELECT_ACTIVE, {"limit": limit}, seconds=SLOW_SECONDS)
         )
         return {state: found.get(state, 0) for state in (PENDING, RUNNING, PAUSED)}
 
     async def unheard(self, limit: int) -> list[Row]:
-        """Of the newest that should run, id, workflow and `created_at` of those that no copy came of."""
+        """Executions, the newest, that should run and have no copy: id, workflow, `created_at`."""
         return await self._database.rows(SELECT_UNHEARD, (limit,), seconds=SLOW_SECONDS)
 
     async def count_unfinished(self) -> dict[str, int]:

@@ -80,7 +80,7 @@ PREPARE = """
 
 
 def conninfo(database_url: str) -> str:
-    """What psycopg connects to. Raises `SettingsError`, which shows no password."""
+    """The connection string for psycopg. Raises `SettingsError`, which shows no password."""
     shown = hide_password(database_url)
     if not database_url.startswith(("postgresql://", "postgres://")):
         raise SettingsError(
@@ -96,7 +96,7 @@ def conninfo(database_url: str) -> str:
 
 
 class HastyConnection(AsyncConnection[Row]):
-    """A call on it that is given up ends within a second or so, also if the server says nothing any more."""
+    """A connection whose cancelled calls end within a second or so, even on a silent server."""
 
     async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109 -- psycopg's own
         """Asked by psycopg when a call is cancelled.
@@ -108,7 +108,7 @@ class HastyConnection(AsyncConnection[Row]):
 
 
 def _hang_up(connection: Connection) -> None:
-    """Whoever waits for an answer on it is told at once that the connection is gone."""
+    """Cut the connection: whoever waits for an answer on it is told so at once."""
     if not connection.closed:
         with (
             contextlib.suppress(OSError),
@@ -145,7 +145,7 @@ class Database:
 
     @asynccontextmanager
     async def connection(self, seconds: float | None = None) -> AsyncIterator[Connection]:
-        """In autocommit mode, for so long at most.
+        """A connection in autocommit mode, for so long at most.
 
         What psycopg raises inside becomes a `StoreError`.
         """
@@ -198,7 +198,7 @@ class Database:
             self._probing = asyncio.create_task(self._probe())
 
     async def _probe(self) -> None:
-        """Until the server answers to somebody new.
+        """Probe the server until it answers a new connection.
 
         The others needn't wait until then, each for itself.
         """
@@ -255,7 +255,10 @@ class Database:
     async def change(
         self, statement: str, values: Values = (), *, seconds: float | None = None
     ) -> int:
-        """How many rows it changed; none if one of the values can't be in a database."""
+        """Run a statement.
+
+        Answers how many rows it changed, none if a value can't be in a database.
+        """
         try:
             async with self.connection(seconds) as connection:
                 return (await connection.execute(statement, values)).rowcount
@@ -334,7 +337,7 @@ def _is_readable(file: int) -> bool:
 async def copy_in(
     connection: Connection, table: str, columns: str, types: Sequence[str], rows: Iterable[Row]
 ) -> None:
-    """Many rows, the fastest way."""
+    """Write many rows by COPY, the fastest way."""
     statement = f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)"
     async with connection.cursor() as cursor, cursor.copy(statement) as copy:
         copy.set_types(types)

@@ -96,7 +96,10 @@ class PostgresExecutions:
         )
 
     async def started(self, partition: int) -> list[str]:
-        """Without those that a copy came of: a hot store that doesn't have them any more is built again as a whole."""
+        """Executions that should run, without those that have a copy.
+
+        A hot store that lost these is rebuilt as a whole.
+        """
         statement = f"SELECT id FROM executions WHERE partition = %s AND {SHOULD_RUN} AND generation = 0 ORDER BY n"  # noqa: S608
         return [
             row[0]
@@ -175,7 +178,7 @@ def _intent(state: str, record: bytes, rest: bytes | None, retry_of: str | None)
 
 
 def _apply_end(record: ExecutionRecord, row: Row) -> None:
-    """The row says how it ended, also where the changes that are stored don't reach so far."""
+    """Take the execution's end from its row, also where the stored changes don't reach so far."""
     state, started_at, ended_at, error, error_node = row
     if state not in EXECUTION_ENDS or record.state == state:
         return

@@ -76,7 +76,11 @@ async def record_intents(
     intents: Sequence[Intent],
     audit: Mapping[str, AuditLine],
 ) -> list[str]:
-    """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
+    """Write new executions.
+
+    Answers their ids: for a known idempotency key that of the execution that it made, and then no
+    row is written.
+    """
     rows = [
         _row(intent, partition_of(intent.record.execution_id, partitions)) for intent in intents
     ]
@@ -110,7 +114,7 @@ async def record_intents(
 async def record_intents_again(
     connection: Connection, partition: int, intents: Sequence[Intent]
 ) -> None:
-    """Rows that this database has lost.
+    """Write executions' rows that this database has lost.
 
     Their keys are theirs, unless somebody has used them again since.
     """
@@ -186,7 +190,7 @@ async def _write_more(connection: Connection, intents: Sequence[Intent]) -> None
 
 
 async def _resolve_keys(connection: Connection, intents: Sequence[Intent]) -> list[str]:
-    """Whoever comes second with a key waits here until the first has committed, and then finds what it made."""
+    """Resolve idempotency keys; who comes second with a key waits until the first has committed."""
     first: dict[Key, Intent] = {}
     for intent in intents:
         if intent.idempotency_key is not None:

@@ -54,7 +54,7 @@ DELETE_KEYS = """
 
 
 class Purged(NamedTuple):
-    """How many of each are gone."""
+    """What retention deleted: how many of each."""
 
     executions: int = 0
     blobs: int = 0
@@ -140,7 +140,7 @@ async def _delete_labels(connection: Connection, rows: list[Row]) -> None:
 async def _delete_blobs(
     store: PostgresColdStore, connection: Connection, keys: list[str], before: float
 ) -> Counter[str]:
-    """Those that nothing names and nobody has put again.
+    """Delete blobs that no execution names and nobody has put again.
 
     What is in an object store is deleted there before the rows are: who puts it again meanwhile
     waits for the row.
@@ -166,7 +166,9 @@ async def _delete_strays(store: PostgresColdStore, before: float, batch: int) ->
 
 
 async def _strays_before(database: Database, before: float) -> float:
-    """For blobs that nothing names: inputs of tasks, and what attempts left that were never recorded.
+    """The time before which blobs that nothing names may be deleted.
+
+    Such are inputs of tasks, and what attempts left that were never recorded.
 
     A task that waits or runs may have one of them, so those stay that are younger than the oldest execution that runs.
     """

@@ -26,8 +26,8 @@ LABELLED = "EXISTS (SELECT 1 FROM labels WHERE label = %s AND labels.n = executi
 HAS_TEXT = "(strpos(lower(id), %s) > 0 OR strpos(lower(workflow), %s) > 0)"
 
 Condition = tuple[str, tuple[Any, ...]]
-Lane = tuple[str, list[Condition]]
-"""From where, and which."""
+IndexRange = tuple[str, list[Condition]]
+"""Rows that one index gives in order: from where, and which."""
 
 _error_decoder = msgspec.msgpack.Decoder(TaskError)
 
@@ -40,14 +40,14 @@ def statement_of(search: Search) -> tuple[str, list[Any]]:
     common = list(_common(search))
     parts: list[str] = []
     values: list[Any] = []
-    for source, conditions in _lanes(search):
+    for source, conditions in _index_ranges(search):
         wanted = [*conditions, *common]
         where = " AND ".join(text for text, _ in wanted) or "true"
         parts.append(f"(SELECT {COLUMNS} FROM {source} WHERE {where} ORDER BY n DESC LIMIT %s)")  # noqa: S608 -- our own words
         values += [value for _, some in wanted for value in some]
         values.append(search.limit)
-    lanes = " UNION ALL ".join(parts)
-    return f"SELECT * FROM ({lanes}) AS lanes ORDER BY n DESC LIMIT %s", [*values, search.limit]  # noqa: S608
+    union = " UNION ALL ".join(parts)
+    return f"SELECT * FROM ({union}) AS found ORDER BY n DESC LIMIT %s", [*values, search.limit]  # noqa: S608
 
 
 def row_of(row: Row) -> ExecutionRow:
@@ -95,23 +95,23 @@ def _common(search: Search) -> Iterable[Condition]:
         yield HAS_TEXT, (lowered(search.text), lowered(search.text))
 
 
-def _lanes(search: Search) -> list[Lane]:
+def _index_ranges(search: Search) -> list[IndexRange]:
     if search.retry_of is not None or search.labels:
-        return [_small_lane(search)]
+        return [_small_range(search)]
     states = _states(search.states)
     if search.workflow is None:
         return [("executions", [state]) for state in states] or [("executions", [])]
     of_workflow = ("workflow = %s", (search.workflow,))
-    lanes: list[Lane] = []
+    index_ranges: list[IndexRange] = []
     for state in states or [("state = %s", (str(each),)) for each in ExecutionState]:
         # spelled out, or the planner couldn't tell that by_workflow has all of it
         outside = [] if state[1] == (RUNNING,) else [("state <> 'RUNNING'", ())]
-        lanes.append(("executions", [of_workflow, state, *outside]))
-    return lanes
+        index_ranges.append(("executions", [of_workflow, state, *outside]))
+    return index_ranges
 
 
-def _small_lane(search: Search) -> Lane:
-    """Few executions have the same origin, or the same label."""
+def _small_range(search: Search) -> IndexRange:
+    """The index range of an origin or a label: few executions have the same."""
     conditions: list[Condition] = []
     labels = [(label_digest(*label),) for label in search.labels.items()]
     if search.retry_of is not None:
@@ -131,7 +131,10 @@ def _small_lane(search: Search) -> Lane:
 
 
 def _states(wanted: tuple[str, ...]) -> list[Condition]:
-    """A row is RUNNING from the moment that it should run; one that no copy came of is shown as PENDING."""
+    """Conditions for execution states: a row is RUNNING once it should run.
+
+    Without a copy it is shown as PENDING.
+    """
     conditions: list[Condition] = [
         ("state = %s", (state,)) for state in dict.fromkeys(wanted) if state != RUNNING
     ]

@@ -17,7 +17,7 @@ _BLOB = re.compile(rb"\xa4blob\xd9@([0-9a-f]{64})")
 
 
 def escaped(text: str) -> str:
-    """Nearly always the text as it is. Comparing two escaped texts is comparing the texts."""
+    """The text without U+0000, nearly always as it is. Escaped texts compare as the texts do."""
     if _MARK not in text and "\x00" not in text:
         return text
     return text.replace(_MARK, f"{_MARK}1").replace("\x00", f"{_MARK}0")
@@ -32,7 +32,7 @@ def digest(*parts: Any) -> bytes:
 
 
 def blob_keys(data: bytes) -> set[str]:
-    """Of all blobs that encoded data names.
+    """Keys of all blobs that encoded data names.
 
     Data that only looks so keeps a blob a while longer: no harm.
     """

@@ -39,11 +39,11 @@ class Address:
     tls: ssl.SSLContext | None = None
 
     def at(self, host: str, port: int) -> Address:
-        """Another node of the same cluster, or another master of the same Sentinels."""
+        """The address of another node of the cluster, or another master of the Sentinels."""
         return replace(self, host=host, port=port, path="")
 
     def greetings(self) -> list[tuple[Any, ...]]:
-        """What is said first on a new connection."""
+        """Commands that are sent first on a new connection."""
         hello: tuple[Any, ...] = ("HELLO", 2)
         if self.password is not None:
             hello += ("AUTH", self.username or "default", self.password)
@@ -76,7 +76,7 @@ class Endpoints:
 
 
 def parse(url: str) -> Endpoints:
-    """Raises `SettingsError`."""
+    """The endpoints that a URL names. Raises `SettingsError`."""
     try:
         parts = urlsplit(url)
         if parts.scheme.endswith(SENTINEL_SUFFIX):

@@ -32,7 +32,7 @@ def async_client(url: str, **options: Any) -> Any:
 
 
 async def close_client(client: Any) -> None:
-    """One that `async_client` made.
+    """Close a client that `async_client` made.
 
     A client of a master doesn't close its connections to the Sentinels itself.
     """
@@ -66,7 +66,7 @@ def client(url: str, **options: Any) -> Iterator[Any]:
 
 
 def _options(url: str) -> dict[str, Any]:
-    """What redis-py reads from the URL beside host and port."""
+    """Options that redis-py reads from the URL beside host and port."""
     options: dict[str, Any] = dict(parse_url(first_url(url)))
     kind = options.pop("connection_class", None)
     if kind is SSLConnection:
@@ -79,7 +79,7 @@ def _options(url: str) -> dict[str, Any]:
 
 
 def _cluster_options(url: str) -> dict[str, Any]:
-    """A cluster has no numbered databases."""
+    """Options of a cluster's client: it has no numbered databases."""
     options = _options(url)
     options.pop("db", None)
     return options

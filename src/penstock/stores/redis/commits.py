@@ -24,8 +24,8 @@ WIDTHS = {
     "timers": 2,
     "cleared": 1,
     "dropped": 2,
-    "holds": 1,
-    "releases": 1,
+    "pauses": 1,
+    "resumes": 1,
     "ended": 1,
     "outbox": 1,
 }
@@ -55,13 +55,13 @@ def arguments_of(
         "timers": [],
         "cleared": plan.timers_cleared,
         "dropped": [],
-        "holds": plan.paused,
-        "releases": plan.resumed,
+        "pauses": plan.paused,
+        "resumes": plan.resumed,
         "ended": [ended.execution_id for ended in plan.ended],
         "outbox": [codec.encode(outgoing) for outgoing in plan.outbox],
     }
     for stop in plan.stops:
-        location = entries.place(stop)
+        location = entries.location(stop)
         if location is not None:
             lists["stops"] += location
         task_field = f"{stop.generation}:{stop.attempt}:{stop.node_id}"

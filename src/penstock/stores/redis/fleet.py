@@ -39,8 +39,8 @@ class ShownTask(msgspec.Struct, array_like=True):
     workflow: str
 
 
-Held = tuple[ShownTask, float]
-"""And for how many seconds its worker has had it."""
+ClaimedTask = tuple[ShownTask, float]
+"""A claimed task, and for how many seconds its worker has had it."""
 _task = msgspec.msgpack.Decoder(ShownTask)
 
 
@@ -80,7 +80,7 @@ async def worker_offers(server: Server) -> list[Offer]:
 
 
 def offers_of(said: Mapping[str, bytes | str], now: float) -> list[Offer]:
-    """From what workers wrote about themselves, by name."""
+    """Offers of workers, from what they wrote about themselves, by name."""
     offers: list[Offer] = []
     for name, data in said.items():
         with suppress(msgspec.DecodeError):  # of a version that says it otherwise
@@ -97,11 +97,11 @@ async def worker_details(server: Server, partitions: int, tasks_max: int) -> lis
     counts = {
         name.decode(): int(count) for name, count in zip(beats[::2], beats[1::2], strict=True)
     }
-    held, now, shown = await _held(server, partitions, tasks_max), server.now(), []
+    claimed, now, shown = await _claimed_tasks(server, partitions, tasks_max), server.now(), []
     for name, data in zip(about[::2], about[1::2], strict=True):
         worker_id, it = name.decode(), msgspec.json.decode(data)
         if worker_id in counts:
-            tasks = sorted(held.get(worker_id, ()), key=lambda each: each[1], reverse=True)
+            tasks = sorted(claimed.get(worker_id, ()), key=lambda each: each[1], reverse=True)
             shown.append(
                 {
                     "worker_id": worker_id,
@@ -118,20 +118,25 @@ async def worker_details(server: Server, partitions: int, tasks_max: int) -> lis
     return sorted(shown, key=lambda worker: str(worker["worker_id"]))
 
 
-async def _held(server: Server, partitions: int, limit: int) -> dict[str, list[Held]]:
-    """By worker."""
-    held: dict[str, list[Held]] = {}
+async def _claimed_tasks(
+    server: Server, partitions: int, limit: int
+) -> dict[str, list[ClaimedTask]]:
+    """Claimed tasks by worker."""
+    claimed: dict[str, list[ClaimedTask]] = {}
     for found in await asyncio.gather(*(_lists(server, each, limit) for each in range(partitions))):
         for worker, milliseconds, data in zip(found[::3], found[1::3], found[2::3], strict=True):
             with suppress(msgspec.DecodeError):  # of another version; whoever runs it will say so
-                held.setdefault(worker.decode(), []).append(
+                claimed.setdefault(worker.decode(), []).append(
                     (_task.decode(data), int(milliseconds) / 1000)
                 )
-    return held
+    return claimed
 
 
 async def _lists(server: Server, partition: int, limit: int) -> list[Any]:
-    """Of a partition; nothing if its node of a cluster is away, since others can still be shown."""
+    """Claimed tasks of a partition.
+
+    An empty list if its node of a cluster is away: others can still be shown.
+    """
     try:
         link, key = server.of(partition), keys.lease(partition)
         found: list[Any] = await script("list").ask(link, key, "tasks", limit, TASKS_BYTES_MAX)

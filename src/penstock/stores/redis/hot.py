@@ -132,7 +132,10 @@ class RedisHotStore:
         return found[0][1] if found else []
 
     async def _wait(self, partition: int, call: tuple[Any, ...], seconds: float) -> Any:
-        """On a connection of its own; one on which a wait was given up isn't used again."""
+        """Wait for events on a connection of its own.
+
+        One on which a wait was given up isn't used again.
+        """
         idle = self._idle.setdefault(partition, [])
         link = idle.pop() if idle else self._server.blocking(partition)
         try:
@@ -159,7 +162,7 @@ class RedisHotStore:
         }
 
     async def changes(self, execution_ids: Collection[str]) -> dict[str, list[bytes]]:
-        """All changes of each, encoded; unknown ones are missing."""
+        """All changes of each execution, encoded; unknown executions are missing."""
         found: dict[str, list[bytes]] = {}
         for partition, own_ids in self._by_partition(execution_ids):
             first = 0
@@ -181,7 +184,7 @@ class RedisHotStore:
         }
 
     async def beginnings(self, execution_ids: Collection[str]) -> dict[str, ExecutionRecord]:
-        """As its first commit left each: with when it started."""
+        """Executions as their first commit left them: with when they started."""
         found = [
             (execution_id, record_of(change))
             for execution_id, change in await self._each("first", execution_ids)
@@ -274,7 +277,10 @@ class RedisHotStore:
 
 
 def stored_of(execution_id: str, changes: list[bytes]) -> Stored:
-    """Raises `SchemaMismatch` for changes that aren't ours, or without a beginning."""
+    """An execution from its changes.
+
+    Raises `SchemaMismatch` for changes that aren't ours, or without a beginning.
+    """
     nothing = ExecutionRecord(execution_id, "", 0, ExecutionState.PENDING, b"{}", 0.0)
     stored = codec.fold(nothing, [codec.decode_change(data) for data in changes])
     if stored.record is nothing:
@@ -283,7 +289,7 @@ def stored_of(execution_id: str, changes: list[bytes]) -> Stored:
 
 
 def _can_be(execution_id: str) -> bool:
-    """Half a character isn't part of any id."""
+    """Whether this can be an execution id: half a character isn't part of any."""
     try:
         execution_id.encode()
     except UnicodeEncodeError:

@@ -39,14 +39,17 @@ _envelope = msgspec.msgpack.Decoder(Envelope)
 
 
 def read_after(position: int) -> str:
-    """The entry behind which reading begins: the one of `position` again, unless it is done."""
+    """The inbox entry behind which reading begins.
+
+    The one of `position` again, unless it is done.
+    """
     number, index = divmod(position, SLOTS)
     last = number - 1 if index == LAST else number - 2
     return f"1-{last}" if last >= 0 else "0-0"
 
 
 def first_needed(position: int) -> str:
-    """The first entry that is still needed."""
+    """The first inbox entry that is still needed."""
     number, index = divmod(position, SLOTS)
     return f"1-{number if index == LAST else max(number - 1, 0)}"
 
@@ -81,7 +84,10 @@ def _decoded(fields: Sequence[bytes]) -> Iterator[AnyEvent | None]:
 
 
 def _unreadable(data: bytes, error: SchemaMismatch) -> TaskFailed | None:
-    """A result that can't be read fails its attempt, with the reason; anything else is dropped."""
+    """The event for a message that can't be read: a result fails its attempt, with the reason.
+
+    Anything else is dropped.
+    """
     try:
         it = _envelope.decode(data)
     except msgspec.DecodeError:

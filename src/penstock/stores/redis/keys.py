@@ -1,4 +1,4 @@
-"""Names of keys.
+"""Names of Redis keys.
 
 Everything of a partition carries its number as hash tag, so that a cluster keeps it together.
 """
@@ -18,7 +18,7 @@ document has.
 
 
 def mark(store_id: str) -> str:
-    """What `STORE` holds."""
+    """The value of the key `STORE`."""
     return f"{store_id} {LAYOUT}"
 
 
@@ -51,7 +51,7 @@ def live_log(partition: int, execution_id: str, node: str, generation: int, atte
 
 
 def stream(queue: str, priority: int) -> str:
-    """What a task stream is called behind `tasks:`."""
+    """A task stream's name behind `tasks:`."""
     return f"{priority}:{queue}"
 
 

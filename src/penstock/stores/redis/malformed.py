@@ -17,7 +17,7 @@ REASON_CHARACTERS = 200
 
 
 class DroppedEntries:
-    """One line for each kind of entry in a minute, with the number of those since the line before."""
+    """Counts dropped entries, and logs a line per kind and minute with their number."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

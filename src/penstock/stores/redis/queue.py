@@ -1,7 +1,7 @@
 """The task queue on Redis: streams read by the group `workers`; its pending entries are the truth about who runs what.
 
 A worker learns of new tasks by a blocking read of a stream that only says that there are some; what it then takes is
-exactly as much as it has room for. The entry of a task that it holds is remembered here: a report names it, and counts
+exactly as much as it has room for. The entry of a task that it has claimed is remembered here: a report names it, and counts
 only if the entry is still on this worker's list.
 """
 
@@ -32,9 +32,9 @@ from penstock.stores.task_queue import Key, key_of
 PORTION = 400
 """Outcomes in one call: Lua's stack is limited."""
 PENDING_TASKS_MAX = 2000
-Place = tuple[int, bytes, bytes]
-"""Partition, stream, entry id."""
-Held = tuple[str, Key]
+TaskLocation = tuple[int, bytes, bytes]
+"""Where a claimed task is: partition, stream, entry id."""
+Claim = tuple[str, Key]
 _task = msgspec.msgpack.Decoder(Task)
 
 
@@ -48,7 +48,7 @@ class RedisTaskQueue:
             partitions,
             heartbeat_seconds,
         )
-        self._held: dict[Held, Place] = {}
+        self._claimed: dict[Claim, TaskLocation] = {}
         self._wakers: dict[str, Waker] = {}
         self._background: set[asyncio.Future[Any]] = set()
         self._since: dict[str, float] = {}
@@ -121,7 +121,7 @@ class RedisTaskQueue:
             except msgspec.DecodeError as error:
                 bad += (stream, entry_id, _undecodable(data, worker_id, error))
                 continue
-            self._held[worker_id, key_of(task)] = (partition, stream, entry_id)
+            self._claimed[worker_id, key_of(task)] = (partition, stream, entry_id)
             tasks.append(task)
         for first in range(0, len(bad), 3 * PORTION):
             await self._run(
@@ -133,12 +133,14 @@ class RedisTaskQueue:
         if done.cancelled() or done.exception() is not None or not done.result():
             return
         found = done.result()
-        places = [item for pair in zip(found[::3], found[1::3], strict=True) for item in pair]
-        self._track(asyncio.ensure_future(self._run("list", partition, "back", worker_id, *places)))
+        locations = [item for pair in zip(found[::3], found[1::3], strict=True) for item in pair]
+        self._track(
+            asyncio.ensure_future(self._run("list", partition, "back", worker_id, *locations))
+        )
 
     def _unhand(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
-            partition, stream, entry_id = self._held.pop((worker_id, key_of(task)))
+            partition, stream, entry_id = self._claimed.pop((worker_id, key_of(task)))
             self._track(
                 asyncio.ensure_future(
                     self._run("list", partition, "back", worker_id, stream, entry_id)
@@ -147,12 +149,12 @@ class RedisTaskQueue:
 
     async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
-            place = self._held.pop((worker_id, key_of(task)), None)
-            if place is not None:
-                await self._run("list", place[0], "back", worker_id, *place[1:])
+            location = self._claimed.pop((worker_id, key_of(task)), None)
+            if location is not None:
+                await self._run("list", location[0], "back", worker_id, *location[1:])
 
     def _track(self, task: asyncio.Future[Any]) -> None:
-        """Until it is done: a worker that leaves waits for it."""
+        """Keep a background task until it is done: a worker that leaves waits for it."""
         self._background.add(task)
         task.add_done_callback(self._done)
 
@@ -168,7 +170,7 @@ class RedisTaskQueue:
     def begin(self, key: Key) -> None:
         """Nothing to note: the pending entry says it."""
 
-    async def held(self, worker_id: str) -> list[Task]:
+    async def claimed(self, worker_id: str) -> list[Task]:
         tasks: list[Task] = []
         for partition in range(self._partitions):
             found = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
@@ -178,7 +180,7 @@ class RedisTaskQueue:
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
         await self._tell(worker_id, events, "over")
         for event in events:
-            self._held.pop((worker_id, key_of(event)), None)
+            self._claimed.pop((worker_id, key_of(event)), None)
 
     async def started(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
         await self._tell(worker_id, events, "started")
@@ -186,9 +188,11 @@ class RedisTaskQueue:
     async def _tell(self, worker_id: str, events: Sequence[TaskEvent], how: str) -> None:
         groups: dict[int, list[Any]] = {}
         for event in events:
-            place = self._place(worker_id, event)
-            if place is not None:
-                groups.setdefault(place[0], []).extend((place[1], place[2], codec.encode(event)))
+            location = self._location(worker_id, event)
+            if location is not None:
+                groups.setdefault(location[0], []).extend(
+                    (location[1], location[2], codec.encode(event))
+                )
         calls = [
             self._run("report", partition, "", worker_id, how, *items[first : first + 3 * PORTION])
             for partition, items in groups.items()
@@ -199,46 +203,51 @@ class RedisTaskQueue:
         elif calls:
             await _all(calls)
 
-    def _place(self, worker_id: str, item: TaskEvent | Stop | Task) -> Place | None:
-        return self._held.get((worker_id, key_of(item)))
+    def _location(self, worker_id: str, item: TaskEvent | Stop | Task) -> TaskLocation | None:
+        return self._claimed.get((worker_id, key_of(item)))
 
     async def heartbeat(
         self,
         worker_id: str,
         queues: Collection[str],
-        held: Collection[Stop],
+        claimed: Collection[Stop],
         handlers: Mapping[str, HandlerDefaults] | None = None,
     ) -> list[Stop]:
         now = self._server.now()
         since = self._since.setdefault(worker_id, now)
         about = about_worker(
-            queues, handlers, running=len(held), at=now, since=since, every=self._heartbeat_seconds
+            queues,
+            handlers,
+            running=len(claimed),
+            at=now,
+            since=since,
+            every=self._heartbeat_seconds,
         )
         await script("beat").run(
             self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about)
         )
-        groups: dict[int, list[tuple[Stop, Place]]] = {}
+        groups: dict[int, list[tuple[Stop, TaskLocation]]] = {}
         gone: list[Stop] = []
-        for stop in held:
-            place = self._place(worker_id, stop)
-            if place is None:
+        for stop in claimed:
+            location = self._location(worker_id, stop)
+            if location is None:
                 gone.append(stop)
             else:
-                groups.setdefault(place[0], []).append((stop, place))
+                groups.setdefault(location[0], []).append((stop, location))
         for partition, items in groups.items():
             gone += await self._gone(partition, worker_id, items)
         for stop in gone:
-            self._held.pop((worker_id, key_of(stop)), None)
+            self._claimed.pop((worker_id, key_of(stop)), None)
         return gone
 
     async def _gone(
-        self, partition: int, worker_id: str, items: list[tuple[Stop, Place]]
+        self, partition: int, worker_id: str, items: list[tuple[Stop, TaskLocation]]
     ) -> list[Stop]:
         gone: list[Stop] = []
         for first in range(0, len(items), PORTION):
             some = items[first : first + PORTION]
-            places = [part for _, (_, stream, entry_id) in some for part in (stream, entry_id)]
-            found = await self._ask("list", partition, "gone", worker_id, *places)
+            locations = [part for _, (_, stream, entry_id) in some for part in (stream, entry_id)]
+            found = await self._ask("list", partition, "gone", worker_id, *locations)
             gone += [some[int(number) - 1][0] for number in found]
         return gone
 
@@ -249,9 +258,9 @@ class RedisTaskQueue:
         return await self._logs.of(key)
 
     async def workers(self) -> Mapping[str, int]:
-        """Also those that hold tasks and never said that they live."""
+        """Workers and their heartbeats, also those that have claimed tasks and never sent one."""
         beats = await self._server.fleet.ask("HGETALL", keys.BEATS)
-        found = await asyncio.gather(*self._ask_holders(), return_exceptions=True)
+        found = await asyncio.gather(*self._ask_workers_with_tasks(), return_exceptions=True)
         # a node of a cluster that is away must not end the owners of partitions on others
         known = {
             name.decode(): 0 for names in found if isinstance(names, list) for name in names[::2]
@@ -261,12 +270,19 @@ class RedisTaskQueue:
         )
         return known
 
-    async def _holders(self) -> set[str]:
-        """Raises `StoreUnavailable` if a partition can't be asked."""
-        return {name.decode() for names in await _all(self._ask_holders()) for name in names[::2]}
+    async def _workers_with_tasks(self) -> set[str]:
+        """Ids of workers with claimed tasks.
 
-    def _ask_holders(self) -> list[Coroutine[Any, Any, Any]]:
-        return [self._ask("list", each, "holders") for each in range(self._partitions)]
+        Raises `StoreUnavailable` if a partition can't be asked.
+        """
+        return {
+            name.decode()
+            for names in await _all(self._ask_workers_with_tasks())
+            for name in names[::2]
+        }
+
+    def _ask_workers_with_tasks(self) -> list[Coroutine[Any, Any, Any]]:
+        return [self._ask("list", each, "consumers") for each in range(self._partitions)]
 
     async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
         return await worker_details(self._server, self._partitions, tasks_max)
@@ -284,7 +300,7 @@ class RedisTaskQueue:
             lost += count
             if not found or not count:
                 break
-        if worker_id not in await self._holders():
+        if worker_id not in await self._workers_with_tasks():
             # everywhere: once it is forgotten, the owners of other partitions don't hear of it any
             # more
             await _all(
@@ -316,7 +332,9 @@ class RedisTaskQueue:
         waker = self._wakers.pop(worker_id, None)
         if waker is not None:
             await waker.close()
-        self._held = {held: place for held, place in self._held.items() if held[0] != worker_id}
+        self._claimed = {
+            claim: location for claim, location in self._claimed.items() if claim[0] != worker_id
+        }
         self._since.pop(worker_id, None)
 
     async def _forget(self, worker_id: str) -> None:
@@ -391,13 +409,13 @@ class RedisTaskQueue:
         return recalled
 
     def knows(self, key: Key) -> bool:
-        return any(held == key for _, held in self._held)
+        return any(claimed_key == key for _, claimed_key in self._claimed)
 
     def orphans(self) -> Collection[Key]:
         return ()
 
     def disown(self, keys: Iterable[Key]) -> None:
-        """There are none."""
+        """Nothing to do: Redis has no orphaned tasks."""
 
     async def close(self) -> None:
         for waker in self._wakers.values():
@@ -412,7 +430,7 @@ class RedisTaskQueue:
 
 
 async def _all(calls: Iterable[Any]) -> list[Any]:
-    """Every one of them is done when this returns or raises."""
+    """Wait for all of the calls: each is done when this returns or raises."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
@@ -441,7 +459,7 @@ def _undecodable(data: bytes, worker_id: str, error: Exception) -> bytes:
 
 
 def _divide(found: Sequence[bytes], back: set[Key]) -> tuple[list[bytes], list[bytes]]:
-    """Streams and entry ids of what goes back; everything about the others."""
+    """Divide claimed tasks into those that go back (stream, entry id) and others (everything)."""
     mine: list[bytes] = []
     others: list[bytes] = []
     for stream, entry_id, data in zip(found[::3], found[1::3], found[2::3], strict=True):

@@ -26,18 +26,21 @@ class Script:
         self.digest = sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
     def begin(self, link: Link, key: str, *arguments: Any) -> asyncio.Future[Any]:
-        """As `run`, as a future: it happens whether or not somebody waits for it."""
+        """Run the script as a future: it happens whether or not somebody waits for it."""
         begun = link.begin("EVALSHA", self.digest, 1, key, *arguments) if self._is_loaded else None
         return (
             begun if begun is not None else asyncio.ensure_future(self.run(link, key, *arguments))
         )
 
     async def run(self, link: Link, key: str, *arguments: Any) -> Any:
-        """`key` is the one that names the hash slot; the script makes its neighbours' names from it."""
+        """Run the script.
+
+        `key` names the hash slot, and the script makes its neighbours' names from it.
+        """
         return await self._make(link.call, key, *arguments)
 
     async def ask(self, link: Link, key: str, *arguments: Any) -> Any:
-        """As `run`, for what changes nothing: made again if the connection broke."""
+        """Run a script that changes nothing: again if the connection broke."""
         return await self._make(link.ask, key, *arguments)
 
     async def _make(self, call: Callable[..., Awaitable[Any]], key: str, *arguments: Any) -> Any:

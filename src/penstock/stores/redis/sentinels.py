@@ -1,4 +1,4 @@
-"""Where the master is, as Redis Sentinels know it.
+"""Redis Sentinels: where the master is, as they know it.
 
 All Sentinels are asked and the newest answer counts (the highest `config-epoch`): one that is cut
 off from the others goes on naming a master that they have replaced. Whoever connects asks the
@@ -23,7 +23,7 @@ class Sentinels:
         self._links = [Link(address) for address in endpoints.sentinels]
 
     async def master(self) -> Address:
-        """Raises `StoreUnavailable` if no Sentinel knows it."""
+        """The master's address. Raises `StoreUnavailable` if no Sentinel knows it."""
         answers = await asyncio.gather(*map(self._ask, self._links))
         known = [answer for answer in answers if answer is not None]
         if not known:
@@ -32,7 +32,10 @@ class Sentinels:
         return self._endpoints.servers[0].at(host, port)
 
     async def _ask(self, link: Link) -> tuple[int, str, int] | None:
-        """The epoch of its knowledge, and the master's host and port; None if it knows nothing."""
+        """A Sentinel's answer: its epoch, and the master's host and port.
+
+        None if it knows nothing.
+        """
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 reply = await link.ask("SENTINEL", "MASTER", self._endpoints.master_name)

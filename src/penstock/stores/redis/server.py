@@ -57,7 +57,10 @@ class Server:
         self._nodes: dict[tuple[str, int], Link] = {}
 
     async def open(self) -> None:
-        """Raises `StoreUnavailable`, or `SettingsError` for a server that can't be used."""
+        """Connect.
+
+        Raises `StoreUnavailable`, or `SettingsError` for a server that can't be used.
+        """
         server, cluster = await self._first_answer([("INFO", "server"), ("INFO", "cluster")])
         check_version(_fields(server))
         self._is_cluster = _fields(cluster).get("cluster_enabled") == "1"
@@ -84,7 +87,7 @@ class Server:
 
     @property
     def fleet(self) -> Link:
-        """For what belongs to no partition."""
+        """The connection for what belongs to no partition."""
         return self._at(keys.BEATS) if self._is_cluster else self.main
 
     @property
@@ -104,7 +107,7 @@ class Server:
         )
 
     def _read_slots(self, reply: Sequence[Any]) -> None:
-        """Which node has what.
+        """Read which node of the cluster has which hash slots.
 
         Asked all the time: whoever went to the wrong one tries again by itself.
         """
@@ -188,7 +191,10 @@ class Server:
                     link.abort()
 
     async def _refusal(self) -> str:
-        """Why it takes no writes, as a replica doesn't; found by one that changes nothing, and needs no memory."""
+        """Why the server takes no writes, as a replica doesn't.
+
+        Found by a write that changes nothing and needs no memory.
+        """
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self.fleet.ask("HDEL", keys.BEATS, "")
@@ -200,7 +206,9 @@ class Server:
         return ""
 
     async def _first_answer(self, calls: list[tuple[Any, ...]]) -> list[Any]:
-        """Of the node that answered last, or of any other that the URL names or the cluster has.
+        """The first answer of a node.
+
+        Of the one that answered last, or of any other that the URL names or the cluster has.
 
         A node that is cut off from most of the cluster says so (`cluster_state:fail`); then another
         one is asked.
@@ -253,7 +261,7 @@ class Server:
 
 
 def check_version(info: dict[str, str]) -> None:
-    """Redis 7 or Valkey 8 are needed."""
+    """Raises `SettingsError` unless the server is Redis 7 or Valkey 8, or newer."""
     name, least, version = "Redis", 7, info.get("redis_version", "")
     if "valkey_version" in info:
         name, least, version = "Valkey", 8, info["valkey_version"]

@@ -1,4 +1,4 @@
-"""How a worker learns that there is something to fetch, without asking all the time.
+"""Wake-ups of a worker: how it learns that there are tasks to fetch, without asking all the time.
 
 Every partition has a stream of one entry that changes when tasks are handed out. A worker reads on
 from the entry that it knows, so nothing that came while it was busy is missed; and now and then it
@@ -35,7 +35,7 @@ class Waker:
         self._reading: dict[asyncio.Task[None], int] = {}
 
     def hopeful(self) -> list[tuple[int, int]]:
-        """With how often each has had news.
+        """Partitions that may have tasks, with how often each has had news.
 
         The first goes to the end, so that none is always served last.
         """
@@ -44,12 +44,15 @@ class Waker:
         return order
 
     def found_empty(self, partition: int, news: int) -> None:
-        """Unless there has been news since it was looked at: reading and fetching have connections of their own."""
+        """Note that a partition has no tasks, unless there has been news since it was looked at.
+
+        Reading and fetching have connections of their own.
+        """
         if partition in self._hopeful and self._news[partition] == news:
             self._hopeful.remove(partition)
 
     async def wait(self) -> None:
-        """Until a partition may have something. Raises `StoreError`."""
+        """Wait until a partition may have tasks. Raises `StoreError`."""
         if len(self._groups) == 1:
             await self._wait_for_one()
             return
@@ -80,7 +83,7 @@ class Waker:
                 raise
 
     async def _renew(self, index: int) -> None:
-        """Another connection: in a cluster the partition may be on another node by now."""
+        """Make another connection: in a cluster the partition may be on another node by now."""
         await self._server.drop(self._links[index])
         self._links[index] = self._server.blocking(self._groups[index][0])
 

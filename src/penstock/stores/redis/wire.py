@@ -137,7 +137,10 @@ class Wire(asyncio.Protocol):
             await self._closed
 
     def _look(self) -> None:
-        """A server that doesn't answer is as good as gone; whoever waits must hear of it."""
+        """Check whether a reply is late.
+
+        A server that doesn't answer is as good as gone; whoever waits must hear of it.
+        """
         if self._waiting and self._waiting[0][1] < self._loop.time():
             self._is_silent = True
             self.abort()
@@ -167,7 +170,7 @@ class Link:
         return self._wire is not None and self._wire.is_open
 
     def twin(self) -> Link:
-        """Another connection to the same place."""
+        """Another connection to the same server."""
         return Link(self.address, self._locate)
 
     def abort(self) -> None:
@@ -191,7 +194,7 @@ class Link:
         return await _again(lambda: self.call(*arguments, seconds=seconds))
 
     def begin(self, *arguments: Any) -> asyncio.Future[Any] | None:
-        """As `call`, for whoever wants to hold the future itself; None if the connection has to be made first."""
+        """Begin a call and answer its future; None if the connection has to be made first."""
         wire = self._wire
         return wire.call(*arguments) if wire is not None and wire.is_open else None
 
@@ -213,7 +216,7 @@ class Link:
         return replies
 
     async def _connect(self) -> Wire:
-        """One attempt for all who wait for it."""
+        """Connect: one attempt for all who wait for it."""
         if self._connecting is None or self._connecting.done():
             self._connecting = asyncio.create_task(self._open())
             # seen: whoever asked for it may have gone
@@ -257,7 +260,10 @@ async def _again(call: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _check_master(wire: Wire) -> None:
-    """A server that was demoted a moment ago may still be named as master."""
+    """Check that the server is a master.
+
+    One that was demoted a moment ago may still be named as such.
+    """
     role = await wire.call("ROLE")
     if role[0] != b"master":
         wire.abort()

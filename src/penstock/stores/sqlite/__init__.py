@@ -74,15 +74,15 @@ class SqliteStores:
         )
 
     async def open(self) -> None:
-        """It is."""
+        """Nothing to do: the store is open once it is made."""
 
     async def forget(self, before: float) -> int:
-        """Also large values that nobody needs any more."""
+        """Delete old executions, and large values that nobody needs any more."""
         forgotten = await self.cold.forget_executions(before)
         await self.cold.forget_blobs(self.blobs, before)
         return forgotten
 
     async def close(self) -> None:
-        """Also a second time."""
+        """Close the store; it may be closed a second time."""
         with self._closing:
             await self._writer.close()

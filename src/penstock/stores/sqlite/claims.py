@@ -1,4 +1,4 @@
-"""Which tasks are in a worker's hands, in a file that outlives the process.
+"""Claims: which tasks workers have claimed, in a file that outlives the process.
 
 A handler that kills its process must cost its node an attempt, or it would be run again for ever.
 So a task is noted here before its handler is called and struck off when its outcome is on disk. The
@@ -36,12 +36,15 @@ class Claims:
         """Handlers begin in threads too."""
         self._taken = self._read()
         self.left_over = set(self._taken)
-        """What the last process held when it ended; each stays noted until its loss is recorded."""
+        """Tasks that the last process had claimed when it ended; each stays noted until its loss is recorded."""
         taken = set(self._taken.values())
         self._free = [slot for slot in range(self._slots) if slot not in taken]
 
     def _reserve(self) -> mmap.mmap:
-        """With room on disk for all of it: writing into a hole of the file on a full disk would end the process."""
+        """Reserve the file's room on disk.
+
+        Writing into a hole of it on a full disk would end the process.
+        """
         size = self._slots * SLOT_BYTES
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(self._file, 0, size)

@@ -76,7 +76,10 @@ def _created(connection: sqlite3.Connection, window: Window, limit: int) -> Coun
 
 
 def _active(connection: sqlite3.Connection, limit: int) -> dict[str, int]:
-    """A row is RUNNING from the moment that it should run; one without changes is shown as PENDING."""
+    """Active executions by state: a row is RUNNING once it should run.
+
+    Without changes it is shown as PENDING.
+    """
     waiting, paused = (
         connection.execute(COUNT_STATE, (state, limit)).fetchone()[0] for state in (PENDING, PAUSED)
     )

@@ -222,7 +222,10 @@ def _intent(
 def _history(
     connection: sqlite3.Connection, execution_id: str, after: int
 ) -> list[Transition] | None:
-    """From the end, and no further than needed: who follows a long execution asks for its last lines all the time."""
+    """History lines, read from the end and no further than needed.
+
+    Who follows a long execution asks for its last ones.
+    """
     found = _find(connection, "SELECT n FROM executions WHERE id = ?", execution_id)
     if found is None:
         return None

@@ -55,7 +55,7 @@ class SqliteForgetting:
         self._writer, self._searcher, self._numbers = writer, searcher, numbers
 
     async def forget_executions(self, before: float) -> int:
-        """How many are gone."""
+        """Delete old executions; answers how many are gone."""
         forgotten, after = 0, -1
         await self._forget_changes()  # of those that the last process was about to forget
         while numbers := await self._old(before, after):
@@ -82,7 +82,10 @@ class SqliteForgetting:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def forget_blobs(self, blobs: DirectoryBlobs | BlobsMovedToObjects, before: float) -> int:
-        """What a task is given isn't named by any record, so whatever is younger than the oldest that runs stays."""
+        """Delete unused blobs, but for those younger than the oldest running execution.
+
+        No record names what a task is given.
+        """
         oldest = await self._searcher.rows(
             "SELECT min(created_at) FROM executions WHERE state IN ('RUNNING', 'PAUSED')"
         )
@@ -104,12 +107,15 @@ class SqliteForgetting:
 
 
 def named_keys(values: Sequence[bytes]) -> set[str]:
-    """Whatever looks like a blob's key in these bytes: a value that is kept in vain does no harm."""
+    """Blob keys in these bytes.
+
+    Whatever looks like one, since a value that is kept in vain does no harm.
+    """
     return {key.decode() for data in values for key in BLOB_KEY.findall(data)}
 
 
 def forget(connection: sqlite3.Connection, before: float, numbers: Sequence[int]) -> int:
-    """Those of them that may still go: meanwhile one may have been triggered or retried."""
+    """Delete executions that may still go: meanwhile one may have been triggered or retried."""
     marks = ",".join(str(int(n)) for n in numbers)
     rows = connection.execute(f"{OLD} AND n IN ({marks})", {"before": before}).fetchall()
     for row in rows:
@@ -119,7 +125,7 @@ def forget(connection: sqlite3.Connection, before: float, numbers: Sequence[int]
 
 
 def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
-    """All but its changes.
+    """Delete an execution's rows, all but its changes.
 
     By keys only: searching these tables for a number would read all of them.
     """
@@ -145,7 +151,7 @@ def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
 
 
 def forget_changes(connection: sqlite3.Connection) -> bool:
-    """Some of them; False when none are left."""
+    """Delete some changes of forgotten executions; False when none are left."""
     chosen, size = [], 0
     rows = connection.execute(
         "SELECT id, length(change) FROM forgotten CROSS JOIN changes USING (n) LIMIT ?",

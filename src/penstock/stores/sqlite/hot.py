@@ -70,7 +70,11 @@ class SqliteHotStore:
             self._set_timer(name, wake_at)
 
     def now(self) -> float:
-        """The host's clock as it was when the store was opened, and the time since: one that is set fails nothing."""
+        """The store's clock.
+
+        It is the host's when the store was opened, and the time since: one that is set fails
+        nothing.
+        """
         return _passing() + self._offset
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
@@ -125,7 +129,7 @@ class SqliteHotStore:
         return found
 
     def number(self, execution_id: str, n: int) -> None:
-        """An execution that is about to begin has the number `n`."""
+        """Note that an execution that is about to begin has the number `n`."""
         self._numbers[execution_id] = n
         self._untouched.add(execution_id)
 
@@ -177,7 +181,7 @@ class SqliteHotStore:
         )
 
     def _is_quiet(self) -> bool:
-        """Few executions exist, or only few of them go on."""
+        """Whether few executions exist, or only few of them go on."""
         return len(self._numbers) <= FEW_EXECUTIONS or len(set(self._recent)) <= FEW_EXECUTIONS
 
     def _check(self, plan: CommitPlan) -> None:
@@ -241,7 +245,10 @@ class SqliteHotStore:
         return set(await self.load(execution_ids))
 
     def check_open(self) -> None:
-        """Events go no further than this process; but the file may be gone, or have been closed."""
+        """Raises `StoreError` if the file is gone or the store closed.
+
+        Events go no further than this process.
+        """
         self._writer.check_open()
 
     async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
@@ -293,7 +300,7 @@ def _write(
 def _write_ended(
     connection: sqlite3.Connection, ended: list[tuple[float | None, str, int]]
 ) -> None:
-    """As `insert_many`: few statements.
+    """Write executions that have ended, in few statements.
 
     What one batch ended has one time, so there are few groups.
     """
@@ -312,7 +319,7 @@ def _write_ended(
 
 
 class SqliteTaskQueue(MemoryTaskQueue):
-    """The queue in memory, with a note on disk of what is in a worker's hands."""
+    """The task queue in memory, with a note on disk of tasks that workers have claimed."""
 
     def __init__(self, store: SqliteHotStore, claims: Claims) -> None:
         super().__init__(store.append_now, store.now)
@@ -331,7 +338,10 @@ class SqliteTaskQueue(MemoryTaskQueue):
         self._claims.remove((key,))
 
     def remove_claims(self, events: Iterable[AnyEvent]) -> None:
-        """Outcomes that are on disk: only now is a crash no longer the task's fault."""
+        """Remove claims of tasks whose outcomes are on disk.
+
+        Only now is a crash no longer the task's fault.
+        """
         self._claims.remove([key_of(event) for event in events if isinstance(event, TASK_ENDS)])
 
     def check_owner(self, partition: int, token: str) -> None:  # noqa: ARG002 -- there is one

@@ -26,7 +26,11 @@ def record_intents(
     lead: float | None,
     audit: Mapping[str, AuditLine] = NO_LINES,
 ) -> list[str]:
-    """Answers the ids: for a known idempotency key that of the execution that it made, and then no row is written."""
+    """Write new executions.
+
+    Answers their ids: for a known idempotency key that of the execution that it made, and then no
+    row is written.
+    """
     keys = [
         (intent.key_scope, intent.idempotency_key)
         for intent in intents

@@ -47,7 +47,7 @@ _turn = threading.Lock()
 
 
 def identity_of(path: Path) -> Identity | None:
-    """Device and inode; None if there is nothing of that name."""
+    """A file's identity, device and inode; None if there is nothing of that name."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -56,7 +56,7 @@ def identity_of(path: Path) -> Identity | None:
 
 
 class StoreLock:
-    """Both locks of a store.
+    """A store's lock: both of its lock files.
 
     `path` is the name that the file is to be used by; it may be another than the given one.
 
@@ -75,12 +75,15 @@ class StoreLock:
             self._undo = undo.pop_all()
 
     def release(self) -> None:
-        """When SQLite has closed the file."""
+        """Release the store's lock, when SQLite has closed the file."""
         self._undo.close()
 
 
 def name_in_use(given: Path) -> Path:
-    """SQLite's log, like our own files, stands beside one name of the file: through all links it must be the same."""
+    """The name that a store's file is used by.
+
+    SQLite's log stands beside it, so it must be the same through all links.
+    """
     path = given.resolve()
     if path.stat().st_nlink > 1:
         recorded = _recorded_name(path)
@@ -90,7 +93,10 @@ def name_in_use(given: Path) -> Path:
 
 
 def _recorded_name(path: Path) -> Path | None:
-    """Without looking at a log or making one (`immutable`): that would be the one of the wrong name."""
+    """The recorded name of the file.
+
+    It is read without a log (`immutable`): that would be the one of the wrong name.
+    """
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = 'path'").fetchone()
@@ -137,7 +143,7 @@ class _FileLock:
 
 
 def _lock_byte(file: int) -> bool:
-    """False if another process has it."""
+    """Lock a byte of the file; False if another process has it."""
     if sys.platform != "linux" or sys.maxsize < 2**32:
         return True  # the file beside it has to do
     lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, LOCKED_BYTE, 1, 0)

@@ -33,7 +33,7 @@ class Numbers:
         return n
 
     def new_lead(self) -> float | None:
-        """To be written with the rows that have these numbers."""
+        """The new lead of numbers, to be written with the rows that have them."""
         return self._lead if self._lead > self._stored else None
 
     def lead_written(self, lead: float) -> None:
@@ -50,7 +50,7 @@ class Numbers:
 
 
 def first_since(since: float) -> int:
-    """No execution that was created since then has a smaller number."""
+    """The smallest number that an execution created since then may have."""
     return floor(_sane(since) * PER_SECOND) - 1
 
 

@@ -47,7 +47,10 @@ def prepare(path: Path) -> sqlite3.Connection:
 
 
 def unusable(path: Path, error: Exception, what: str = "can't be used") -> StoreError:
-    """What opening raises: `StoreUnavailable` where it may be tried again with the same file."""
+    """The error of opening a file.
+
+    `StoreUnavailable` where it may be tried again with the same file.
+    """
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     if isinstance(error, OSError) or any(word in text for word in UNAVAILABLE):
         return StoreUnavailable(
@@ -57,7 +60,7 @@ def unusable(path: Path, error: Exception, what: str = "can't be used") -> Store
 
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
-    """Of a file that has been used before; one of an older schema is brought up to date."""
+    """Check the schema of a file that has been used before; an older one is brought up to date."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         return
     row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
@@ -76,7 +79,10 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _create_schema(connection: sqlite3.Connection) -> None:
-    """Whatever isn't there yet. A file that has everything isn't written to."""
+    """Create tables and indexes that aren't there yet.
+
+    A file that has all of them isn't written to.
+    """
     # one by one: `executescript` would commit what is done before it
     for statement in _statements((Path(__file__).parent / "schema.sql").read_text()):
         connection.execute(statement)
@@ -88,7 +94,9 @@ def _create_schema(connection: sqlite3.Connection) -> None:
 
 
 def _record_name(connection: sqlite3.Connection, path: Path) -> None:
-    """For whoever opens the file through a hard link next: its log and its other files are beside this name.
+    """Record the file's name, for whoever opens it through a hard link.
+
+    Its log and other files are beside this name.
 
     It has to be in the file itself, not in the log, before anything else is.
     """

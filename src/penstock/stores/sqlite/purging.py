@@ -45,7 +45,7 @@ def purge(
     objects: ObjectBlobs | None = None,
     dry_run: bool = False,
 ) -> Purged:
-    """Executions that ended, or were never triggered, before this time, and large values that nobody needs.
+    """Delete executions that ended, or were never triggered, before this time, and unused blobs.
 
     Raises `StoreLocked` if a process has the file open.
     """
@@ -75,7 +75,7 @@ def purge(
 
 @contextmanager
 def _open(given: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
-    """And the name that the file is used by."""
+    """Open the file; answers the connection and the name that the file is used by."""
     try:
         lock = StoreLock(given, create=False)
     except OSError as error:
@@ -113,13 +113,16 @@ def _delete_executions(connection: sqlite3.Connection, before: float) -> int:
 
 
 def _keys(connection: sqlite3.Connection, query: str) -> set[str]:
-    """Whatever looks like a blob's key in these bytes: a value that is kept in vain does no harm."""
+    """Blob keys in what a query gives.
+
+    Whatever looks like one, since a value that is kept in vain does no harm.
+    """
     rows = connection.execute(query)
     return {key for (data,) in rows for key in named_keys([data])}
 
 
 def _keys_after(connection: sqlite3.Connection, gone: list[int]) -> set[str]:
-    """What would still be referred to."""
+    """Blob keys that would still be referred to."""
     connection.execute("CREATE TEMP TABLE gone (n INTEGER PRIMARY KEY)")
     connection.executemany("INSERT INTO gone VALUES (?)", [(n,) for n in gone])
     keys: set[str] = set()
@@ -135,7 +138,7 @@ def _keys_after(connection: sqlite3.Connection, gone: list[int]) -> set[str]:
 
 
 def _unused(keys: set[str], folder: Path, before: float) -> list[Path]:
-    """Younger ones are left: what a task is given isn't written in any record."""
+    """Unused blobs; younger ones are left, since no record names a task's inputs."""
     files = [path for path in folder.glob("*/*") if path.is_file()] if folder.is_dir() else []
     return [
         path

@@ -31,17 +31,17 @@ LABELLED = "EXISTS (SELECT 1 FROM labels WHERE key = ? AND value = ? AND labels.
 HAS_TEXT = "(instr(lower(id), ?) OR instr(lower(workflow), ?))"
 
 Condition = tuple[str, tuple[Any, ...]]
-Lane = tuple[str, list[Condition]]
-"""From where, and which."""
+IndexRange = tuple[str, list[Condition]]
+"""Rows that one index gives in order: from where, and which."""
 
 
 def find(
     connection: sqlite3.Connection, search: Search, between: Iterable[tuple[str, int]]
 ) -> list[ExecutionRow]:
-    """`between`: what the search's times say about `n`."""
+    """Executions that a search finds; `between` is what its times say about `n`."""
     common = [*((text, (value,)) for text, value in between), *_common(search)]
     numbers: list[int] = []
-    for source, conditions in _lanes(search):
+    for source, conditions in _index_ranges(search):
         wanted = [*conditions, *common]
         where = " AND ".join(text for text, _ in wanted) or "1"
         values = [value for _, some in wanted for value in some]
@@ -64,31 +64,31 @@ def _common(search: Search) -> Iterable[Condition]:
         yield HAS_TEXT, (lowered(search.text), lowered(search.text))
 
 
-def _lanes(search: Search) -> list[Lane]:
+def _index_ranges(search: Search) -> list[IndexRange]:
     if search.retry_of is not None or search.labels:
-        return [_small_lane(search)]
+        return [_small_range(search)]
     states = _states(search.states)
     if search.workflow is None:
         return [("executions INDEXED BY by_state", [state]) for state in states] or [
             ("executions", [])
         ]
     of_workflow = ("workflow = ?", (search.workflow,))
-    lanes: list[Lane] = []
+    index_ranges: list[IndexRange] = []
     for state in states or [("state = ?", (str(each),)) for each in ExecutionState]:
         if state[1] == (RUNNING,):
-            lanes.append(("executions INDEXED BY by_state", [state, of_workflow]))
+            index_ranges.append(("executions INDEXED BY by_state", [state, of_workflow]))
         else:
-            lanes.append(
+            index_ranges.append(
                 (
                     "executions INDEXED BY by_workflow",
                     [of_workflow, state, ("state <> 'RUNNING'", ())],
                 )
             )
-    return lanes
+    return index_ranges
 
 
-def _small_lane(search: Search) -> Lane:
-    """Few executions have the same origin, or the same label."""
+def _small_range(search: Search) -> IndexRange:
+    """The index range of an origin or a label: few executions have the same."""
     conditions: list[Condition] = []
     labels = list(search.labels.items())
     if search.retry_of is not None:
@@ -108,7 +108,10 @@ def _small_lane(search: Search) -> Lane:
 
 
 def _states(wanted: tuple[str, ...]) -> list[Condition]:
-    """A row is RUNNING from the moment that it should run; one without changes is shown as PENDING."""
+    """Conditions for execution states: a row is RUNNING once it should run.
+
+    Without changes it is shown as PENDING.
+    """
     conditions: list[Condition] = [
         ("state = ?", (state,)) for state in dict.fromkeys(wanted) if state != RUNNING
     ]

@@ -44,7 +44,7 @@ class FileWatch:
             raise StoreFileLost(self._problem)
 
     def look(self) -> None:
-        """Now. Raises `StoreFileLost`."""
+        """Look at the files now. Raises `StoreFileLost`."""
         with self._turn:
             problem = self._find()
             if problem != self._problem:
@@ -81,7 +81,10 @@ class FileWatch:
         return ""
 
     def _look_at_folder(self) -> Identity | None:
-        """Held open once it is there: a new folder must not get the old one's inode."""
+        """Look at the folder, and hold it open once it is there.
+
+        A new one must not get its inode.
+        """
         found = identity_of(self._folder)
         if found is not None and self._folder_identity is None:
             if sys.platform != "win32":

@@ -1,4 +1,4 @@
-"""The one writer.
+"""The writer of the SQLite file: one thread.
 
 Jobs that arrive while its thread is busy share the next transaction, and so one fsync.
 
@@ -118,13 +118,13 @@ class Writer:
         return True
 
     def check_open(self) -> None:
-        """Raises what `submit` raises."""
+        """Raises `StoreError` if `submit` would."""
         if self._is_closed:  # nobody would ever take a job that comes behind the last one
             raise NotOpen(f"{self._path} has been closed; nothing can be written to it any more")
         self._raise_if_gone()
 
     async def close(self) -> None:
-        """What was submitted before is written first."""
+        """Close the writer; what was submitted before is written first."""
         if self._is_closed:
             return
         self._end()
@@ -134,7 +134,7 @@ class Writer:
             self.close_now()
 
     def close_now(self) -> None:
-        """As `close`, blocking; for callers without a loop."""
+        """Close the writer, blocking; for callers without a loop."""
         self._end()
         self._thread.join()
         self._connection.close()

@@ -23,7 +23,7 @@ Handler: TypeAlias = Callable[[dict[str, Any], Context], Awaitable[Any]]
 
 
 def builtin(settings: Settings, sandbox: Sandbox | None = None) -> dict[str, Handler]:
-    """Canonical name to handler.
+    """Built-in handlers by canonical name.
 
     One that has `close()` holds connections: the worker closes it when it stops.
 

@@ -70,7 +70,7 @@ class CheckedResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Nothing to close."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Hop:
     body: bytes | None
 
     def redirected(self, status: int, target: URL, secrets: Sequence[SecretInUse] = ()) -> Hop:
-        """The next request.
+        """The next request of the chain.
 
         A header that has a secret in it stays with the host that it was written for.
         """

@@ -26,7 +26,7 @@ INLINE_BYTES = 256 * 1024
 """A larger answer is read in the sandbox: a decoder of JSON lets nobody else run until it is done.
 """
 READ_SECONDS = 60.0
-"""Processor time for that.
+"""Processor time for reading an answer in the sandbox.
 
 It is work for each byte, so the size of the answer bounds it as well.
 """
@@ -61,7 +61,7 @@ class Request:
 
     @property
     def shown(self) -> str:
-        """For messages: neither credentials nor parameters."""
+        """The URL for messages: neither credentials nor parameters."""
         return f"{self.method} {shown_url(self.url).partition('?')[0]}"
 
 
@@ -100,11 +100,11 @@ class Response:
 
     @property
     def is_json(self) -> bool:
-        """By its content type."""
+        """Whether the body is JSON, by its content type."""
         return self.content_type == "application/json" or self.content_type.endswith("+json")
 
     def to_parts(self) -> list[bytes]:
-        """As parts of a job for the sandbox."""
+        """The response as parts of a job for the sandbox."""
         return [
             msgspec.msgpack.encode(replace(self, headers=dict(self.headers), body=b"")),
             self.body,

@@ -135,7 +135,7 @@ class _Answer(msgspec.Struct, array_like=True):
 
 
 def run(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """The job, in the sandbox."""
+    """The job that evaluates the expression, in the sandbox."""
     about = msgspec.msgpack.decode(parts[0], type=_About)
     named = dict(zip(about.names, parts[2:], strict=True))
     try:
@@ -198,7 +198,7 @@ def _named(expression: str, inputs: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _transformed(value: Any, kind: Any) -> Any:
-    """How documents of the public implementations write it."""
+    """The value, transformed as documents of the public implementations ask for it."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     match kind:
         case None | "none" | "identity":

@@ -10,8 +10,8 @@
 --         timers    time, execution id
 --         cleared   execution id
 --         dropped   execution id, field of a task that was set aside
---         holds     execution id
---         releases  execution id
+--         pauses    execution id
+--         resumes   execution id
 --         ended     execution id
 --         outbox    entry
 --         then the history lines of this commit for the feed, empty if there are none, the position of their last
@@ -73,12 +73,12 @@ for _ = 1, next_list() do
 end
 
 local tasks, answer = next_list(), {''}
-local some_held = tasks > 0 and redis.call('SCARD', base .. 'held') > 0
+local some_paused = tasks > 0 and redis.call('SCARD', base .. 'held') > 0
 local handed_out = 0
 for _ = 1, tasks do
   local stream, task = ARGV[at], ARGV[at + 1]
   local execution, field
-  if some_held then
+  if some_paused then
     execution, field = read_task(task)
   end
   if execution and redis.call('SISMEMBER', base .. 'held', execution) == 1 then

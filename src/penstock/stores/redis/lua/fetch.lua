@@ -10,7 +10,7 @@
 -- Answers stream, entry id, task; again and again
 local base = string.sub(KEYS[1], 1, -6)
 local worker, left, queues = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local some_held = redis.call('SCARD', base .. 'held') > 0
+local some_paused = redis.call('SCARD', base .. 'held') > 0
 local DIVERTED_SECONDS = 86400
 local divertible = 1000  -- in one call: everybody else waits meanwhile
 local diverted = 0
@@ -72,7 +72,7 @@ local function take(stream)
       return
     end
     for _, entry in ipairs(got[1][2]) do
-      if not (some_held and set_aside(key, stream, entry)) and not (has and divert(key, stream, entry)) then
+      if not (some_paused and set_aside(key, stream, entry)) and not (has and divert(key, stream, entry)) then
         local size = #answer
         answer[size + 1], answer[size + 2], answer[size + 3] = stream, entry[1], entry[2][2]
         left = left - 1

@@ -10,7 +10,7 @@
 --         back, worker, then stream, entry id…   puts them where all can fetch them; answers how many
 --         holders                                answers worker, how many; again and again, without those that have none
 --         forget, worker                         removes it from the groups where it has nothing; answers 1
---         depths                                 answers stream, how many wait, how many are held…
+--         depths                                 answers stream, how many wait, how many are claimed…
 local base = string.sub(KEYS[1], 1, -6)
 local what, worker = ARGV[1], ARGV[2]
 
@@ -63,8 +63,8 @@ end
 function actions.tasks()
   local answer, left, room = {}, {}, tonumber(ARGV[3])
   for _, stream in ipairs(streams()) do
-    for _, holder in ipairs(pending(stream)[4] or {}) do
-      local name = holder[1]
+    for _, consumer in ipairs(pending(stream)[4] or {}) do
+      local name = consumer[1]
       left[name] = left[name] or tonumber(ARGV[2])
       for _, item in ipairs(left[name] > 0 and pending(stream, '-', '+', left[name], name) or {}) do
         local entry = redis.call('XRANGE', key_of(stream), item[1], item[1])[1]
@@ -98,13 +98,13 @@ function actions.back()
   return count
 end
 
-function actions.holders()
+function actions.consumers()
   local answer = {}
   for _, stream in ipairs(streams()) do
     local summary = pending(stream)
-    for _, holder in ipairs(summary[4] or {}) do
-      answer[#answer + 1] = holder[1]
-      answer[#answer + 1] = holder[2]
+    for _, consumer in ipairs(summary[4] or {}) do
+      answer[#answer + 1] = consumer[1]
+      answer[#answer + 1] = consumer[2]
     end
   end
   return answer
@@ -122,9 +122,9 @@ end
 function actions.depths()
   local answer = {}
   for _, stream in ipairs(streams()) do
-    local held = pending(stream)[1] or 0
+    local claimed = pending(stream)[1] or 0
     local size = #answer
-    answer[size + 1], answer[size + 2], answer[size + 3] = stream, redis.call('XLEN', key_of(stream)) - held, held
+    answer[size + 1], answer[size + 2], answer[size + 3] = stream, redis.call('XLEN', key_of(stream)) - claimed, claimed
   end
   return answer
 end

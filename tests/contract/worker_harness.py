@@ -23,7 +23,7 @@ from tests.waiting import until
 EXECUTION = "the-execution"
 
 
-class Workplace:
+class WorkerHarness:
     """Every handler is served under its function's name, or the name it is given."""
 
     def __init__(
@@ -116,10 +116,10 @@ def outcome_of(handler: Callable[..., Any] | Handler, config: Any = None, **fiel
     """What is reported of one attempt; and the worker goes on with its only slot and its only thread."""
 
     async def scenario() -> Any:
-        async with Workplace(handler, idle, worker_concurrency=1, worker_threads=1) as place:
+        async with WorkerHarness(handler, idle, worker_concurrency=1, worker_threads=1) as harness:
             name = handler.name if isinstance(handler, Handler) else handler.__name__
-            outcome = await place.run(name, config, **fields)
-            assert output_of(await place.run("idle")) == "went on"
+            outcome = await harness.run(name, config, **fields)
+            assert output_of(await harness.run("idle")) == "went on"
             return outcome
 
     return asyncio.run(scenario())

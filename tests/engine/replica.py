@@ -40,7 +40,7 @@ def inline_bytes(limit: int) -> Iterator[None]:
         yield
 
 
-class Lane:
+class Replica:
     def __init__(
         self,
         workflow: Workflow,
@@ -157,7 +157,7 @@ class Lane:
 
     def _commit(self, commands: Commands, event: ev.AnyEvent) -> None:
         self.committed.commit(commands)
-        self.committed.assert_holds_all_of(self.execution)
+        self.committed.assert_equals(self.execution)
         assert commands.finished == (self.ended and bool(commands.history))
         if (
             isinstance(event, ev.TaskSucceeded | ev.TaskFailed | ev.TaskLost)

@@ -19,7 +19,7 @@ from tests.servers import redis_url
 NAME = "execution-1"
 
 
-class Place:
+class StoresUnderTest:
     """One partition, and what an owner does in it."""
 
     def __init__(self, url: str) -> None:
@@ -54,12 +54,12 @@ class Place:
 
 
 @asynccontextmanager
-async def place(url: str | None = None) -> AsyncIterator[Place]:
-    it = Place(url or redis_url())
+async def open_stores(url: str | None = None) -> AsyncIterator[StoresUnderTest]:
+    stores = StoresUnderTest(url or redis_url())
     try:
-        await it.server.open()
-        await it.own()
-        yield it
+        await stores.server.open()
+        await stores.own()
+        yield stores
     finally:
-        await it.queue.close()
-        await it.server.close()
+        await stores.queue.close()
+        await stores.server.close()
