@@ -71,7 +71,8 @@ def decide(execution: bytes, events: tuple[bytes, ...]) -> Decision:
     for event in events:
         handling.handle(running, codec.decode_event(event), 0.0)
     commands = running.take_commands()
-    change = plan_commit(LEASE, 0, [commands]).changes[0][1]
+    changes = dict(plan_commit(LEASE, 0, [commands]).changes)
+    change = changes.get(commands.execution_id, b"")
     after = _frozen(Stored(running.record, running.runs, running.outputs, running.last_seq, [], []))
     return Decision(
         change, tuple(map(_key, commands.tasks)), tuple(map(_key, commands.stops)), after
