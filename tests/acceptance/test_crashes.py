@@ -76,7 +76,7 @@ def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_other
     fault.shows(deaths=deaths, attempts=len(letter.attempts), dead_letters=1, others_completed=5)
 
 
-@pytest.mark.fault("poison", "others with as few attempts wait beside a handler that kills the only process")
+@pytest.mark.fault("poison", "a handler that kills the only process, while tasks with as few attempts wait")
 def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(fault: Fault, tmp_path: Path) -> None:
     """They have as few attempts as it has; the crashes were not theirs."""
     deaths = _live_until_done(tmp_path, "be_poisoned_among_the_frail")
