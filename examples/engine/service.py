@@ -1,9 +1,9 @@
-"""Penstock inside your own program: one process, facts in a SQLite file, nothing else to run.
+"""Penstock inside your own program: one process, all data in a SQLite file, nothing else to run.
 
     python examples/engine/service.py [FILE.db]
 
-Run it twice with the same file: the second time every order is known already, and nothing is charged again. Kill it in
-the middle (`kill -9`) and start it again: what was unfinished is taken up.
+Run it twice with the same file: the second time every order is already known, and nothing is charged again. Kill it in
+the middle (`kill -9`) and start it again: the unfinished executions are resumed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ORDERS = [{"order": f"order-{number}", "cents": 100 * number} for number in (1, 
 
 @penstock.handler("charge")
 async def charge(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
-    # Handlers run at least once. Give this key to the service that you call, and the call acts once.
+    # Handlers run at least once. Pass this key to the service that you call, so that a repeated call has no effect.
     return {"charged": config["cents"], "key": ctx.idempotency_key}
 
 
@@ -39,7 +39,7 @@ def build() -> penstock.Workflow:
 
 
 async def fulfil(engine: penstock.Engine, flow: penstock.Workflow, order: dict[str, Any]) -> str:
-    # The same key gives the same execution, however often this program asks.
+    # For 24 hours, the same key returns the same execution, however often this program asks.
     execution = await engine.start(flow, input=order, idempotency_key=order["order"])
     async for event in execution.events():
         if event["node_id"] is not None:

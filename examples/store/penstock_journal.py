@@ -1,11 +1,11 @@
-"""A store in memory whose every change is also in a file, the journal. Opening the store makes all changes again.
+"""An in-memory store that also writes every change to a file, the journal. Opening the store replays all changes.
 
     journal:///work.journal        relative
     journal:////var/lib/x.journal  absolute
 
-One process at a time has it. What is in the journal: what users asked for (definitions, intents, control requests, API
-keys, the audit log) and every commit. What isn't: leases, inboxes and queued tasks. `keeps_tasks` says so, and Penstock
-hands these tasks out again.
+Only one process at a time can open it. The journal contains everything that users submitted (definitions, intents,
+control requests, API keys, the audit log) and every commit. It does not contain leases, inboxes and queued tasks:
+`keeps_tasks` is False, so Penstock dispatches these tasks again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from penstock.stores.memory import MemoryStores
 from penstock.stores.records import ApiKey, AuditLine, Weights
 
 HEAD_BYTES = 8
-"""Before each entry: its length and its CRC, four bytes each."""
+"""Each entry is preceded by its length and its CRC, four bytes each."""
 
 CHANGES: dict[str, Any] = {
     "put_workflow": tuple[str, str, bytes, float],
@@ -54,7 +54,7 @@ CHANGES: dict[str, Any] = {
 
 
 def open_stores(address: str, settings: Settings) -> JournalStores:
-    """The entry point. It has no attribute `is_shared`: one process at a time may have a journal."""
+    """The entry point. It has no attribute `is_shared`, so only one process at a time may open a journal."""
     path = address.removeprefix("journal:///")
     if path in ("", address):
         raise SettingsError(f"{address!r} names no file; use journal:///FILE, or journal:////FOLDER/FILE")
@@ -62,8 +62,8 @@ def open_stores(address: str, settings: Settings) -> JournalStores:
 
 
 class JournalStores:
-    split = None  # hot and cold are one
-    events = None  # nobody else commits
+    split = None  # hot and cold store are one
+    events = None  # no other process commits
 
     def __init__(self, path: Path, blobs: Path | None = None) -> None:
         self._journal = Journal(path)
@@ -85,7 +85,7 @@ class JournalStores:
                 await getattr(self._memory.cold, kind)(*arguments)
 
     async def _commit_again(self, commit: Commit) -> None:
-        """With a new lease: nobody has the one that it was made with. The inbox begins at 0 again."""
+        """Replay a commit under a new lease, because the original lease is gone. The inbox begins at 0 again."""
         lease = await self._memory.hot.acquire(commit.partition, "journal", 0.0)
         commit = structs.replace(commit, token=lease.token, position=0)
         await self._memory.hot.commit(commit)
@@ -104,7 +104,7 @@ class JournalStores:
 
 
 class JournalHotStore:
-    """As the one in memory, but for commits."""
+    """The in-memory hot store, except that commits are also written to the journal."""
 
     keeps_tasks = False
 
@@ -115,7 +115,7 @@ class JournalHotStore:
         return getattr(self._memory, name)
 
     async def commit(self, commit: Commit) -> None:
-        """In the journal before anybody can see it: between these lines nothing else runs."""
+        """Write the commit to the journal before it is visible: nothing else runs between these lines."""
         self._journal.check()
         await self._memory.commit(commit)  # raises `Fenced` before it changes anything
         self._journal.write("commit", structs.replace(commit, changes=[_remembered(it) for it in commit.changes]))
@@ -126,12 +126,12 @@ class JournalHotStore:
 
 
 def _remembered(commands: Any) -> Any:
-    """Without the tasks, which are handed out again, and without what `Commit.data` has anyway."""
+    """The commands without tasks, which are dispatched again, and without what `Commit.data` already contains."""
     return structs.replace(commands, tasks=[], nodes={}, outputs={}, history=[], logs=[], failures=[], final_runs=None)
 
 
 class JournalColdStore:
-    """As the one in memory, but for the methods in `CHANGES`."""
+    """The in-memory cold store, except that the methods in `CHANGES` also write to the journal."""
 
     def __init__(self, memory: Any, journal: Journal) -> None:
         self._memory, self._journal = memory, journal
@@ -143,19 +143,19 @@ class JournalColdStore:
         method = getattr(self._memory, name)
         given = _all_arguments(method, *arguments, **named)
         self._journal.check()
-        answer = await method(*given)  # what it refuses isn't written
-        if answer != 0:  # nor what it found nothing for (0, False); None is the answer of those that always change
+        answer = await method(*given)  # a refused change isn't written
+        if answer != 0:  # nor one that changed nothing (0, False); methods that always change something return None
             self._journal.write(name, given)
         return answer
 
     async def close_letters(self, ids: Collection[int], *arguments: Any, **named: Any) -> int:
-        """Only those that are there: what is asked for may be a number that no entry can hold."""
+        """Close only existing dead letters: an unknown id may be a number that an entry can't encode."""
         known = [each for each in ids if await self._memory.letter(each) is not None]
         closed: int = await self._change("close_letters", known, *arguments, **named)
         return closed
 
     async def create(self, executions: Any, audit: Mapping[str, AuditLine] | None = None) -> list[str]:
-        """What an idempotency key made before isn't written: when it is read, the key may have been forgotten."""
+        """Don't write executions that an idempotency key created before: at replay the key may have expired."""
         self._journal.check()
         lines = dict(audit or {})
         ids: list[str] = await self._memory.create(executions, lines)
@@ -166,14 +166,14 @@ class JournalColdStore:
 
 
 def _all_arguments(method: Any, *arguments: Any, **named: Any) -> list[Any]:
-    """In the order of the signature, whether they were given by place, by name or not at all."""
+    """All arguments in the order of the signature, whether given by position, by name or by default."""
     bound = signature(method).bind(*arguments, **named)
     bound.apply_defaults()
     return [list(it) if isinstance(it, (set, frozenset)) else it for it in bound.args]
 
 
 class Journal:
-    """A file of entries, each on disk before `write` returns."""
+    """A file of entries. Each entry is on disk before `write` returns."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -181,7 +181,7 @@ class Journal:
         self._why_broken = ""
 
     def open(self) -> Iterator[tuple[str, bytes]]:
-        """Answers all entries. What a crash left of the last one, which nobody was told of, is cut off."""
+        """Return all entries. An incomplete last entry, left by a crash before `write` returned, is truncated."""
         try:
             self._file = self._path.open("a+b")
         except OSError as error:
@@ -214,7 +214,7 @@ class Journal:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            # memory has what the file hasn't: only a new start makes them the same again
+            # memory now has a change that the file lacks: only a restart makes them equal again
             self._why_broken = f"{self._path} can't be written: {error.strerror}; free space, and start again"
             raise StoreUnavailable(self._why_broken) from None
 
@@ -225,7 +225,7 @@ class Journal:
 
 
 def _entry_at(data: bytes, start: int) -> bytes | None:
-    """None at the end, and where an entry isn't whole."""
+    """The entry at this offset, or None at the end of the data or if the entry is incomplete."""
     head = data[start : start + HEAD_BYTES]
     length, checksum = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:], "big")
     entry = data[start + HEAD_BYTES : start + HEAD_BYTES + length]
