@@ -132,11 +132,11 @@ def page_part(
         table(rows, peers),
         remarks(rows, peers),
         "\n".join(f"- {name}: not measured: {reason}." for name, reason in absent.items()),
-        "## Against what we want" if targets else "",
+        "## Targets" if targets else "",
         targets,
         "## Charts",
         *pictures,
-        "## What each of them keeps",
+        "## Durability",
         configurations(rows, peers),
     ]
     return "\n\n".join(part for part in parts if part)

@@ -1,4 +1,4 @@
-"""A workflow written in Python: a reference to a node's output makes the dependency.
+"""A workflow written in Python: a reference to a node's output creates the dependency.
 
 python examples/python/report.py
 """
@@ -28,7 +28,7 @@ def load_sales(config: Region, ctx: penstock.Context) -> dict[str, Any]:
     if config.region == "west" and ctx.attempt == 1:
         raise ConnectionError(
             "the west is slow to wake up"
-        )  # any exception is retried by the policy above
+        )  # any exception is retried according to the policy above
     return {"region": config.region, "total": sum(SALES[config.region])}
 
 

@@ -1,4 +1,4 @@
-"""`make run`: opens a small web shop on this machine and runs workflow.json against it.
+"""`make run`: start a small web shop on this machine and run workflow.json against it.
 
 python examples/quickstart/run.py [--customer 2] [any flag of `penstock run`]
 """

@@ -1,4 +1,4 @@
-"""A web shop for the quickstart: real HTTP, on this machine only, on a port that is free."""
+"""A web shop for the quickstart: real HTTP, on loopback only, on a free port."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWERS: dict[str, tuple[float, dict[str, Any]]] = {
     "/prices/lamp": (0.9, {"item": "lamp", "cents": 4900}),
     "/stock": (0.3, {"available": {"book": 3, "pen": 12, "lamp": 1}}),
 }
-"""Path to how long the answer takes, and the answer."""
+"""Maps each path to the seconds that the answer takes, and the answer."""
 
 
 class Shop(BaseHTTPRequestHandler):
@@ -47,12 +47,12 @@ class Shop(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- http.server's name
-        """Say nothing: the terminal belongs to the run."""
+        """Log nothing: the terminal shows the progress of the run."""
 
 
 @contextmanager
 def open_shop() -> Iterator[str]:
-    """The shop's address, while it is open."""
+    """Run the shop, and yield its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Shop)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()

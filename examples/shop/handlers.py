@@ -1,4 +1,4 @@
-"""A shop's work, slow and now and then broken, so that there is something to see on the page."""
+"""Handlers of a shop. They are slow and sometimes fail, so that there is something to see in the UI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ dice = random.Random(7)
 
 @penstock.handler("shop.work")
 async def work(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
-    """Takes about `seconds`, in a few steps, and gives what `gives` says."""
+    """Take about `seconds`, in a few steps, and return what `gives` contains."""
     steps = int(config.get("steps", 3))
     for step in range(1, steps + 1):
         ctx.log.info("%s: step %d of %d", ctx.node_id, step, steps)
@@ -26,7 +26,7 @@ async def work(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
     retry=penstock.Retry(max_attempts=3, initial_delay_seconds=0.3, jitter_seconds=0.1),
 )
 async def charge(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
-    """Fails for the cards that the bank doesn't like."""
+    """Fail for the cards that the bank refuses."""
     ctx.log.info("asks the bank for %s, attempt %d", config.get("amount"), ctx.attempt)
     await asyncio.sleep(0.15)
     if config.get("card") == "expired":

@@ -1,4 +1,4 @@
-"""The journal under Penstock's contract, and what only the journal promises."""
+"""The contract suite on the journal store, and tests of what only this store guarantees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DOCUMENT = {
 
 
 def test_every_execution_ends_whenever_the_process_was_killed(tmp_path: Path) -> None:
-    """A copy of the journal's beginning is what a crash at that moment leaves, also in the middle of an entry."""
+    """A prefix of the journal is what a crash at that moment leaves, even in the middle of an entry."""
     journal = tmp_path / "work.journal"
 
     async def run() -> int:

@@ -90,7 +90,7 @@ def test_a_handler_that_kills_the_process_ends_in_the_dead_letters_and_the_other
 
 
 @pytest.mark.fault(
-    "poison", "others with as few attempts wait beside a handler that kills the only process"
+    "poison", "a handler that kills the only process, while tasks with as few attempts wait"
 )
 def test_executions_that_only_waited_beside_a_poison_do_not_share_its_fate(
     fault: Fault, tmp_path: Path

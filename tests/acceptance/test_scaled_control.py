@@ -195,7 +195,7 @@ def test_a_control_request_is_obeyed_although_the_orchestrator_is_killed(fault: 
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("cancel, pause", "while Redis, which lost everything, is built again")
+@pytest.mark.fault("cancel, pause", "while Redis is rebuilt after losing all its data")
 def test_a_control_request_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
     many = fault.size(short=20, full=100)
 

@@ -85,7 +85,7 @@ def _copy(source: str, target: str) -> str:
 
 @pytest.mark.timeout(240)
 @pytest.mark.fault(
-    "topology", "PostgreSQL put back to an older copy while executions run that it doesn't have"
+    "topology", "PostgreSQL restored to an older copy that lacks running executions"
 )
 def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault: Fault):
     """Also what had ended, was archived and is running again in the older copy: nothing stays RUNNING for ever."""
@@ -138,7 +138,7 @@ def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault
 @pytest.mark.timeout(240)
 @pytest.mark.fault(
     "topology",
-    "PostgreSQL silent for 30 s behind open connections (half-open); orders all the time",
+    "PostgreSQL silent for 30 s behind open connections (half-open); submissions throughout",
 )
 def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soon(fault: Fault):
     """The orchestrators' connections first: starts still come in, and what runs mustn't wait behind them."""

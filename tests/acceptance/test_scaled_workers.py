@@ -111,7 +111,7 @@ async def _lines(client: Client, execution_id: str, node: str) -> list[Transitio
 @pytest.mark.timeout(240)
 @pytest.mark.fault(
     "zombies",
-    "SIGSTOP of a worker past its heartbeats' limit, SIGCONT when another has done its task",
+    "SIGSTOP of a worker until it is declared dead, SIGCONT after another has done its task",
 )
 def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters(
     fault: Fault,

@@ -204,7 +204,7 @@ def test_what_is_not_there_is_said_only_to_those_with_a_key():
     asyncio.run(scenario())
 
 
-@pytest.mark.fault("security", "a route that nobody gave a scope")
+@pytest.mark.fault("security", "a route without a scope")
 def test_a_route_that_the_table_lacks_stops_the_start():
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_api_route("/api/v1/executions/{execution_id}", whoami, methods=["GET"])

@@ -121,7 +121,7 @@ def test_only_the_whole_key_is_good():
     asyncio.run(scenario())
 
 
-@pytest.mark.fault("security", "how keys are compared, also one that there is not")
+@pytest.mark.fault("security", "the comparison of API keys, including unknown ones")
 def test_every_key_is_compared_in_constant_time_also_one_that_there_is_not(monkeypatch):
     async def scenario() -> None:
         _, _, keys, key, token = await made()

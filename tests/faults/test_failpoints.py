@@ -245,7 +245,7 @@ async def _stopped(it: Plant) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.fault(
-    "failpoints", "a kill before and after each write of an owner that builds an empty Redis again"
+    "failpoints", "a kill before and after each write of an owner that rebuilds an empty Redis"
 )
 def test_no_write_of_a_rebuild_is_a_bad_moment_to_die(fault: Fault) -> None:
     every = points_of(points.IN_A_REBUILD)

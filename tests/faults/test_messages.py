@@ -118,7 +118,7 @@ async def _started_and_controlled(
 
 @pytest.mark.timeout(300)
 @pytest.mark.fault(
-    "messages", "every wake-up of every role dropped: what waits is found by looking"
+    "messages", "every wake-up of every role dropped; waiting work is found by the periodic check"
 )
 def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -> None:
     async def submit(client: Client) -> None:

@@ -97,7 +97,7 @@ def test_a_hundred_thousand_references_are_filled_in(fault: Fault, tmp_path: Pat
     fault.shows(references=count, cpu_seconds=seconds[1], cpu_seconds_for_half=seconds[0])
 
 
-@pytest.mark.fault("templates", "references to keys that aren't there, and to what only Python has")
+@pytest.mark.fault("templates", "references to missing keys and to Python attributes")
 def test_a_missing_key_fails_the_node_with_what_there_is(fault: Fault, tmp_path: Path) -> None:
     wrong = (
         "nope",

@@ -105,7 +105,7 @@ def test_the_address_cannot_bring_script_along(page: Page, service: Running) -> 
         assert page.locator("main img, main script").count() == 0
 
 
-@pytest.mark.fault("security", "script that isn't the page's own, in Chromium")
+@pytest.mark.fault("security", "scripts other than the UI's own, in Chromium")
 def test_the_page_runs_no_script_but_its_own(context: BrowserContext, service: Running) -> None:
     """The policy stands, also where a mistake of ours would put a script into the page."""
     page = context.new_page()  # the browser complains, as it should

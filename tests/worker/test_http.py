@@ -646,7 +646,7 @@ class TestRedirects:
         assert request.headers["Accept"] == JSON
         assert CANARY not in str(request.headers)
 
-    @pytest.mark.fault("security", "a secret to a host that isn't one of its own")
+    @pytest.mark.fault("security", "a secret to a host that its rules don't allow")
     def test_a_secret_goes_to_its_hosts_only(self):
         async def scenario(hosts: tuple[str, ...], target: str) -> list[Server]:
             async with serving(always(text="other")) as other, serving(always(text="x")) as first:
@@ -788,7 +788,7 @@ class TestAddresses:
         assert asyncio.run(scenario()) == 0
         assert connections == []
 
-    @pytest.mark.fault("security", "a name that means another address when it is asked for again")
+    @pytest.mark.fault("security", "a host name that resolves to another address when it is resolved again")
     def test_that_change_between_check_and_connection_gain_nothing(self, connections):
         """The name means an allowed address when it is checked, and another one when it is asked again."""
         dns = FakeDns(["127.0.0.1"], ["127.0.0.2"])
@@ -804,7 +804,7 @@ class TestAddresses:
         assert dns.questions == ["rebind.test"]
         assert connections == ["127.0.0.1"]
 
-    @pytest.mark.fault("security", "a name that means another address at the next connection")
+    @pytest.mark.fault("security", "a host name that resolves to another address at the next connection")
     def test_that_change_between_two_connections_are_checked_again(self, connections):
         dns = FakeDns(["127.0.0.1"], ["127.0.0.2"])
 
