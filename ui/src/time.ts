@@ -1,5 +1,4 @@
 // Times in the viewer's zone, with UTC beside them; durations as people say them.
-import { useEffect, useState } from 'react';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -50,18 +49,4 @@ export function agoText(at: string, now: number): string {
   if (seconds < DAY) return `${Math.floor(seconds / HOUR)} h ago`;
   if (seconds < 7 * DAY) return `${Math.floor(seconds / DAY)} d ago`;
   return new Date(at).toLocaleDateString(undefined, { year: 'numeric', month: 'short', day: 'numeric' });
-}
-
-/** The time, looked at each so many milliseconds; 0 looks once. */
-export function useNow(everyMs: number): number {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    if (!everyMs) return;
-    setNow(Date.now());
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') setNow(Date.now());
-    }, everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
-  return now;
 }

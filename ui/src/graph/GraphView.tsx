@@ -1,13 +1,15 @@
 import { Background, Controls, MiniMap, type Node, ReactFlow, type ReactFlowInstance } from '@xyflow/react';
 import { Shrink } from 'lucide-react';
 import { type CSSProperties, type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
-import { Button } from '../components/basics';
-import { GroupBox, NodeBox } from './boxes';
-import { useDrawn } from './drawing';
-import { criticalLinks, flowEdge, flowNode, RoutedEdge } from './elements';
+import { Button } from '../components/Button';
+import { criticalLinks, flowEdge, flowNode } from './flowElements';
+import { GroupBox } from './GroupBox';
 import type { Group, Item } from './groups';
 import { type Marks, MarksContext } from './marks';
-import type { Edge, NodeStore } from './model';
+import { NodeBox } from './NodeBox';
+import type { Edge, NodeStore } from './nodeStore';
+import { RoutedEdge } from './RoutedEdge';
+import { useDrawing } from './useDrawing';
 import { bringIntoView, showBeginning } from './viewport';
 import '@xyflow/react/dist/style.css';
 import './graph.css';
@@ -28,7 +30,7 @@ const MANY = 8;
 export function GraphView({ store, edges, selected = null, critical = NONE, retry = null, onSelect }: GraphViewProps) {
   const [flow, setFlow] = useState<ReactFlowInstance | null>(null);
   const frame = useRef<HTMLDivElement>(null);
-  const drawn = useDrawn(store, edges, selected);
+  const drawn = useDrawing(store, edges, selected);
   const { items, links, layout, itemOf, opened, setOpened, isGrouped } = drawn;
   const nodes = useMemo(() => items.map((item) => flowNode(item, drawn)), [items, drawn]);
   const lines = useMemo(() => {

@@ -1,7 +1,7 @@
 import { useMemo } from 'react';
 import type { WorkflowGraph } from '../api/calls';
 import { GraphView } from './GraphView';
-import { NodeStore } from './model';
+import { NodeStore } from './nodeStore';
 
 const UNRUN = {
   state: '',

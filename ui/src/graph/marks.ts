@@ -1,5 +1,5 @@
 // What is drawn over the states: the chosen node, the critical path, what a retry would run and keep.
-import { createContext, useContext } from 'react';
+import { createContext } from 'react';
 
 export type Marks = {
   selected: string | null;
@@ -10,5 +10,3 @@ export type Marks = {
 };
 
 export const MarksContext = createContext<Marks>({ selected: null, critical: new Set(), retry: null });
-
-export const useMarks = (): Marks => useContext(MarksContext);

@@ -3,7 +3,8 @@ import { type FormEvent, useState } from 'react';
 import { whoHas } from '../api/calls';
 import { messageOf, Problem } from '../api/problem';
 import { signedInAs, signIn } from '../api/session';
-import { Button, useTitle } from '../components/basics';
+import { Button } from '../components/Button';
+import { useTitle } from '../components/useTitle';
 
 export function Login() {
   useTitle('Sign in');

@@ -1,23 +1,23 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { MailCheck } from 'lucide-react';
 import { useMemo, useState } from 'react';
-import { type DeadLetter, listLetters } from '../../api/calls';
-import { useLive } from '../../api/live';
-import { useMay } from '../../api/session';
-import { Button, Empty, Loaded, Page, useTitle } from '../../components/basics';
-import { useQueryString } from '../../routing';
-import { DropDialog } from './DropDialog';
-import { GroupList } from './GroupList';
-import type { LetterActions } from './GroupRow';
-import { LetterDialog } from './LetterDialog';
-import { LetterFilters } from './LetterFilters';
-import { RetryDialog } from './RetryDialog';
+import type { DeadLetter } from '../../api/calls';
+import { useMay } from '../../api/useMay';
+import { Button } from '../../components/Button';
+import { Loaded } from '../../components/Loaded';
+import { Page } from '../../components/Page';
+import { useTitle } from '../../components/useTitle';
+import { useQueryString } from '../../routing/useQueryString';
+import type { DeadLetterActions } from './actions';
+import { DeadLetterDialog } from './DeadLetterDialog';
+import { DeadLetterFilters } from './DeadLetterFilters';
+import { DeadLetterGroups } from './DeadLetterGroups';
+import { DropDeadLettersDialog } from './DropDeadLettersDialog';
+import { NoDeadLetters } from './NoDeadLetters';
+import { RetryDeadLettersDialog } from './RetryDeadLettersDialog';
 import { SelectionBar } from './SelectionBar';
 import { type Chosen, stillShown, withAll } from './selection';
+import { useDeadLetters } from './useDeadLetters';
 import './letters.css';
 
-const PAGE = 200;
-const AGAIN_MS = 10_000;
 type Doing = { what: 'retry' | 'drop'; letters: DeadLetter[] } | null;
 
 export default function DeadLetters() {
@@ -26,7 +26,7 @@ export default function DeadLetters() {
   const [chosen, setChosen] = useState<Chosen>(new Set());
   const [doing, setDoing] = useState<Doing>(null);
   const mayOperate = useMay('operate');
-  const found = useLetters(query);
+  const found = useDeadLetters(query);
   const letters = useMemo(() => found.data?.pages.flatMap((page) => page.items) ?? [], [found.data]);
   const open = letters.filter((each) => each.closed === null);
   const picked = stillShown(
@@ -37,7 +37,7 @@ export default function DeadLetters() {
     change({ letter: null }, { replace: true });
     setDoing({ what, letters: wanted });
   };
-  const actions: LetterActions = {
+  const actions: DeadLetterActions = {
     mayOperate,
     chosen,
     onChoose: (ids, on) => setChosen((now) => withAll(now, ids, on)),
@@ -54,7 +54,7 @@ export default function DeadLetters() {
   const inspected = Number(query.get('letter')) || null;
   return (
     <Page title="Dead letters">
-      <LetterFilters
+      <DeadLetterFilters
         query={query}
         change={(changes) => change({ ...changes, group: null })}
         workflows={namesOf(letters, 'workflow')}
@@ -62,7 +62,11 @@ export default function DeadLetters() {
       />
       <Loaded query={found}>
         {() =>
-          letters.length ? <GroupList letters={letters} actions={actions} partial={found.hasNextPage} /> : <Nothing />
+          letters.length ? (
+            <DeadLetterGroups letters={letters} actions={actions} partial={found.hasNextPage} />
+          ) : (
+            <NoDeadLetters />
+          )
         }
       </Loaded>
       {found.hasNextPage && (
@@ -78,57 +82,19 @@ export default function DeadLetters() {
         />
       )}
       {inspected && !doing && (
-        <LetterDialog
+        <DeadLetterDialog
           id={inspected}
           known={letters.find((each) => each.id === inspected)}
           actions={actions}
           onClose={() => change({ letter: null })}
         />
       )}
-      {doing?.what === 'retry' && <RetryDialog letters={doing.letters} onClose={close} onDone={finish} />}
-      {doing?.what === 'drop' && <DropDialog letters={doing.letters} onClose={close} onDone={finish} />}
+      {doing?.what === 'retry' && <RetryDeadLettersDialog letters={doing.letters} onClose={close} onDone={finish} />}
+      {doing?.what === 'drop' && <DropDeadLettersDialog letters={doing.letters} onClose={close} onDone={finish} />}
     </Page>
   );
 }
 
-function useLetters(query: URLSearchParams) {
-  const filters = {
-    workflow: query.get('workflow') ?? undefined,
-    handler: query.get('handler') ?? undefined,
-    closed: query.has('closed') || undefined,
-  };
-  const found = useInfiniteQuery({
-    queryKey: ['letters', filters],
-    queryFn: ({ pageParam }) => listLetters(filters, pageParam, PAGE),
-    initialPageParam: null as string | null,
-    getNextPageParam: (last) => last.next_cursor ?? undefined,
-    refetchInterval: AGAIN_MS,
-  });
-  // All pages are read again each time: with many of them, the slow pace has to do.
-  const isShort = (found.data?.pages.length ?? 1) < 3;
-  useLive(...(isShort ? [['letters']] : []));
-  return found;
-}
-
 function namesOf(letters: DeadLetter[], name: 'workflow' | 'handler'): string[] {
   return [...new Set(letters.map((each) => each[name]))].sort();
-}
-
-function Nothing() {
-  const [query, change] = useQueryString();
-  const isFiltered = query.has('workflow') || query.has('handler');
-  return (
-    <section className="card">
-      {isFiltered ? (
-        <Empty title="No dead letters for these filters">
-          <Button onClick={() => change({ workflow: null, handler: null })}>Show all</Button>
-        </Empty>
-      ) : (
-        <Empty title="No dead letters" icon={MailCheck}>
-          A node that uses up its attempts leaves one here, with its error and all its attempts. From here it is retried
-          or dropped.
-        </Empty>
-      )}
-    </section>
-  );
 }

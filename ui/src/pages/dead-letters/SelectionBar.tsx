@@ -1,9 +1,9 @@
 import { RotateCw, Trash2, X } from 'lucide-react';
 import type { DeadLetter } from '../../api/calls';
-import { Button } from '../../components/basics';
-import type { LetterActions } from './GroupRow';
+import { Button } from '../../components/Button';
+import type { DeadLetterActions } from './actions';
 
-type BarProps = { letters: DeadLetter[]; actions: LetterActions; onClear: () => void };
+type BarProps = { letters: DeadLetter[]; actions: DeadLetterActions; onClear: () => void };
 
 /** What can be done with the ticked letters; stays in sight. */
 export function SelectionBar({ letters, actions, onClear }: BarProps) {

@@ -1,5 +1,5 @@
 import type { NodeDetail } from '../../api/calls';
-import { JsonView } from '../../components/json';
+import { JsonView } from '../../components/JsonView';
 import { hintText } from '../../reasons';
 
 type Fault = NonNullable<NodeDetail['error']>;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { NodeNow } from '../../graph/model';
+import type { NodeNow } from '../../graph/nodeStore';
 import { earlierAttempts, spansOf, ticks } from './spans';
 
 const base = { handler: 'noop', level: 0, optional: false, reason: null, attempt: 1, error: null };

@@ -1,6 +1,6 @@
 // When each node waited and ran, on one scale.
 import type { HistoryItem } from '../../api/calls';
-import type { NodeNow } from '../../graph/model';
+import type { NodeNow } from '../../graph/nodeStore';
 
 export type Span = {
   id: string;
@@ -43,11 +43,11 @@ export function ticks(lengthMs: number, about = 6): number[] {
   return found;
 }
 
-export type Earlier = { from: number; to: number };
+export type EarlierAttempt = { from: number; to: number };
 
 /** By node: when the attempts ran that weren't the last. Those that told of no start began when they were queued. */
-export function earlierAttempts(history: readonly HistoryItem[]): Map<string, Earlier[]> {
-  const found = new Map<string, Earlier[]>();
+export function earlierAttempts(history: readonly HistoryItem[]): Map<string, EarlierAttempt[]> {
+  const found = new Map<string, EarlierAttempt[]>();
   const began = new Map<string, number>();
   for (const { node_id: node, to, at } of history) {
     if (node === null) continue;

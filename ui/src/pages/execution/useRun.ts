@@ -3,8 +3,8 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { type Execution, eventsOf, getExecution, getGraph } from '../../api/calls';
-import { follow, type Transition } from '../../api/stream';
-import { type Edge, NodeStore } from '../../graph/model';
+import { follow, type Transition } from '../../api/eventStream';
+import { type Edge, NodeStore } from '../../graph/nodeStore';
 import { hasEnded } from '../../states';
 
 export type Run = {

@@ -1,9 +1,10 @@
 import { Ban, RotateCcw, X } from 'lucide-react';
 import { useState } from 'react';
 import type { ListedExecution } from '../../api/calls';
-import { Button } from '../../components/basics';
+import { Button } from '../../components/Button';
 import { hasEnded } from '../../states';
-import { CancelMany, RetryMany } from './BulkDialogs';
+import { BulkCancelDialog } from './BulkCancelDialog';
+import { BulkRetryDialog } from './BulkRetryDialog';
 
 /** What can be done to the selected rows; it stays in sight while the list is scrolled. */
 export function BulkBar({ rows, onClear }: { rows: ListedExecution[]; onClear: () => void }) {
@@ -21,8 +22,8 @@ export function BulkBar({ rows, onClear }: { rows: ListedExecution[]; onClear: (
         Cancel
       </Button>
       <Button kind="quiet" icon={X} aria-label="Clear the selection" title="Clear the selection" onClick={onClear} />
-      {asked === 'cancel' && <CancelMany rows={rows} onClose={close} onDone={onClear} />}
-      {asked === 'retry' && <RetryMany rows={rows} onClose={close} onDone={onClear} />}
+      {asked === 'cancel' && <BulkCancelDialog rows={rows} onClose={close} onDone={onClear} />}
+      {asked === 'retry' && <BulkRetryDialog rows={rows} onClose={close} onDone={onClear} />}
     </section>
   );
 }

@@ -1,12 +1,14 @@
 import { memo } from 'react';
 import type { ListedExecution } from '../../api/calls';
-import { Elapsed, StateBadge, Time } from '../../components/basics';
-import { Link, paths } from '../../routing';
-import { labelText, shortId } from './filters';
+import { Elapsed } from '../../components/Elapsed';
+import { StateBadge } from '../../components/StateBadge';
+import { Time } from '../../components/Time';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
+import { ExecutionLabels } from './ExecutionLabels';
+import { shortId } from './filters';
 
-const LABELS_SHOWN = 3;
-
-type RowProps = {
+export type RowProps = {
   row: ListedExecution;
   isSelected?: boolean;
   /** Without it rows can't be selected. */
@@ -58,7 +60,7 @@ export const ExecutionRow = memo(function ExecutionRow({
         </Link>
       </td>
       <td className="xs-labels">
-        <Labels labels={row.labels} onLabel={onLabel} />
+        <ExecutionLabels labels={row.labels} onLabel={onLabel} />
       </td>
       <td className="xs-started">
         <Time at={row.started_at ?? row.created_at} />
@@ -70,29 +72,3 @@ export const ExecutionRow = memo(function ExecutionRow({
     </tr>
   );
 });
-
-function Labels({ labels, onLabel }: { labels: Record<string, unknown>; onLabel?: RowProps['onLabel'] }) {
-  const texts = Object.entries(labels).map(([key, value]) => labelText(key, value));
-  if (!texts.length) return null;
-  const more = texts.slice(LABELS_SHOWN);
-  return (
-    <span className="xs-tags">
-      {texts.slice(0, LABELS_SHOWN).map((text) =>
-        onLabel ? (
-          <button key={text} type="button" className="tag" title={`Only ${text}`} onClick={() => onLabel(text)}>
-            {text}
-          </button>
-        ) : (
-          <span key={text} className="tag" title={text}>
-            {text}
-          </span>
-        ),
-      )}
-      {more.length > 0 && (
-        <span className="faint" title={more.join('\n')}>
-          +{more.length}
-        </span>
-      )}
-    </span>
-  );
-}

@@ -22,7 +22,7 @@ export function ExecutionTable({ rows, caption, isBusy = false, selection, onLab
           <tr>
             {selection && (
               <th className="xs-check">
-                <AllBox count={rows.length} selected={selection.ids.size} onAll={selection.onAll} />
+                <SelectAllCheckbox count={rows.length} selected={selection.ids.size} onAll={selection.onAll} />
               </th>
             )}
             <th>State</th>
@@ -51,7 +51,7 @@ export function ExecutionTable({ rows, caption, isBusy = false, selection, onLab
   );
 }
 
-function AllBox({ count, selected, onAll }: { count: number; selected: number; onAll: () => void }) {
+function SelectAllCheckbox({ count, selected, onAll }: { count: number; selected: number; onAll: () => void }) {
   const box = useRef<HTMLInputElement>(null);
   const isAll = count > 0 && selected === count;
   useEffect(() => {

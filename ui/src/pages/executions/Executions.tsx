@@ -1,13 +1,19 @@
 import { ArrowUp, Keyboard } from 'lucide-react';
 import { useCallback, useRef, useState } from 'react';
-import { useMay } from '../../api/session';
-import { Button, Card, Empty, ErrorBox, Loading, Page, useTitle } from '../../components/basics';
-import { Link, paths, useQueryString } from '../../routing';
+import { useMay } from '../../api/useMay';
+import { Button } from '../../components/Button';
+import { Card } from '../../components/Card';
+import { ErrorBox } from '../../components/ErrorBox';
+import { Loading } from '../../components/Loading';
+import { Page } from '../../components/Page';
+import { useTitle } from '../../components/useTitle';
+import { useQueryString } from '../../routing/useQueryString';
 import { BulkBar } from './BulkBar';
 import { ExecutionTable } from './ExecutionTable';
 import { FilterBar } from './FilterBar';
 import { CLEARED, hasFilters, readFilters } from './filters';
 import { KeysDialog } from './KeysDialog';
+import { NoExecutions } from './NoExecutions';
 import { useExecutionList } from './useExecutionList';
 import { useListKeys } from './useListKeys';
 import { useSelection } from './useSelection';
@@ -78,7 +84,7 @@ export default function Executions() {
                 : {})}
             />
           ) : found.isCurrent ? (
-            <Nothing isFiltered={hasFilters(filters)} onClear={() => change(CLEARED)} />
+            <NoExecutions isFiltered={hasFilters(filters)} onClear={() => change(CLEARED)} />
           ) : (
             !found.error && <Loading />
           )}
@@ -97,20 +103,5 @@ export default function Executions() {
       {selection.selected.length > 0 && <BulkBar rows={selection.selected} onClear={selection.clear} />}
       {help && <KeysDialog onClose={() => setHelp(false)} />}
     </Page>
-  );
-}
-
-function Nothing({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
-  if (isFiltered)
-    return (
-      <Empty title="No execution fits these filters">
-        <Button onClick={onClear}>Clear filters</Button>
-      </Empty>
-    );
-  return (
-    <Empty title="Nothing has been started yet">
-      Start one from <Link to={paths.workflows()}>a workflow's page</Link>, or with{' '}
-      <code>penstock submit NAME --input '{'{}'}'</code>
-    </Empty>
   );
 }

@@ -1,5 +1,5 @@
-import { Dialog } from '../../components/dialog';
-import { KEYS } from './keys';
+import { Dialog } from '../../components/Dialog';
+import { KEYS } from './listKeys';
 
 export function KeysDialog({ onClose }: { onClose: () => void }) {
   return (

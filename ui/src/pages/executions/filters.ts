@@ -1,6 +1,6 @@
 // The filters as the address has them, as the API wants them and as fields show them.
 import type { Filters } from '../../api/calls';
-import type { Changes } from '../../routing';
+import type { Changes } from '../../routing/queryString';
 import { EXECUTION_STATES } from '../../states';
 
 export const CLEARED: Changes = {

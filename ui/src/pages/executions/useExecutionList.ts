@@ -1,8 +1,8 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
 import { type Filters, type ListedExecution, listExecutions } from '../../api/calls';
-import { useLive } from '../../api/live';
-import { toastError } from '../../components/toasts';
+import { useLive } from '../../api/useLive';
+import { toastError } from '../../components/toast';
 import { hasEnded } from '../../states';
 import { type Action, emptyList, type ListState, reduce } from './listState';
 

@@ -1,6 +1,7 @@
 import { type RefObject, useEffect, useRef, useState } from 'react';
-import { navigate, paths } from '../../routing';
-import { actionOf, focusOf, type KeyAction } from './keys';
+import { navigate } from '../../routing/navigation';
+import { paths } from '../../routing/paths';
+import { actionOf, focusOf, type KeyAction } from './listKeys';
 
 type Handlers = {
   /** What holds the rows; each has a link with `data-row`. */

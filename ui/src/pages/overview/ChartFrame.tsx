@@ -1,5 +1,5 @@
 import { type PointerEvent, type ReactNode, useState } from 'react';
-import { bucketText } from './windows';
+import { bucketText } from './timeRanges';
 
 type FrameProps = {
   times: string[];

@@ -1,9 +1,9 @@
 import { useState } from 'react';
 import type { Stats } from '../../api/calls';
-import { Button, Card, Empty } from '../../components/basics';
-import { StateShares } from '../../components/charts';
-import { Link, paths } from '../../routing';
-import { countText, percentText } from './figures';
+import { Button } from '../../components/Button';
+import { Card } from '../../components/Card';
+import { Empty } from '../../components/Empty';
+import { FailureRateRow } from './FailureRateRow';
 
 const FEW = 10;
 
@@ -44,45 +44,12 @@ export function FailureRates({ stats, when }: { stats: Stats; when: string }) {
             </thead>
             <tbody>
               {rows.map((row) => (
-                <Row key={row.workflow} row={row} since={stats.since} />
+                <FailureRateRow key={row.workflow} row={row} since={stats.since} />
               ))}
             </tbody>
           </table>
         </div>
       )}
     </Card>
-  );
-}
-
-function Row({ row, since }: { row: Stats['workflows'][number]; since: string }) {
-  const { workflow, total, completed, failed, cancelled, active, failure_rate } = row;
-  const executions = (state: string | null) => paths.executions({ workflow, state, since });
-  return (
-    <tr>
-      <td className="overview-name">
-        <Link to={paths.workflow(workflow)}>{workflow}</Link>
-      </td>
-      <td className={`right number ${failed ? 'overview-bad' : 'faint'}`}>
-        {completed + failed ? percentText(failure_rate) : '–'}
-      </td>
-      <td className="overview-wide overview-shares">
-        <StateShares counts={{ COMPLETED: completed, FAILED: failed, CANCELLED: cancelled, RUNNING: active }} />
-      </td>
-      <td className="right number">
-        {failed ? (
-          <Link to={executions('FAILED')} aria-label={`${countText(failed)} failed executions of ${workflow}`}>
-            {countText(failed)}
-          </Link>
-        ) : (
-          <span className="faint">0</span>
-        )}
-      </td>
-      <td className="right number overview-wide">{countText(completed)}</td>
-      <td className="right number">
-        <Link to={executions(null)} aria-label={`${countText(total)} executions of ${workflow}`}>
-          {countText(total)}
-        </Link>
-      </td>
-    </tr>
   );
 }

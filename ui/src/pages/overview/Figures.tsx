@@ -1,8 +1,9 @@
 import { Inbox, Layers, type LucideIcon, MailWarning, Server } from 'lucide-react';
 import type { Stats } from '../../api/calls';
-import { Link, paths } from '../../routing';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
 import { iconOf, stateClass } from '../../states';
-import { countText, failureShare, percentText } from './figures';
+import { countText, failureShare, percentText } from './numbers';
 
 /** The server counts active executions and dead letters up to here. */
 const CAP = 10_000;

@@ -1,8 +1,11 @@
 import { Rocket } from 'lucide-react';
-import { useMay, useSession } from '../../api/session';
-import { Card, CopyButton } from '../../components/basics';
-import { Link, paths } from '../../routing';
-import { firstCommand } from './first';
+import { useMay } from '../../api/useMay';
+import { useSession } from '../../api/useSession';
+import { Card } from '../../components/Card';
+import { CopyButton } from '../../components/CopyButton';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
+import { firstCommand } from './firstCommand';
 
 /** Before anything was ever started: how to begin. */
 export function FirstSteps() {

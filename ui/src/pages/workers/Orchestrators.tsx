@@ -1,5 +1,7 @@
 import type { Orchestrator } from '../../api/calls';
-import { Card, Empty, Id } from '../../components/basics';
+import { Card } from '../../components/Card';
+import { Empty } from '../../components/Empty';
+import { Id } from '../../components/Id';
 import { partitionsOwned, rangesText } from './fleet';
 
 export function Orchestrators({ orchestrators }: { orchestrators: Orchestrator[] }) {

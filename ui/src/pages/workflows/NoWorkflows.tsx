@@ -1,5 +1,6 @@
 import { Boxes } from 'lucide-react';
-import { CopyButton, Empty } from '../../components/basics';
+import { CopyButton } from '../../components/CopyButton';
+import { Empty } from '../../components/Empty';
 
 const DOCUMENT = `{"name": "hello", "nodes": [{"id": "greet", "handler": "echo", "config": {"text": "Hello, {{ input.name }}!"}}]}`;
 
@@ -11,15 +12,15 @@ export function NoWorkflows() {
     <Empty title="No workflow has been stored yet" icon={Boxes}>
       <div className="wf-how">
         <p>Store one over HTTP:</p>
-        <Command text={curl} />
+        <ShellCommand text={curl} />
         <p>or start one from a file, which stores it too:</p>
-        <Command text={command} />
+        <ShellCommand text={command} />
       </div>
     </Empty>
   );
 }
 
-function Command({ text }: { text: string }) {
+function ShellCommand({ text }: { text: string }) {
   return (
     <div className="wf-command">
       <code>{text}</code>

@@ -1,9 +1,13 @@
 import { GitCompareArrows } from 'lucide-react';
 import { useState } from 'react';
 import type { Version, Workflow } from '../../api/calls';
-import { Button, Card, Time } from '../../components/basics';
-import { Link, paths, useQueryString } from '../../routing';
-import { AliasTags } from './Aliases';
+import { Button } from '../../components/Button';
+import { Card } from '../../components/Card';
+import { Time } from '../../components/Time';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
+import { useQueryString } from '../../routing/useQueryString';
+import { AliasTags } from './AliasTags';
 import { aliasesAt } from './aliases';
 
 const HASH_SHOWN = 12;

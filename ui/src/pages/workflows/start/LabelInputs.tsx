@@ -1,11 +1,6 @@
 import { Plus, X } from 'lucide-react';
-import { Button } from '../../../components/basics';
-
-export type LabelDraft = { key: string; value: string };
-
-export function labelsOf(drafts: LabelDraft[]): Record<string, string> {
-  return Object.fromEntries(drafts.filter(({ key }) => key.trim()).map(({ key, value }) => [key.trim(), value.trim()]));
-}
+import { Button } from '../../../components/Button';
+import type { LabelDraft } from './labelDrafts';
 
 type LabelsProps = { labels: LabelDraft[]; onChange: (labels: LabelDraft[]) => void };
 

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { Problem } from '../../../api/problem';
-import { wrongWith } from './check';
 import { type Field, fieldsOf } from './fields';
-import { placed } from './refusals';
 import { hintsOf } from './schema';
+import { errorsByField } from './serverErrors';
+import { violationOf } from './validation';
 import { draftsOf, inputOf, unfit } from './values';
 
 const SCHEMA = {
@@ -147,16 +147,16 @@ test('an input that the form would change is not put into it', () => {
 });
 
 test('limits are checked as the schema has them', () => {
-  expect(wrongWith({ type: 'number', multipleOf: 0.1 }, 0.3)).toBe(null);
-  expect(wrongWith({ type: 'number', multipleOf: 0.1 }, 0.35)).not.toBe(null);
-  expect(wrongWith({ type: 'number', exclusiveMinimum: 0 }, 0)).not.toBe(null);
-  expect(wrongWith({ type: 'number', maximum: 3 }, 4)).not.toBe(null);
-  expect(wrongWith({ type: 'string', maxLength: 2 }, '👍👍')).toBe(null);
-  expect(wrongWith({ type: 'string', pattern: '^a+$' }, 'b')).not.toBe(null);
-  expect(wrongWith({ type: 'string', pattern: '(?i)x' }, 'b')).toBe(null);
-  expect(wrongWith({ type: 'string', format: 'date' }, '2026-02-31x')).not.toBe(null);
-  expect(wrongWith({ type: 'string', format: 'uri' }, 'nowhere')).not.toBe(null);
-  expect(wrongWith({ type: 'array', minItems: 1 }, [])).not.toBe(null);
+  expect(violationOf({ type: 'number', multipleOf: 0.1 }, 0.3)).toBe(null);
+  expect(violationOf({ type: 'number', multipleOf: 0.1 }, 0.35)).not.toBe(null);
+  expect(violationOf({ type: 'number', exclusiveMinimum: 0 }, 0)).not.toBe(null);
+  expect(violationOf({ type: 'number', maximum: 3 }, 4)).not.toBe(null);
+  expect(violationOf({ type: 'string', maxLength: 2 }, '👍👍')).toBe(null);
+  expect(violationOf({ type: 'string', pattern: '^a+$' }, 'b')).not.toBe(null);
+  expect(violationOf({ type: 'string', pattern: '(?i)x' }, 'b')).toBe(null);
+  expect(violationOf({ type: 'string', format: 'date' }, '2026-02-31x')).not.toBe(null);
+  expect(violationOf({ type: 'string', format: 'uri' }, 'nowhere')).not.toBe(null);
+  expect(violationOf({ type: 'array', minItems: 1 }, [])).not.toBe(null);
 });
 
 test('limits as text', () => {
@@ -178,7 +178,7 @@ test("the server's complaints go to their fields", () => {
     ['input.tags.0', '"a" is shorter than 2 characters'],
     ['input.user_id', '"x; y: z" is not of type "integer"'],
   );
-  expect(placed(error, fields)).toEqual({
+  expect(errorsByField(error, fields)).toEqual({
     isAllPlaced: true,
     errors: {
       'address.city': '5 is not of type "string"',
@@ -195,9 +195,9 @@ test('missing ones and those inside a JSON field too; other refusals have no pla
     ['input.more.a.0', '1 is not of type "string"'],
     ['input.elsewhere', 'bad'],
   );
-  expect(placed(error, fields)).toEqual({
+  expect(errorsByField(error, fields)).toEqual({
     isAllPlaced: false,
     errors: { user_id: 'Fill this in', 'address.city': 'Fill this in', more: 'a.0: 1 is not of type "string"' },
   });
-  expect(placed(new Problem(404, { code: 'not_found', detail: 'gone' }), fields).isAllPlaced).toBe(false);
+  expect(errorsByField(new Problem(404, { code: 'not_found', detail: 'gone' }), fields).isAllPlaced).toBe(false);
 });

@@ -2,12 +2,13 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { start, type Workflow } from '../../../api/calls';
 import { Problem } from '../../../api/problem';
-import { toast } from '../../../components/toasts';
-import { navigate, paths } from '../../../routing';
+import { toast } from '../../../components/toast';
+import { navigate } from '../../../routing/navigation';
+import { paths } from '../../../routing/paths';
 import { fieldsOf } from './fields';
-import { type LabelDraft, labelsOf } from './LabelInputs';
-import { placed } from './refusals';
+import { type LabelDraft, labelsFromDrafts } from './labelDrafts';
 import { isObject } from './schema';
+import { errorsByField } from './serverErrors';
 import { draftsOf, type Errors, inputOf, unfit } from './values';
 
 const pretty = (value: unknown) => JSON.stringify(value, null, 2);
@@ -23,14 +24,14 @@ export function useStartForm({ name, version, definition }: Workflow) {
   const [errors, setErrors] = useState<Errors>({});
   const [jsonError, setJsonError] = useState<string | null>(null);
   const sending = useMutation({
-    mutationFn: (input: unknown) => start(`${name}@${version}`, input, labelsOf(labels)),
+    mutationFn: (input: unknown) => start(`${name}@${version}`, input, labelsFromDrafts(labels)),
     onSuccess: ({ execution_id }) => {
       toast(`${name}@${version} started`);
       void queries.invalidateQueries({ queryKey: ['executions'] });
       navigate(paths.execution(execution_id));
     },
     onError: (error) => {
-      if (mode === 'form' && error instanceof Problem) setErrors(placed(error, fields ?? []).errors);
+      if (mode === 'form' && error instanceof Problem) setErrors(errorsByField(error, fields ?? []).errors);
     },
   });
   const parsed = (): Record<string, unknown> | null => {
@@ -75,7 +76,7 @@ export function useStartForm({ name, version, definition }: Workflow) {
     else sending.mutate(read.input);
   };
   const isAllPlaced =
-    mode === 'form' && sending.error instanceof Problem && placed(sending.error, fields ?? []).isAllPlaced;
+    mode === 'form' && sending.error instanceof Problem && errorsByField(sending.error, fields ?? []).isAllPlaced;
   return {
     fields,
     mode,

@@ -1,7 +1,8 @@
 // Between an input and what a form's fields hold. A field holds text, as it was typed; it is read when it is sent.
-import { wrongWith } from './check';
+
 import type { Field } from './fields';
 import { isObject } from './schema';
+import { violationOf } from './validation';
 
 export type Draft = string | string[] | Drafts;
 export type Drafts = {
@@ -160,7 +161,7 @@ function readText(field: Field, text: string, place: string, errors: Errors): un
 }
 
 function checked(field: Field, value: unknown, place: string, errors: Errors): unknown {
-  const wrong = wrongWith(field.schema, value);
+  const wrong = violationOf(field.schema, value);
   if (wrong) errors[place] = wrong;
   return value;
 }

@@ -1,0 +1,7 @@
+import type { Scope } from './session';
+import { useSession } from './useSession';
+
+/** Whether to offer it; the server decides again. */
+export function useMay(scope: Scope): boolean {
+  return useSession().me?.scopes.includes(scope) ?? false;
+}

@@ -1,0 +1,46 @@
+import type { Node, NodeProps } from '@xyflow/react';
+import { ChevronsUpDown } from 'lucide-react';
+import { memo, useCallback, useSyncExternalStore } from 'react';
+import { StateShares } from '../components/StateShares';
+import { BoxHandles } from './BoxHandles';
+import { type Group, groupName } from './groups';
+import { countStates, type NodeStore } from './nodeStore';
+import { useMarks } from './useMarks';
+
+export type GroupBoxData = Node<{ store: NodeStore; group: Group; members: string[] }, 'group-box'>;
+
+export const GroupBox = memo(function GroupBox({ data }: NodeProps<GroupBoxData>) {
+  const { store, group, members } = data;
+  const { selected, critical, retry } = useMarks();
+  const read = useCallback(() => store.version, [store]);
+  useSyncExternalStore(store.subscribe, read);
+  const counts = countStates(members.map((id) => store.get(id)));
+  const isPlain = '' in counts;
+  const runs = retry ? members.filter((id) => typeof retry.get(id) === 'string').length : 0;
+  const classes = ['group-box'];
+  if (selected !== null && members.includes(selected)) classes.push('selected');
+  if (members.some((id) => critical.has(id))) classes.push('critical');
+  if (retry) classes.push(runs ? 'again' : 'kept');
+  return (
+    <div className={classes.join(' ')}>
+      <BoxHandles />
+      <span className="group-name">
+        {groupName(group)}
+        <ChevronsUpDown size={14} aria-hidden="true" />
+      </span>
+      <span className="node-handler">
+        {members.length} nodes
+        {retry && runs > 0 && ` · ${runs} run again`}
+        {!retry && worst(counts)}
+      </span>
+      {!isPlain && <StateShares counts={counts} />}
+    </div>
+  );
+});
+
+function worst(counts: Record<string, number>): string {
+  for (const state of ['FAILED', 'RETRYING', 'RUNNING', 'QUEUED']) {
+    if (counts[state]) return ` · ${counts[state]} ${state.toLowerCase()}`;
+  }
+  return '';
+}

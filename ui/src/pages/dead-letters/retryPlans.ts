@@ -1,0 +1,41 @@
+// What a retry would do. Many executions of one workflow that failed at the same node have one plan: it is shown once.
+import type { DeadLetter, RetriedLetters } from '../../api/calls';
+
+export type RetryPlan = {
+  key: string;
+  workflow: string;
+  runs: { node_id: string; reason: string }[];
+  keeps: string[];
+  /** Why it can't be done. */
+  refusal: string | null;
+  /** The executions that would be retried so. */
+  executions: string[];
+  letters: number;
+};
+
+/** What can't be done first, then what concerns most. */
+export function retryPlans(items: RetriedLetters[], letters: DeadLetter[]): RetryPlan[] {
+  const workflows = new Map(letters.map((each) => [each.id, each.workflow]));
+  const plans = new Map<string, RetryPlan>();
+  for (const item of items) {
+    const workflow = item.letters.map((id) => workflows.get(id)).find(Boolean) ?? '';
+    const runs = item.runs ?? [];
+    const keeps = item.keeps ?? [];
+    // A refusal names its execution: only the kind of it says whether two are the same.
+    const key = JSON.stringify(
+      item.error ? [workflow, item.error.code] : [workflow, runs.map((run) => [run.node_id, run.reason]), keeps],
+    );
+    const plan = plans.get(key);
+    if (plan) {
+      plan.executions.push(item.retry_of);
+      plan.letters += item.letters.length;
+    } else {
+      const refusal = item.error ? item.error.detail || item.error.title : null;
+      const [executions, count] = [[item.retry_of], item.letters.length];
+      plans.set(key, { key, workflow, runs, keeps, refusal, executions, letters: count });
+    }
+  }
+  return [...plans.values()].sort(
+    (a, b) => Number(b.refusal !== null) - Number(a.refusal !== null) || b.executions.length - a.executions.length,
+  );
+}

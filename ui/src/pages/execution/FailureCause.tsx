@@ -1,0 +1,28 @@
+import { ArrowRight, TriangleAlert } from 'lucide-react';
+import { Button } from '../../components/Button';
+import { hintText } from '../../reasons';
+import type { Run } from './useRun';
+
+/** Why it failed, in one line, and the way to the node. */
+export function FailureCause({ run, onSelect }: { run: Run; onSelect: (id: string) => void }) {
+  const { error } = run.execution;
+  if (!error || run.state !== 'FAILED') return null;
+  const hint = hintText(error.category);
+  return (
+    <div className="error-box cause" role="alert">
+      <TriangleAlert size={18} aria-hidden="true" />
+      <div>
+        <p>
+          {error.node_id && <strong>{error.node_id} failed: </strong>}
+          {error.message}
+        </p>
+        {hint && <p className="faint">{hint}</p>}
+      </div>
+      {error.node_id && (
+        <Button icon={ArrowRight} onClick={() => onSelect(error.node_id as string)}>
+          Open the node
+        </Button>
+      )}
+    </div>
+  );
+}

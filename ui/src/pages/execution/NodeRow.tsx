@@ -1,0 +1,25 @@
+import { StateBadge } from '../../components/StateBadge';
+import type { NodeNow } from '../../graph/nodeStore';
+import { reasonText } from '../../reasons';
+import { durationText, secondsBetween } from '../../time';
+
+export function NodeRow({
+  node,
+  chosen,
+  onSelect,
+}: {
+  node: NodeNow;
+  chosen: boolean;
+  onSelect: (id: string) => void;
+}) {
+  const took = secondsBetween(node.started_at, node.finished_at);
+  return (
+    <button type="button" className={chosen ? 'node-row chosen' : 'node-row'} onClick={() => onSelect(node.id)}>
+      <StateBadge state={node.state} />
+      <span className="node-row-name">{node.id}</span>
+      <span className="faint">{node.handler}</span>
+      <span className="faint node-row-why">{node.error ?? reasonText(node.reason)}</span>
+      <span className="number">{took === null ? '' : durationText(took)}</span>
+    </button>
+  );
+}

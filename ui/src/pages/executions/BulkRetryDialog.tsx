@@ -1,0 +1,38 @@
+import { useQuery } from '@tanstack/react-query';
+import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { Loaded } from '../../components/Loaded';
+import { BulkRefusals } from './BulkRefusals';
+import { BulkRetryPreview } from './BulkRetryPreview';
+import { executionsText, summaryOf } from './bulkOutcomes';
+import { type BulkProps, sendBulkRequests, useBulkRequest } from './useBulkRequest';
+
+export function BulkRetryDialog(props: BulkProps) {
+  const ids = props.rows.map((row) => row.execution_id);
+  const preview = useQuery({
+    queryKey: ['retry-preview', ids],
+    queryFn: async () => summaryOf(await sendBulkRequests('retry', ids, true)),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const steering = useBulkRequest('retry', 'retried', props);
+  const able = preview.data?.done ?? [];
+  return (
+    <ConfirmDialog
+      title={preview.data ? `Retry ${executionsText(able.length)}?` : 'Retry'}
+      action={preview.data ? `Retry ${executionsText(able.length)}` : 'Retry'}
+      busy={steering.isPending || able.length === 0}
+      onConfirm={() => steering.mutate(able.map((each) => each.execution_id))}
+      onClose={props.onClose}
+    >
+      <p>A new execution runs what didn't complete, and keeps the outputs of what did.</p>
+      <Loaded query={preview} what="Looking at what would run">
+        {({ done, refused }) => (
+          <>
+            {done.length > 0 && <BulkRetryPreview outcomes={done} rows={props.rows} />}
+            <BulkRefusals title="Can't be retried" refused={refused} />
+          </>
+        )}
+      </Loaded>
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,36 @@
+import type { RowProps } from './ExecutionRow';
+import { labelText } from './filters';
+
+const LABELS_SHOWN = 3;
+
+export function ExecutionLabels({
+  labels,
+  onLabel,
+}: {
+  labels: Record<string, unknown>;
+  onLabel?: RowProps['onLabel'];
+}) {
+  const texts = Object.entries(labels).map(([key, value]) => labelText(key, value));
+  if (!texts.length) return null;
+  const more = texts.slice(LABELS_SHOWN);
+  return (
+    <span className="xs-tags">
+      {texts.slice(0, LABELS_SHOWN).map((text) =>
+        onLabel ? (
+          <button key={text} type="button" className="tag" title={`Only ${text}`} onClick={() => onLabel(text)}>
+            {text}
+          </button>
+        ) : (
+          <span key={text} className="tag" title={text}>
+            {text}
+          </span>
+        ),
+      )}
+      {more.length > 0 && (
+        <span className="faint" title={more.join('\n')}>
+          +{more.length}
+        </span>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,27 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type ListedExecution, steerMany } from '../../api/calls';
+import { toastError } from '../../components/toast';
+import { inParts, type Outcome, summaryOf } from './bulkOutcomes';
+import { toastOutcome } from './toastOutcome';
+
+export type BulkProps = { rows: ListedExecution[]; onClose: () => void; onDone: () => void };
+
+export async function sendBulkRequests(action: 'cancel' | 'retry', ids: string[], preview = false): Promise<Outcome[]> {
+  return inParts(ids, async (part) => (await steerMany(action, part, preview)).items as Outcome[]);
+}
+
+export function useBulkRequest(action: 'cancel' | 'retry', said: string, { onClose, onDone }: BulkProps) {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: (ids: string[]) => sendBulkRequests(action, ids),
+    onSuccess: (outcomes) => {
+      toastOutcome(said, summaryOf(outcomes));
+      onDone();
+      onClose();
+    },
+    onError: toastError,
+    onSettled: () => {
+      for (const noun of ['executions', 'execution']) void queries.invalidateQueries({ queryKey: [noun] });
+    },
+  });
+}

@@ -1,0 +1,51 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { removeAlias, setAlias } from '../../api/calls';
+import { ConfirmDialog } from '../../components/ConfirmDialog';
+import { toast, toastError } from '../../components/toast';
+
+export type AliasChange = { what: 'move' | 'remove'; alias: string };
+
+type ChangeProps = AliasChange & { name: string; version: number; now: string | null; onBack: () => void };
+
+export function ChangeAliasDialog({ what, alias, name, version, now, onBack }: ChangeProps) {
+  const queries = useQueryClient();
+  const changing = useMutation<unknown>({
+    mutationFn: () => (what === 'move' ? setAlias(name, alias, version) : removeAlias(name, alias)),
+    onSuccess: () => {
+      toast(what === 'move' ? `${name}@${alias} is version ${version}` : `The alias ${alias} is removed`);
+      void queries.invalidateQueries({ queryKey: ['workflows'] });
+      onBack();
+    },
+    onError: toastError,
+  });
+  const title = what === 'remove' ? `Remove the alias ${alias}?` : now ? `Move ${alias}?` : `Add the alias ${alias}?`;
+  const action = what === 'remove' ? 'Remove' : now ? `Move to ${version}` : 'Add';
+  return (
+    <ConfirmDialog
+      title={title}
+      action={action}
+      danger={what === 'remove'}
+      busy={changing.isPending}
+      onConfirm={() => changing.mutate()}
+      onClose={onBack}
+    >
+      {what === 'remove' ? (
+        <p>
+          Whoever starts{' '}
+          <code>
+            {name}@{alias}
+          </code>{' '}
+          is refused from then on. Executions go on.
+        </p>
+      ) : (
+        <p>
+          <code>
+            {name}@{alias}
+          </code>{' '}
+          {now ? `means version ${now} now, and version ${version} from then on.` : `will mean version ${version}.`}{' '}
+          Executions under way keep theirs.
+        </p>
+      )}
+    </ConfirmDialog>
+  );
+}

@@ -1,0 +1,16 @@
+type ChoiceProps = { label: string; chosen: number; numbers: number[]; onChoose: (version: string) => void };
+
+export function VersionChoice({ label, chosen, numbers, onChoose }: ChoiceProps) {
+  return (
+    <label>
+      {label}{' '}
+      <select value={chosen} onChange={(event) => onChoose(event.target.value)}>
+        {numbers.map((each) => (
+          <option key={each} value={each}>
+            version {each}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}

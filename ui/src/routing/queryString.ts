@@ -1,0 +1,11 @@
+export type Changes = Record<string, string | string[] | null | undefined>;
+
+/** `?a=1&b=2`, or nothing. An empty value leaves its name out. */
+export function queryString(changes: Changes, from = new URLSearchParams()): string {
+  for (const [name, value] of Object.entries(changes)) {
+    from.delete(name);
+    for (const each of Array.isArray(value) ? value : [value]) if (each) from.append(name, each);
+  }
+  const text = from.toString();
+  return text ? `?${text}` : '';
+}
