@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.api.caller import Caller
 from tests.api_server import Running, running_service
@@ -144,3 +144,28 @@ def test_a_running_execution_is_paused_resumed_and_cancelled(page: Page, service
 def test_an_unknown_execution_says_so(page: Page, service: Running) -> None:
     page.goto(f"{service.address}/ui/executions/nothing-like-it")
     expect(page.get_by_role("alert")).to_contain_text("there is no execution 'nothing-like-it'")
+
+
+def test_a_node_that_the_execution_gains_while_it_runs_appears(page: Page, service: Running, shop: Shop) -> None:
+    name = start(service, {**SLOW, "name": "gains"})
+
+    def before_the_second_node(route: Route) -> None:
+        """The graph as the server would have had it before the execution gained its later nodes."""
+        answer = route.fetch()
+        graph = answer.json()
+        graph["nodes"] = [each for each in graph["nodes"] if each["id"] == "first"]
+        graph["edges"] = []
+        route.fulfill(response=answer, json=graph)
+
+    page.route("**/graph", before_the_second_node, times=1)
+    page.goto(f"{service.address}/ui/executions/{name}")
+    expect(box(page, "first")).to_have_class(having("state-running"))
+    expect(page.locator(".node-box")).to_have_count(1)
+    service.call(shop.let("first"))
+    expect(box(page, "second")).to_have_class(having("state-running"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("RUNNING")
+    expect(box(page, "third")).to_have_class(having("state-pending"))  # no event names it: the graph was read again
+    expect(page.locator(".react-flow__edge")).to_have_count(2)
+    service.call(shop.let("second"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")
+    expect(page.locator(".node-box.state-completed")).to_have_count(3)

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense, useEffect } from 'react';
-import { whoAmI } from './api/calls';
+import { getMe } from './api/calls';
 import { signedInAs } from './api/session';
 import { useSession } from './api/useSession';
 import { Empty } from './components/Empty';
@@ -25,7 +25,7 @@ const Workers = lazy(() => import('./pages/workers/Workers'));
 export function App() {
   const { key, me, needsKey } = useSession();
   const path = usePath();
-  const asked = useQuery({ queryKey: ['me', key], queryFn: whoAmI, enabled: !needsKey, staleTime: 60_000 });
+  const asked = useQuery({ queryKey: ['me', key], queryFn: getMe, enabled: !needsKey, staleTime: 60_000 });
   useEffect(() => {
     if (asked.data) signedInAs(asked.data);
   }, [asked.data]);

@@ -1,20 +1,10 @@
 // Server-Sent Events by fetch: unlike EventSource it can send a key, and tells why a stream ended. Events come in
 // batches, a few times a second at the most: a run of thousands of nodes must not draw the page thousands of times.
 import { createParser } from 'eventsource-parser';
+import type { Transition } from './calls';
 import { authorization, reach } from './client';
 import { noteReachable } from './connection';
 import { Problem } from './problem';
-
-export type Transition = {
-  seq: number;
-  at: string;
-  node_id: string | null;
-  from: string;
-  to: string;
-  attempt: number;
-  reason: string | null;
-  execution_id: string;
-};
 
 type Following = {
   /** The last id that the caller has. */

@@ -1,8 +1,7 @@
 // Who uses the UI: an API key, where the service requires one. The key is stored for this tab, or on this device if the
 // user asks for that; the UI's CSP lets no foreign script read it.
 
-export type Scope = 'read' | 'submit' | 'operate' | 'admin';
-export type Me = { open: boolean; key_id: string | null; name: string | null; scopes: Scope[] };
+import type { Me } from './calls';
 
 export type Session = { key: string | null; me: Me | null; needsKey: boolean };
 

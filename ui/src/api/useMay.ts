@@ -1,4 +1,4 @@
-import type { Scope } from './session';
+import type { Scope } from './calls';
 import { useSession } from './useSession';
 
 /** Whether to offer it; the server decides again. */

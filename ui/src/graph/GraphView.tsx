@@ -1,13 +1,14 @@
 import { Background, Controls, MiniMap, type Node, ReactFlow, type ReactFlowInstance } from '@xyflow/react';
 import { Shrink } from 'lucide-react';
 import { type CSSProperties, type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
+import type { GraphEdge } from '../api/calls';
 import { Button } from '../components/Button';
 import { criticalLinks, flowEdge, flowNode } from './flowElements';
 import { GroupBox } from './GroupBox';
 import type { Group, Item } from './groups';
 import { type Marks, MarksContext } from './marks';
 import { NodeBox } from './NodeBox';
-import type { Edge, NodeStore } from './nodeStore';
+import type { NodeStore } from './nodeStore';
 import { RoutedEdge } from './RoutedEdge';
 import { useDrawing } from './useDrawing';
 import { bringIntoView, showBeginning } from './viewport';
@@ -16,7 +17,7 @@ import './graph.css';
 
 type GraphViewProps = {
   store: NodeStore;
-  edges: readonly Edge[];
+  edges: readonly GraphEdge[];
   onSelect?: (id: string | null) => void;
 } & Partial<Marks>;
 

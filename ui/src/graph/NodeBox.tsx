@@ -1,11 +1,12 @@
 import type { Node, NodeProps } from '@xyflow/react';
 import { RotateCcw } from 'lucide-react';
 import { memo, useSyncExternalStore } from 'react';
+import type { GraphNode } from '../api/calls';
 import { StateIcon } from '../components/StateIcon';
 import { reasonText } from '../reasons';
 import { stateClass } from '../states';
 import { BoxHandles } from './BoxHandles';
-import type { NodeNow, NodeStore } from './nodeStore';
+import type { NodeStore } from './nodeStore';
 import { useMarks } from './useMarks';
 
 export type NodeBoxData = Node<{ store: NodeStore; id: string }, 'box'>;
@@ -42,7 +43,7 @@ export const NodeBox = memo(function NodeBox({ data }: NodeProps<NodeBoxData>) {
   );
 });
 
-function saying(node: NodeNow, again: string | null | undefined): string {
+function saying(node: GraphNode, again: string | null | undefined): string {
   const lines = [node.id, `${node.handler}${node.state ? ` · ${node.state}` : ''}`];
   if (node.reason) lines.push(reasonText(node.reason));
   if (node.error) lines.push(node.error);

@@ -1,9 +1,9 @@
 import { useMemo } from 'react';
-import type { WorkflowGraph } from '../api/calls';
+import type { GraphNode, WorkflowGraph } from '../api/calls';
 import { GraphView } from './GraphView';
 import { NodeStore } from './nodeStore';
 
-const UNRUN = {
+const NOT_RUN = {
   state: '',
   reason: null,
   attempt: 0,
@@ -11,15 +11,12 @@ const UNRUN = {
   queued_at: null,
   started_at: null,
   finished_at: null,
-};
+} satisfies Omit<GraphNode, keyof WorkflowGraph['nodes'][number]>;
 
 type Props = { graph: WorkflowGraph; selected?: string | null; onSelect?: (id: string | null) => void };
 
 /** The graph of a version, which isn't running. */
 export function WorkflowGraphView({ graph, selected = null, onSelect }: Props) {
-  const store = useMemo(
-    () => new NodeStore(graph.nodes.map((node) => ({ ...UNRUN, ...node, optional: node.optional ?? false }))),
-    [graph],
-  );
+  const store = useMemo(() => new NodeStore(graph.nodes.map((node) => ({ ...NOT_RUN, ...node }))), [graph]);
   return <GraphView store={store} edges={graph.edges} selected={selected} {...(onSelect ? { onSelect } : {})} />;
 }

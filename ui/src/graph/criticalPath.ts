@@ -1,7 +1,7 @@
-import type { Edge, NodeNow } from './nodeStore';
+import type { GraphEdge, GraphNode } from '../api/calls';
 
 /** The chain of nodes that the end had to wait for: from the last to finish back to what each of them waited for. */
-export function criticalPath(nodes: readonly NodeNow[], edges: readonly Edge[]): string[] {
+export function criticalPath(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string[] {
   const ran = new Map(
     nodes.filter((node) => node.finished_at && node.state !== 'SKIPPED').map((node) => [node.id, node]),
   );
@@ -16,14 +16,14 @@ export function criticalPath(nodes: readonly NodeNow[], edges: readonly Edge[]):
   let here = latest([...ran.values()]);
   while (here) {
     path.push(here.id);
-    here = latest((parents.get(here.id) ?? []).map((id) => ran.get(id) as NodeNow));
+    here = latest((parents.get(here.id) ?? []).map((id) => ran.get(id) as GraphNode));
   }
   return path.reverse();
 }
 
 /** Of those that finished in the same millisecond, the deepest: it came last. */
-function latest(nodes: NodeNow[]): NodeNow | undefined {
-  let found: NodeNow | undefined;
+function latest(nodes: GraphNode[]): GraphNode | undefined {
+  let found: GraphNode | undefined;
   for (const node of nodes) {
     const [at, best] = [node.finished_at ?? '', found?.finished_at ?? ''];
     if (!found || at > best || (at === best && node.level > found.level)) found = node;

@@ -1,11 +1,11 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { Transition } from '../api/eventStream';
+import type { GraphNode, Transition } from '../api/calls';
 import { criticalPath } from './criticalPath';
-import { countStates, type NodeNow, NodeStore } from './nodeStore';
+import { countStates, NodeStore } from './nodeStore';
 
 const AT = '2026-01-31T12:00:0';
 
-function node(id: string, more: Partial<NodeNow> = {}): NodeNow {
+function node(id: string, more: Partial<GraphNode> = {}): GraphNode {
   return {
     id,
     handler: 'noop',
@@ -42,14 +42,53 @@ describe('a store of nodes', () => {
     expect(store.get('a')).toMatchObject({ state: 'COMPLETED', finished_at: `${AT}5.000Z` });
   });
 
-  it('changes only the nodes that events are about, and tells once per batch', () => {
+  it('changes only the nodes that events are about, and notifies once per batch', () => {
     const store = new NodeStore([node('a'), node('b')]);
     const before = store.get('b');
-    const told = vi.fn();
-    store.subscribe(told);
-    store.apply([event(1, 'a', 'QUEUED'), event(2, null, 'RUNNING'), event(3, 'unknown', 'QUEUED')]);
+    const listener = vi.fn();
+    store.subscribe(listener);
+    store.apply([event(1, 'a', 'QUEUED'), event(2, null, 'RUNNING'), event(3, 'a', 'RUNNING')]);
     expect(store.get('b')).toBe(before);
-    expect(told).toHaveBeenCalledTimes(1);
+    expect(listener).toHaveBeenCalledTimes(1);
+  });
+
+  it('adds a node that an event is the first to name, and asks for the graph', () => {
+    const store = new NodeStore([node('a')]);
+    const idsBefore = store.ids;
+    const isOutdated = store.apply([event(1, 'gained', 'QUEUED'), event(2, 'gained', 'RUNNING')]);
+    expect(isOutdated).toBe(true);
+    expect(store.get('gained')).toMatchObject({ state: 'RUNNING', attempt: 1, started_at: `${AT}2.000Z` });
+    expect(store.ids).toEqual(['a', 'gained']);
+    expect(store.ids).not.toBe(idsBefore);
+    expect(store.all().map((each) => each.id)).toEqual(['a', 'gained']);
+  });
+
+  it('does not ask for the graph for nodes that it lists', () => {
+    const store = new NodeStore([node('a')]);
+    const idsBefore = store.ids;
+    expect(store.apply([event(1, 'a', 'QUEUED'), event(2, null, 'RUNNING')])).toBe(false);
+    expect(store.ids).toBe(idsBefore);
+  });
+
+  it('asks again until the graph lists the node', () => {
+    const store = new NodeStore([node('a')]);
+    store.apply([event(1, 'gained', 'QUEUED')]);
+    store.update([node('a')]);
+    expect(store.ids).toEqual(['a', 'gained']);
+    expect(store.apply([event(2, 'gained', 'RUNNING')])).toBe(true);
+    store.update([node('gained', { state: 'RUNNING', handler: 'echo', level: 1 }), node('a')]);
+    expect(store.ids).toEqual(['gained', 'a']);
+    expect(store.get('gained')).toMatchObject({ handler: 'echo', level: 1 });
+    expect(store.apply([event(3, 'gained', 'COMPLETED')])).toBe(false);
+  });
+
+  it('takes over what the server has, and leaves equal nodes the same objects', () => {
+    const store = new NodeStore([node('a'), node('b')]);
+    const [a, ids] = [store.get('a'), store.ids];
+    store.update([node('a'), node('b', { state: 'FAILED' })]);
+    expect(store.get('a')).toBe(a);
+    expect(store.get('b')?.state).toBe('FAILED');
+    expect(store.ids).toBe(ids);
   });
 
   it('counts states', () => {

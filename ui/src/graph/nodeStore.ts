@@ -1,46 +1,41 @@
-// What a graph is made of, and a store of its nodes' states: thousands of changes a second reach only the boxes that are
-// on the screen and changed.
-import type { GraphNode } from '../api/calls';
-import type { Transition } from '../api/eventStream';
+// The nodes of a graph and their states. Thousands of changes a second reach only the boxes that are on the screen and
+// changed.
+import type { GraphNode, Transition } from '../api/calls';
 import { nodeHasEnded } from '../states';
 
-export type NodeNow = {
-  readonly id: string;
-  readonly handler: string;
-  readonly level: number;
-  readonly optional: boolean;
-  /** Empty in a workflow that isn't running. */
-  readonly state: string;
-  readonly reason: string | null;
-  readonly attempt: number;
-  readonly error: string | null;
-  readonly queued_at: string | null;
-  readonly started_at: string | null;
-  readonly finished_at: string | null;
-};
-
-export type Edge = { from: string; to: string };
+/** What is not known of a node before the server has listed it. */
+const NOT_LISTED = {
+  handler: '',
+  level: 0,
+  optional: false,
+  state: 'PENDING',
+  reason: null,
+  attempt: 0,
+  error: null,
+  queued_at: null,
+  started_at: null,
+  finished_at: null,
+} satisfies Omit<GraphNode, 'id'>;
 
 export class NodeStore {
-  private readonly byId = new Map<string, NodeNow>();
+  private readonly byId = new Map<string, GraphNode>();
   private readonly listeners = new Set<() => void>();
-  readonly ids: string[];
+  /** Ids of nodes that an event was about and that the server's graph has not listed yet. */
+  private readonly notListed = new Set<string>();
+  /** A new array when a node is added or listed, else the same one. */
+  ids: readonly string[];
   version = 0;
 
-  constructor(nodes: readonly NodeNow[]) {
+  constructor(nodes: readonly GraphNode[]) {
     this.ids = nodes.map((node) => node.id);
     for (const node of nodes) this.byId.set(node.id, node);
   }
 
-  static of(nodes: readonly GraphNode[]): NodeStore {
-    return new NodeStore(nodes.map(nodeNow));
-  }
-
-  get(id: string): NodeNow | undefined {
+  get(id: string): GraphNode | undefined {
     return this.byId.get(id);
   }
 
-  all(): NodeNow[] {
+  all(): GraphNode[] {
     return [...this.byId.values()];
   }
 
@@ -49,57 +44,71 @@ export class NodeStore {
     return () => this.listeners.delete(listener);
   };
 
-  apply(events: readonly Transition[]): void {
+  /**
+   * Follows these events. An execution may gain nodes while it runs: a node that isn't known yet is added with what the
+   * event says of it. Returns whether events were about nodes that the server has yet to list: read the graph again.
+   */
+  apply(events: readonly Transition[]): boolean {
+    let isGraphOutdated = false;
     for (const event of events) {
-      const node = event.node_id === null ? undefined : this.byId.get(event.node_id);
-      if (node) this.byId.set(node.id, moved(node, event));
+      if (event.node_id === null) continue;
+      const node = this.byId.get(event.node_id) ?? this.addNotListed(event.node_id);
+      this.byId.set(node.id, afterTransition(node, event));
+      if (this.notListed.has(node.id)) isGraphOutdated = true;
     }
-    this.tell();
+    this.notify();
+    return isGraphOutdated;
   }
 
-  /** What the server has now; whatever is equal stays the same object. */
-  replace(nodes: readonly GraphNode[]): void {
-    for (const each of nodes) {
-      const before = this.byId.get(each.id);
-      const now = nodeNow(each);
-      if (!before || JSON.stringify(before) !== JSON.stringify(now)) this.byId.set(each.id, now);
+  /** Takes over what the server has now. A node that is equal stays the same object, and nodes never leave. */
+  update(nodes: readonly GraphNode[]): void {
+    let hasNewNodes = false;
+    for (const node of nodes) {
+      const before = this.byId.get(node.id);
+      if (!before || this.notListed.delete(node.id)) hasNewNodes = true;
+      if (!before || !isSameNode(before, node)) this.byId.set(node.id, node);
     }
-    this.tell();
+    if (hasNewNodes) this.ids = [...nodes.map((node) => node.id), ...this.notListed];
+    this.notify();
   }
 
-  private tell(): void {
+  private addNotListed(id: string): GraphNode {
+    const node = { ...NOT_LISTED, id };
+    this.byId.set(id, node);
+    this.notListed.add(id);
+    this.ids = [...this.ids, id];
+    return node;
+  }
+
+  private notify(): void {
     this.version += 1;
     for (const listener of this.listeners) listener();
   }
 }
 
-function nodeNow(node: GraphNode): NodeNow {
-  return {
-    id: node.id,
-    handler: node.handler,
-    level: node.level,
-    optional: node.optional ?? false,
-    state: node.state,
-    reason: node.reason ?? null,
-    attempt: node.attempt ?? 0,
-    error: node.error ?? null,
-    queued_at: node.queued_at ?? null,
-    started_at: node.started_at ?? null,
-    finished_at: node.finished_at ?? null,
-  };
+function isSameNode(before: GraphNode, now: GraphNode): boolean {
+  const keys = Object.keys(now) as (keyof GraphNode)[];
+  return keys.every((key) => (before[key] ?? null) === (now[key] ?? null));
 }
 
-/** As the engine's record would be after this line of the history. */
-export function moved(node: NodeNow, event: Transition): NodeNow {
-  const next = { ...node, state: event.to, reason: event.reason, attempt: event.attempt || node.attempt };
+/** The node as the engine's record would be after this line of the history. */
+export function afterTransition(node: GraphNode, event: Transition): GraphNode {
+  const next: GraphNode = {
+    ...node,
+    state: event.to,
+    reason: event.reason ?? null,
+    attempt: event.attempt || node.attempt,
+  };
   if (event.to === 'QUEUED') return { ...next, queued_at: event.at, started_at: null, finished_at: null };
   if (event.to === 'RUNNING') return { ...next, started_at: event.at };
   if (nodeHasEnded(event.to)) return { ...next, finished_at: event.at };
   return next;
 }
 
-export function countStates(nodes: Iterable<NodeNow | undefined>): Record<string, number> {
+export function countStates(nodes: Iterable<GraphNode | undefined>): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const node of nodes) if (node) counts[node.state] = (counts[node.state] ?? 0) + 1;
+  for (const node of nodes) {
+    if (node) counts[node.state] = (counts[node.state] ?? 0) + 1;
+  }
   return counts;
 }

@@ -1,8 +1,9 @@
 // Which boxes and lines there are, and where they stand.
-import { type Dispatch, type SetStateAction, useEffect, useMemo, useState } from 'react';
+import { type Dispatch, type SetStateAction, useEffect, useMemo, useState, useSyncExternalStore } from 'react';
+import type { GraphEdge } from '../api/calls';
 import { type Bundle, bundles, type Group, Grouping, type Item, MOST_EDGES, MOST_NODES } from './groups';
 import { columns, type Layout, ROWS, routed } from './layout';
-import type { Edge, NodeStore } from './nodeStore';
+import type { NodeStore } from './nodeStore';
 
 type Boxes = {
   items: Item[];
@@ -21,22 +22,23 @@ export type Drawing = Boxes & {
   setOpened: Dispatch<SetStateAction<ReadonlySet<string>>>;
 };
 
-export function useDrawing(store: NodeStore, edges: readonly Edge[], selected: string | null): Drawing {
+export function useDrawing(store: NodeStore, edges: readonly GraphEdge[], selected: string | null): Drawing {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
-  const isGrouped = store.ids.length > MOST_NODES || edges.length > MOST_EDGES;
-  const grouping = useMemo(() => new Grouping(store.ids.map((id) => store.get(id)?.level ?? 0)), [store]);
+  const ids = useSyncExternalStore(store.subscribe, () => store.ids);
+  const isGrouped = ids.length > MOST_NODES || edges.length > MOST_EDGES;
+  const grouping = useMemo(() => new Grouping(ids.map((id) => store.get(id)?.level ?? 0)), [ids, store]);
 
   // a node that is asked for by the address is brought to light
   useEffect(() => {
-    const index = selected !== null && isGrouped ? store.ids.indexOf(selected) : -1;
+    const index = selected !== null && isGrouped ? ids.indexOf(selected) : -1;
     if (index < 0) return;
     const way = grouping.wayTo(index).slice(1);
     setOpened((before) => (way.every((key) => before.has(key)) ? before : new Set([...before, ...way])));
-  }, [selected, isGrouped, grouping, store]);
+  }, [selected, isGrouped, grouping, ids]);
 
   const boxes = useMemo(
-    () => boxesOf(store, edges, isGrouped ? grouping : null, opened),
-    [store, edges, grouping, opened, isGrouped],
+    () => boxesOf(store, ids, edges, isGrouped ? grouping : null, opened),
+    [store, ids, edges, grouping, opened, isGrouped],
   );
   const better = useRouted(boxes, !isGrouped);
   return useMemo(() => {
@@ -47,18 +49,19 @@ export function useDrawing(store: NodeStore, edges: readonly Edge[], selected: s
 
 function boxesOf(
   store: NodeStore,
-  edges: readonly Edge[],
+  ids: readonly string[],
+  edges: readonly GraphEdge[],
   grouping: Grouping | null,
   opened: ReadonlySet<string>,
 ): Boxes {
   const keyOf = (item: Item) => (item.kind === 'node' ? `n${item.index}` : `g${item.group.key}`);
-  const membersOf = (group: Group) => (grouping?.members(group) ?? []).map((index) => store.ids[index] as string);
+  const membersOf = (group: Group) => (grouping?.members(group) ?? []).map((index) => ids[index] as string);
   const items: Item[] = grouping
     ? grouping.items(opened)
-    : store.ids.map((id, index) => ({ kind: 'node', index, level: store.get(id)?.level ?? 0 }));
+    : ids.map((id, index) => ({ kind: 'node', index, level: store.get(id)?.level ?? 0 }));
   const itemOf = new Map<string, string>();
   for (const item of items) {
-    if (item.kind === 'node') itemOf.set(store.ids[item.index] as string, keyOf(item));
+    if (item.kind === 'node') itemOf.set(ids[item.index] as string, keyOf(item));
     else for (const id of membersOf(item.group)) itemOf.set(id, keyOf(item));
   }
   return { items, keyOf, membersOf, itemOf, links: bundles(edges, itemOf), layout: columns(items, keyOf) };

@@ -1,6 +1,6 @@
 import { KeyRound } from 'lucide-react';
 import { type FormEvent, useState } from 'react';
-import { whoHas } from '../api/calls';
+import { getMeByKey } from '../api/calls';
 import { messageOf, Problem } from '../api/problem';
 import { signedInAs, signIn } from '../api/session';
 import { Button } from '../components/Button';
@@ -16,7 +16,7 @@ export function Login() {
     event.preventDefault();
     setBusy(true);
     try {
-      const me = await whoHas(key.trim());
+      const me = await getMeByKey(key.trim());
       signIn(key.trim(), keep);
       signedInAs(me);
     } catch (error) {

@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { RotateCw, Trash2 } from 'lucide-react';
-import { type DeadLetter, getLetter } from '../../api/calls';
+import { type DeadLetter, getDeadLetter } from '../../api/calls';
 import { Button } from '../../components/Button';
 import { Dialog } from '../../components/Dialog';
 import { Loaded } from '../../components/Loaded';
@@ -11,7 +11,7 @@ type Props = { id: number; known: DeadLetter | undefined; actions: DeadLetterAct
 
 /** One letter; it is asked for if the list doesn't have it (yet). */
 export function DeadLetterDialog({ id, known, actions, onClose }: Props) {
-  const asked = useQuery({ queryKey: ['letters', 'one', id], queryFn: () => getLetter(id), enabled: !known });
+  const asked = useQuery({ queryKey: ['letters', 'one', id], queryFn: () => getDeadLetter(id), enabled: !known });
   const letter = known ?? asked.data;
   return (
     <Dialog

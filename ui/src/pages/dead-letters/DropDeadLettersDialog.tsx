@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type DeadLetter, dropLetters } from '../../api/calls';
+import { type DeadLetter, dropDeadLetters } from '../../api/calls';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { toast, toastError } from '../../components/toast';
 import { groupsOf } from './groups';
@@ -14,7 +14,7 @@ export function DropDeadLettersDialog({ letters, onClose, onDone }: Props) {
   const dropping = useMutation({
     mutationFn: async () => {
       let dropped = 0;
-      for (const part of portions(letters.map((each) => each.id))) dropped += (await dropLetters(part)).dropped;
+      for (const part of portions(letters.map((each) => each.id))) dropped += (await dropDeadLetters(part)).dropped;
       return dropped;
     },
     onError: toastError,

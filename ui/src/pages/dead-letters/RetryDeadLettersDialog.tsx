@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type DeadLetter, retryLetters } from '../../api/calls';
+import { type DeadLetter, retryDeadLetters } from '../../api/calls';
 import { Button } from '../../components/Button';
 import { Dialog } from '../../components/Dialog';
 import { Loaded } from '../../components/Loaded';
@@ -18,7 +18,7 @@ export function RetryDeadLettersDialog({ letters, onClose, onDone }: Props) {
   const ids = letters.slice(0, MOST_IDS).map((each) => each.id);
   const preview = useQuery({
     queryKey: ['letters-retry', ids],
-    queryFn: async () => (await retryLetters(ids, true)).items,
+    queryFn: async () => (await retryDeadLetters(ids, true)).items,
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });
@@ -26,7 +26,7 @@ export function RetryDeadLettersDialog({ letters, onClose, onDone }: Props) {
   const retrying = useMutation({
     mutationFn: async () =>
       (
-        await retryLetters(
+        await retryDeadLetters(
           possible.flatMap((each) => each.letters),
           false,
         )

@@ -1,10 +1,10 @@
 // What a retry would do. Many executions of one workflow that failed at the same node have one plan: it is shown once.
-import type { DeadLetter, RetriedLetters } from '../../api/calls';
+import type { DeadLetter, RetriedLetters, RetryRun } from '../../api/calls';
 
 export type RetryPlan = {
   key: string;
   workflow: string;
-  runs: { node_id: string; reason: string }[];
+  runs: RetryRun[];
   keeps: string[];
   /** Why it can't be done. */
   refusal: string | null;

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { listLetters } from '../../api/calls';
+import { listDeadLetters } from '../../api/calls';
 import { useLive } from '../../api/useLive';
 
 const PAGE = 200;
@@ -14,7 +14,7 @@ export function useDeadLetters(query: URLSearchParams) {
   };
   const found = useInfiniteQuery({
     queryKey: ['letters', filters],
-    queryFn: ({ pageParam }) => listLetters(filters, pageParam, PAGE),
+    queryFn: ({ pageParam }) => listDeadLetters(filters, pageParam, PAGE),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next_cursor ?? undefined,
     refetchInterval: AGAIN_MS,

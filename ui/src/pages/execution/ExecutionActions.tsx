@@ -1,7 +1,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Ban, CirclePause, CirclePlay, RotateCcw } from 'lucide-react';
 import { useState } from 'react';
-import { steer, type Wish } from '../../api/calls';
+import { type ControlRequest, requestControl } from '../../api/calls';
 import { useMay } from '../../api/useMay';
 import { Button } from '../../components/Button';
 import { ConfirmDialog } from '../../components/ConfirmDialog';
@@ -10,7 +10,7 @@ import { useQueryString } from '../../routing/useQueryString';
 import { hasEnded } from '../../states';
 import type { Run } from './useRun';
 
-const DONE: Record<Wish, string> = {
+const DONE: Record<ControlRequest, string> = {
   cancel: 'Cancelled. Tasks that run are told to stop.',
   pause: 'Paused: what runs is recorded, nothing new starts.',
   resume: 'Goes on.',
@@ -23,9 +23,9 @@ export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolea
   const may = useMay('operate');
   const queries = useQueryClient();
   const id = run.execution.execution_id;
-  const steering = useMutation({
-    mutationFn: (wish: Wish) => steer(id, wish),
-    onSuccess: (_, wish) => toast(DONE[wish]),
+  const controlling = useMutation({
+    mutationFn: (request: ControlRequest) => requestControl(id, request),
+    onSuccess: (_, request) => toast(DONE[request]),
     onError: toastError,
     onSettled: () => {
       setAsking(false);
@@ -48,11 +48,11 @@ export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolea
   return (
     <>
       {run.state === 'PAUSED' ? (
-        <Button icon={CirclePlay} busy={steering.isPending} onClick={() => steering.mutate('resume')}>
+        <Button icon={CirclePlay} busy={controlling.isPending} onClick={() => controlling.mutate('resume')}>
           Resume
         </Button>
       ) : (
-        <Button icon={CirclePause} busy={steering.isPending} onClick={() => steering.mutate('pause')}>
+        <Button icon={CirclePause} busy={controlling.isPending} onClick={() => controlling.mutate('pause')}>
           Pause
         </Button>
       )}
@@ -64,8 +64,8 @@ export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolea
           title="Cancel this execution?"
           action="Cancel the execution"
           danger
-          busy={steering.isPending}
-          onConfirm={() => steering.mutate('cancel')}
+          busy={controlling.isPending}
+          onConfirm={() => controlling.mutate('cancel')}
           onClose={() => setAsking(false)}
         >
           <p>It ends at once. Tasks that run are told to stop; what has completed is kept for a retry.</p>

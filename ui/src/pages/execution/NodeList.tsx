@@ -1,8 +1,9 @@
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useMemo, useRef, useState, useSyncExternalStore } from 'react';
+import type { GraphNode } from '../../api/calls';
 import { Empty } from '../../components/Empty';
 import { StateBadge } from '../../components/StateBadge';
-import { countStates, type NodeNow } from '../../graph/nodeStore';
+import { countStates } from '../../graph/nodeStore';
 import { NODE_ORDER } from '../../states';
 import { NodeRow } from './NodeRow';
 import type { Run } from './useRun';
@@ -60,7 +61,7 @@ export default function NodeList({ run, selected, onSelect }: Props) {
       <section ref={scroll} className="node-list" tabIndex={0} aria-label="Nodes">
         <ul style={{ height: rows.getTotalSize() }}>
           {rows.getVirtualItems().map((row) => {
-            const node = shown[row.index] as NodeNow;
+            const node = shown[row.index] as GraphNode;
             return (
               <li key={node.id} style={{ transform: `translateY(${row.start}px)` }}>
                 <NodeRow node={node} chosen={node.id === selected} onSelect={onSelect} />
@@ -73,7 +74,7 @@ export default function NodeList({ run, selected, onSelect }: Props) {
   );
 }
 
-function matchingNodes(nodes: NodeNow[], wanted: string, states: ReadonlySet<string>): NodeNow[] {
+function matchingNodes(nodes: GraphNode[], wanted: string, states: ReadonlySet<string>): GraphNode[] {
   const text = wanted.toLowerCase();
   return nodes.filter(
     (node) =>

@@ -1,5 +1,5 @@
+import type { GraphNode } from '../../api/calls';
 import { StateBadge } from '../../components/StateBadge';
-import type { NodeNow } from '../../graph/nodeStore';
 import { reasonText } from '../../reasons';
 import { durationText, secondsBetween } from '../../time';
 
@@ -8,7 +8,7 @@ export function NodeRow({
   chosen,
   onSelect,
 }: {
-  node: NodeNow;
+  node: GraphNode;
   chosen: boolean;
   onSelect: (id: string) => void;
 }) {

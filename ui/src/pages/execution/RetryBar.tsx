@@ -76,7 +76,7 @@ export function RetryBar({ run, plan: { plan, error } }: { run: Run; plan: Retry
 const MOST_CHOICES = 500;
 
 /** All nodes of a graph that a list can hold; else the one that was chosen in the graph. */
-function choices(run: Run, chosen: string | undefined): string[] {
+function choices(run: Run, chosen: string | null | undefined): readonly string[] {
   const ids = run.store.ids;
   if (ids.length <= MOST_CHOICES) return ids;
   return chosen ? [chosen] : [];

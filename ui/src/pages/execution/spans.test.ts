@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import type { NodeNow } from '../../graph/nodeStore';
+import type { GraphNode } from '../../api/calls';
 import { earlierAttempts, spansOf, ticks } from './spans';
 
 const base = { handler: 'noop', level: 0, optional: false, reason: null, attempt: 1, error: null };
 const at = (second: number) => `2026-01-31T12:00:${String(second).padStart(2, '0')}.000Z`;
 
 it('puts nodes in the order in which they were queued, and leaves out what never ran', () => {
-  const nodes: NodeNow[] = [
+  const nodes: GraphNode[] = [
     { ...base, id: 'late', state: 'RUNNING', queued_at: at(3), started_at: at(4), finished_at: null },
     { ...base, id: 'early', state: 'COMPLETED', queued_at: at(1), started_at: at(5), finished_at: at(6) },
     { ...base, id: 'data', state: 'COMPLETED', queued_at: null, started_at: null, finished_at: at(2) },

@@ -1,6 +1,5 @@
 // When each node waited and ran, on one scale.
-import type { HistoryItem } from '../../api/calls';
-import type { NodeNow } from '../../graph/nodeStore';
+import type { GraphNode, HistoryItem } from '../../api/calls';
 
 export type Span = {
   id: string;
@@ -12,7 +11,7 @@ export type Span = {
 };
 
 /** Nodes that did anything, in the order in which they began. Times in milliseconds. */
-export function spansOf(nodes: readonly NodeNow[]): Span[] {
+export function spansOf(nodes: readonly GraphNode[]): Span[] {
   const spans: Span[] = [];
   for (const node of nodes) {
     if (node.state === 'SKIPPED') continue;

@@ -1,13 +1,13 @@
 import { ListFilter, Search, X } from 'lucide-react';
 import { type Ref, useId, useState } from 'react';
-import type { Filters } from '../../api/calls';
+import type { ExecutionFilters } from '../../api/calls';
 import { Button } from '../../components/Button';
 import { DebouncedInput } from '../../components/DebouncedInput';
 import { CLEARED, countHidden, hasFilters } from './filters';
 import { type Change, MoreFilters } from './MoreFilters';
 import { StateFilter } from './StateFilter';
 
-type BarProps = { filters: Filters; change: Change; search: Ref<HTMLInputElement> };
+type BarProps = { filters: ExecutionFilters; change: Change; search: Ref<HTMLInputElement> };
 
 export function FilterBar({ filters, change, search }: BarProps) {
   const [open, setOpen] = useState(false);

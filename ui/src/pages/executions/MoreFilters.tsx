@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { useId } from 'react';
-import { type Filters, listWorkflows } from '../../api/calls';
+import { type ExecutionFilters, listWorkflows } from '../../api/calls';
 import { DebouncedInput } from '../../components/DebouncedInput';
 import type { Changes } from '../../routing/queryString';
 import { fromLocalField, toLocalField } from './filters';
@@ -8,7 +8,7 @@ import { LabelFilter } from './LabelFilter';
 
 export type Change = (changes: Changes, how?: { replace?: boolean }) => void;
 
-export function MoreFilters({ filters, change }: { filters: Filters; change: Change }) {
+export function MoreFilters({ filters, change }: { filters: ExecutionFilters; change: Change }) {
   const names = useId();
   const known = useQuery({
     queryKey: ['workflows', 'names'],

@@ -1,17 +1,13 @@
 // Steering many executions at once: what would happen, and what did.
+import type { BulkItem } from '../../api/calls';
 import { messageOf } from '../../api/problem';
 
 /** So many the API takes in one call. */
 export const MOST_AT_ONCE = 500;
 
-export type Outcome = {
-  execution_id: string;
-  ok: boolean;
-  made?: string | null;
-  runs?: unknown[] | null;
-  keeps?: unknown[] | null;
-  error?: { detail?: string; title?: string } | null;
-};
+/** An item of the API's answer; of a call that failed as a whole, only the error is known. */
+export type Outcome = Pick<BulkItem, 'execution_id' | 'ok'> &
+  Partial<Pick<BulkItem, 'runs' | 'keeps'>> & { error?: Partial<BulkItem['error']> };
 
 /** Call with at most 500 at a time; a call that fails is the outcome of those that were in it. */
 export async function inParts(ids: string[], call: (part: string[]) => Promise<Outcome[]>): Promise<Outcome[]> {

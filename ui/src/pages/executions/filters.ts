@@ -1,7 +1,7 @@
 // The filters as the address has them, as the API wants them and as fields show them.
-import type { Filters } from '../../api/calls';
+import type { ExecutionFilters } from '../../api/calls';
 import type { Changes } from '../../routing/queryString';
-import { EXECUTION_STATES } from '../../states';
+import { isExecutionState } from '../../states';
 
 export const CLEARED: Changes = {
   state: null,
@@ -14,9 +14,9 @@ export const CLEARED: Changes = {
 };
 
 /** What of the address the API would take; the rest is left out, so that a mistyped link still shows a list. */
-export function readFilters(query: URLSearchParams): Filters {
-  const filters: Filters = {};
-  const states = query.getAll('state').filter((each) => (EXECUTION_STATES as readonly string[]).includes(each));
+export function readFilters(query: URLSearchParams): ExecutionFilters {
+  const filters: ExecutionFilters = {};
+  const states = query.getAll('state').filter(isExecutionState);
   if (states.length) filters.state = [...new Set(states)];
   const labels = query.getAll('label').filter(isLabel);
   if (labels.length) filters.label = [...new Set(labels)];
@@ -34,12 +34,12 @@ export function readFilters(query: URLSearchParams): Filters {
 }
 
 /** How many filters are set besides the text and the states, which are always in sight. */
-export function countHidden(filters: Filters): number {
+export function countHidden(filters: ExecutionFilters): number {
   const { label = [], workflow, version, since, until } = filters;
   return label.length + [workflow, version, since, until].filter((each) => each !== undefined).length;
 }
 
-export function hasFilters(filters: Filters): boolean {
+export function hasFilters(filters: ExecutionFilters): boolean {
   return Object.keys(filters).length > 0;
 }
 
@@ -53,7 +53,7 @@ export function labelText(key: string, value: unknown): string {
 }
 
 /** What a field of type datetime-local shows: the viewer's zone, to the minute. */
-export function toLocalField(iso: string | undefined): string {
+export function toLocalField(iso: string | null | undefined): string {
   if (!iso) return '';
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return '';

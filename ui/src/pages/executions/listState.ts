@@ -1,8 +1,9 @@
 // What the list shows. The newest page is read again all the time and older ones are added below; rows that the viewer
 // looks at must not move away from under the pointer, so while the list is held new ones are counted, not shown.
+import type { ExecutionPage, ListedExecution } from '../../api/calls';
 
-export type Row = { execution_id: string; created_at: string };
-export type RowPage<T extends Row> = { items: T[]; next_cursor?: string | null };
+export type Row = Pick<ListedExecution, 'execution_id' | 'created_at'>;
+export type RowPage<T extends Row> = Pick<ExecutionPage, 'next_cursor'> & { items: T[] };
 
 export type ListState<T extends Row> = {
   /** Which filters these rows answer. */

@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type ListedExecution, steerMany } from '../../api/calls';
+import { type ListedExecution, requestBulk } from '../../api/calls';
 import { toastError } from '../../components/toast';
 import { inParts, type Outcome, summaryOf } from './bulkOutcomes';
 import { toastOutcome } from './toastOutcome';
@@ -7,7 +7,7 @@ import { toastOutcome } from './toastOutcome';
 export type BulkProps = { rows: ListedExecution[]; onClose: () => void; onDone: () => void };
 
 export async function sendBulkRequests(action: 'cancel' | 'retry', ids: string[], preview = false): Promise<Outcome[]> {
-  return inParts(ids, async (part) => (await steerMany(action, part, preview)).items as Outcome[]);
+  return inParts(ids, async (part) => (await requestBulk(action, part, preview)).items);
 }
 
 export function useBulkRequest(action: 'cancel' | 'retry', said: string, { onClose, onDone }: BulkProps) {

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
-import { type Filters, type ListedExecution, listExecutions } from '../../api/calls';
+import { type ExecutionFilters, type ListedExecution, listExecutions } from '../../api/calls';
 import { useLive } from '../../api/useLive';
 import { toastError } from '../../components/toast';
 import { hasEnded } from '../../states';
@@ -14,7 +14,7 @@ const WITHOUT_STREAM_MS = 5000;
 type Reducer = (state: ListState<ListedExecution>, action: Action<ListedExecution>) => ListState<ListedExecution>;
 
 /** Executions that fit, the newest first, live. While `isHeld` says so, new ones are only counted. */
-export function useExecutionList(filters: Filters, isHeld: () => boolean) {
+export function useExecutionList(filters: ExecutionFilters, isHeld: () => boolean) {
   const queries = useQueryClient();
   const key = JSON.stringify(filters);
   const [list, dispatch] = useReducer<ListState<ListedExecution>, [Action<ListedExecution>]>(
@@ -27,7 +27,7 @@ export function useExecutionList(filters: Filters, isHeld: () => boolean) {
   const live = useLive(['executions']);
   const newest = useQuery({
     queryKey: ['executions', 'list', key],
-    queryFn: () => listExecutions(JSON.parse(key) as Filters, null, PAGE),
+    queryFn: () => listExecutions(JSON.parse(key) as ExecutionFilters, null, PAGE),
     refetchInterval: live ? false : WITHOUT_STREAM_MS,
   });
   useEffect(() => {
@@ -37,7 +37,7 @@ export function useExecutionList(filters: Filters, isHeld: () => boolean) {
     (cursor: string) =>
       queries.fetchQuery({
         queryKey: ['executions', 'older', key, cursor],
-        queryFn: () => listExecutions(JSON.parse(key) as Filters, cursor, PAGE),
+        queryFn: () => listExecutions(JSON.parse(key) as ExecutionFilters, cursor, PAGE),
         staleTime: 0,
         gcTime: 0,
       }),

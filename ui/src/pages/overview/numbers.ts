@@ -1,12 +1,17 @@
 // The overview's numbers, from what the API counted.
-import type { Stats } from '../../api/calls';
+import type { StateCounts, Stats } from '../../api/calls';
 
 /** Stacked from the bottom: what went well, what went wrong, what is still to come. */
-export const STACK = ['COMPLETED', 'FAILED', 'CANCELLED', 'PAUSED', 'RUNNING', 'PENDING'] as const;
+export const STACK = [
+  'COMPLETED',
+  'FAILED',
+  'CANCELLED',
+  'PAUSED',
+  'RUNNING',
+  'PENDING',
+] as const satisfies readonly (keyof StateCounts)[];
 
-type Counts = { [State in (typeof STACK)[number]]: number };
-
-export function sum(counts: Counts): number {
+export function sum(counts: StateCounts): number {
   return STACK.reduce((total, state) => total + counts[state], 0);
 }
 

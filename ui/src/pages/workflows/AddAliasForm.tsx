@@ -1,7 +1,8 @@
 import { Plus } from 'lucide-react';
 import { type FormEvent, useId, useState } from 'react';
+import type { Aliases } from '../../api/calls';
 import { Button } from '../../components/Button';
-import { type Aliases, wrongAlias } from './aliases';
+import { wrongAlias } from './aliases';
 
 type AddProps = { version: number; aliases: Aliases; onAdd: (alias: string) => void };
 

@@ -1,9 +1,10 @@
 import { ArrowRightLeft, Trash2 } from 'lucide-react';
 import { useState } from 'react';
+import type { Aliases } from '../../api/calls';
 import { Button } from '../../components/Button';
 import { Dialog } from '../../components/Dialog';
 import { AddAliasForm } from './AddAliasForm';
-import { type Aliases, LATEST, meaning, names } from './aliases';
+import { LATEST, meaning, names } from './aliases';
 import { type AliasChange, ChangeAliasDialog } from './ChangeAliasDialog';
 
 type DialogProps = { name: string; version: number; aliases: Aliases; onClose: () => void };

@@ -1,7 +1,8 @@
 import { ArrowDown, ArrowUp } from 'lucide-react';
+import type { NodeStats } from '../../api/calls';
 import { durationText } from '../../time';
 import { percent } from './aliases';
-import { COLUMNS, type Column, type NodeStats, nextSort, type Sort, sortedStats } from './statsOrder';
+import { COLUMNS, type Column, nextSort, type Sort, sortedStats } from './statsOrder';
 
 type TableProps = { rows: NodeStats[]; sort: Sort; onSort: (sort: string | null) => void };
 

@@ -1,5 +1,5 @@
 import { Play } from 'lucide-react';
-import type { listWorkflows } from '../../api/calls';
+import type { ListedWorkflow } from '../../api/calls';
 import { useMay } from '../../api/useMay';
 import { Button } from '../../components/Button';
 import { Time } from '../../components/Time';
@@ -7,9 +7,7 @@ import { Link } from '../../routing/Link';
 import { paths } from '../../routing/paths';
 import { LATEST, meaning, names } from './aliases';
 
-type Listed = Awaited<ReturnType<typeof listWorkflows>>['items'][number];
-
-export function WorkflowTable({ rows, onStart }: { rows: Listed[]; onStart: (name: string) => void }) {
+export function WorkflowTable({ rows, onStart }: { rows: ListedWorkflow[]; onStart: (name: string) => void }) {
   const maySubmit = useMay('submit');
   return (
     <div className="table-wrap">

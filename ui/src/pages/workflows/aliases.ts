@@ -1,6 +1,7 @@
 // Aliases as the API has them: each means one version, or several by their shares.
+import type { Aliases } from '../../api/calls';
 
-export type Aliases = Record<string, Record<string, number>>;
+type Weights = Aliases[string];
 export type AliasAt = { alias: string; share: number | null };
 
 /** It moves by itself, to each new version. */
@@ -14,7 +15,7 @@ export function aliasesAt(aliases: Aliases, version: number): AliasAt[] {
   });
 }
 
-function shareOf(weights: Record<string, number>, version: string): number {
+function shareOf(weights: Weights, version: string): number {
   const total = Object.values(weights).reduce((sum, weight) => sum + weight, 0);
   return total > 0 ? (weights[version] ?? 0) / total : 0;
 }
@@ -25,7 +26,7 @@ export function names(aliases: Aliases): string[] {
 }
 
 /** What an alias means, such as `3`, or `3 (90 %), 4 (10 %)`. */
-export function meaning(weights: Record<string, number>): string {
+export function meaning(weights: Weights): string {
   const shares = Object.keys(weights)
     .map((version) => ({ version: Number(version), share: shareOf(weights, version) }))
     .filter(({ share }) => share > 0)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type NodeStats, nextSort, readSort, sortedStats } from './statsOrder';
+import type { NodeStats } from '../../api/calls';
+import { nextSort, readSort, sortedStats } from './statsOrder';
 
 const row = (node_id: string, count: number, p50_seconds: number | null): NodeStats => ({
   node_id,

@@ -1,7 +1,5 @@
 // Sorting the statistics of nodes. The order of the plan is the first one, and the one that equal rows keep.
-import type { WorkflowStats } from '../../api/calls';
-
-export type NodeStats = WorkflowStats['nodes'][number];
+import type { NodeStats } from '../../api/calls';
 
 export type Column = Exclude<keyof NodeStats, 'failed'>;
 export type Sort = { column: Column; isDown: boolean } | null;

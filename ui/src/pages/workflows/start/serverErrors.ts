@@ -3,7 +3,7 @@ import type { Problem } from '../../../api/problem';
 import type { Field } from './fields';
 import { type Errors, join } from './values';
 
-type Complaint = { path: string; message: string };
+type FieldProblem = Pick<Problem['problems'][number], 'path' | 'message'>;
 
 const MISSING = /^"((?:[^"\\]|\\.)*)" is a required property$/;
 
@@ -25,7 +25,7 @@ export function errorsByField(error: Problem, fields: Field[]): { errors: Errors
   return { errors, isAllPlaced: left === 0 };
 }
 
-function complaintsOf({ problems }: Pick<Problem, 'problems'>): Complaint[] {
+function complaintsOf({ problems }: Pick<Problem, 'problems'>): FieldProblem[] {
   return problems.map(({ path, message }) => {
     const place = path.replace(/^input\.?/, '');
     const missing = MISSING.exec(message)?.[1];

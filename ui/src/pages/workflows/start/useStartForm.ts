@@ -1,6 +1,6 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { start, type Workflow } from '../../../api/calls';
+import { submit, type Workflow } from '../../../api/calls';
 import { Problem } from '../../../api/problem';
 import { toast } from '../../../components/toast';
 import { navigate } from '../../../routing/navigation';
@@ -24,7 +24,7 @@ export function useStartForm({ name, version, definition }: Workflow) {
   const [errors, setErrors] = useState<Errors>({});
   const [jsonError, setJsonError] = useState<string | null>(null);
   const sending = useMutation({
-    mutationFn: (input: unknown) => start(`${name}@${version}`, input, labelsFromDrafts(labels)),
+    mutationFn: (input: Record<string, unknown>) => submit(`${name}@${version}`, input, labelsFromDrafts(labels)),
     onSuccess: ({ execution_id }) => {
       toast(`${name}@${version} started`);
       void queries.invalidateQueries({ queryKey: ['executions'] });
