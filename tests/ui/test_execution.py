@@ -106,12 +106,12 @@ def test_a_retry_is_drawn_before_it_is_made(page: Page, service: Running, shop: 
     page.get_by_role("button", name="Retry").click()
     expect(page.get_by_text("nodes run again in a new execution")).to_be_visible()
     expect(box(page, "pay")).to_have_class(having("again"))
-    expect(box(page, "cart")).to_have_class(having("kept"))
+    expect(box(page, "cart")).to_have_class(having("reused"))
     shop.broken = False
     shop.began.clear()
     page.get_by_role("button", name=re.compile(r"^Run \d nodes$")).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")
-    assert "cart" not in shop.began, "what completed is kept"
+    assert "cart" not in shop.began, "what completed is reused"
     page.get_by_role("link", name="retry of an earlier execution").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("FAILED")
     expect(page.get_by_role("link", name="retried as a later execution")).to_be_visible()
@@ -121,10 +121,10 @@ def test_a_retry_can_begin_at_a_node(page: Page, service: Running, shop: Shop) -
     shop.broken = False
     name = start(service, ORDER, {"amount": 100}, wait=20)
     page.goto(f"{service.address}/ui/executions/{name}?retry=yes")
-    page.get_by_label("Also from this node on").select_option("stock")
+    page.get_by_label("Also rerun from this node").select_option("stock")
     expect(box(page, "stock")).to_have_class(having("again"))
     expect(box(page, "ship")).to_have_class(having("again"))
-    expect(box(page, "pay")).to_have_class(having("kept"))
+    expect(box(page, "pay")).to_have_class(having("reused"))
 
 
 def test_a_running_execution_is_paused_resumed_and_cancelled(page: Page, service: Running, shop: Shop) -> None:

@@ -25,12 +25,12 @@ const Workers = lazy(() => import('./pages/workers/Workers'));
 export function App() {
   const { key, me, needsKey } = useSession();
   const path = usePath();
-  const asked = useQuery({ queryKey: ['me', key], queryFn: getMe, enabled: !needsKey, staleTime: 60_000 });
+  const meQuery = useQuery({ queryKey: ['me', key], queryFn: getMe, enabled: !needsKey, staleTime: 60_000 });
   useEffect(() => {
-    if (asked.data) signedInAs(asked.data);
-  }, [asked.data]);
+    if (meQuery.data) signedInAs(meQuery.data);
+  }, [meQuery.data]);
   if (needsKey) return <Login />;
-  if (!me) return asked.error ? <ErrorBox error={asked.error} retry={() => void asked.refetch()} /> : <Loading />;
+  if (!me) return meQuery.error ? <ErrorBox error={meQuery.error} retry={() => void meQuery.refetch()} /> : <Loading />;
   return (
     <Shell>
       <ErrorBoundary key={path.join('/')}>
@@ -52,7 +52,7 @@ function CurrentPage({ path: [section, name, ...more] }: { path: string[] }) {
     if (section === 'workers' && !name) return <Workers />;
   }
   return (
-    <Empty title="There is no such page">
+    <Empty title="This page doesn't exist">
       <Link to={paths.overview()}>Go to the overview</Link>
     </Empty>
   );

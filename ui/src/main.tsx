@@ -14,7 +14,7 @@ applyTheme();
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      networkMode: 'always', // a server on this machine answers without any network
+      networkMode: 'always', // a server on this machine can be reached without a network
       staleTime: 1000,
       retry: (_count, error) => error instanceof Problem && error.passing,
       retryDelay: (count, error) =>

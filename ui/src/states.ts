@@ -26,7 +26,7 @@ export function isExecutionState(text: string): text is ExecutionState {
   return (EXECUTION_STATES as readonly string[]).includes(text);
 }
 
-/** What deserves attention first stands first. */
+/** States that deserve attention come first. */
 export const NODE_ORDER: readonly string[] = [
   'FAILED',
   'RETRYING',

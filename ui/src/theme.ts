@@ -1,4 +1,4 @@
-// Light or dark as the system has it, unless the viewer has chosen.
+// Light or dark as the system has it, unless the user has chosen.
 
 export type Theme = 'system' | 'light' | 'dark';
 export const NAME = 'penstock.theme';

@@ -1,4 +1,4 @@
-// Times in the viewer's zone, with UTC beside them; durations as people say them.
+// Times in the viewer's zone and in UTC, and durations, as texts.
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;

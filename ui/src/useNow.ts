@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 
-/** The time, looked at each so many milliseconds; 0 looks once. */
+/** The current time, updated every so many milliseconds; with 0 it isn't updated. */
 export function useNow(everyMs: number): number {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {

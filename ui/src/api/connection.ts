@@ -1,4 +1,4 @@
-// Whether the server answers: the shell says so when it doesn't, and everything that is shown is read again after.
+// Whether the server can be reached. The shell shows it, and all queries are refetched when that changes.
 
 let reachable = true;
 const listeners = new Set<() => void>();

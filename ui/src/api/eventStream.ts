@@ -1,5 +1,5 @@
-// Server-Sent Events by fetch: unlike EventSource it can send a key, and tells why a stream ended. Events come in
-// batches, a few times a second at the most: a run of thousands of nodes must not draw the page thousands of times.
+// Server-Sent Events by fetch: unlike EventSource, it can send a key and says why a stream ended. Events come in
+// batches, at most a few times a second: an execution of thousands of nodes must not redraw the UI thousands of times.
 import { createParser } from 'eventsource-parser';
 import type { Transition } from './calls';
 import { authorization, reach } from './client';
@@ -12,32 +12,32 @@ type Following = {
   onEvents: (events: Transition[]) => void;
   /** The execution has ended: nothing more will come. */
   onEnd?: () => void;
-  /** What came in between isn't kept any more: read everything again and follow anew. */
+  /** The server no longer has the events after `after`: read everything again and follow from there. */
   onGap?: () => void;
   onLive?: (live: boolean) => void;
 };
 
 const BATCH_MS = 250;
-const AGAIN_MS = 500;
-const AGAIN_MOST_MS = 5000;
-/** The server sends a sign of life each 15 seconds. */
+const RECONNECT_MS = 500;
+const RECONNECT_MS_MAX = 5000;
+/** The server sends a heartbeat every 15 seconds. */
 const SILENCE_MS = 40_000;
 
-/** Follow a stream until it ends or the answer is called; breaks are mended without a gap. */
+/** Follows a stream until it ends or the returned function is called. After a break it goes on where it broke off. */
 export function follow(path: string, following: Following): () => void {
   const stop = new AbortController();
-  void run(path, following, stop.signal);
+  void followUntilEnd(path, following, stop.signal);
   return () => stop.abort();
 }
 
-async function run(path: string, following: Following, stopped: AbortSignal): Promise<void> {
+async function followUntilEnd(path: string, following: Following, stopped: AbortSignal): Promise<void> {
   let last = following.after;
-  let pause = AGAIN_MS;
+  let pause = RECONNECT_MS;
   while (!stopped.aborted) {
     try {
-      const outcome = await once(path, last, stopped, following, (id) => {
+      const outcome = await readOnce(path, last, stopped, following, (id) => {
         last = id;
-        pause = AGAIN_MS;
+        pause = RECONNECT_MS;
       });
       if (outcome === 'ended') return following.onEnd?.();
     } catch (error) {
@@ -48,11 +48,11 @@ async function run(path: string, following: Following, stopped: AbortSignal): Pr
     if (stopped.aborted) return;
     following.onLive?.(false);
     await waitFor(pause, stopped);
-    pause = Math.min(pause * 2, AGAIN_MOST_MS);
+    pause = Math.min(pause * 2, RECONNECT_MS_MAX);
   }
 }
 
-async function once(
+async function readOnce(
   path: string,
   last: string | undefined,
   stopped: AbortSignal,
@@ -64,7 +64,7 @@ async function once(
   const batch = new Batch(following.onEvents, stopped);
   try {
     const signal = AbortSignal.any([stopped, silence.signal]);
-    const response = await reach(addressOf(path, last), {
+    const response = await reach(addressAfter(path, last), {
       headers: { Accept: 'text/event-stream', ...authorization() },
       signal,
     });
@@ -123,7 +123,7 @@ class Batch {
   }
 }
 
-function addressOf(path: string, last: string | undefined): string {
+function addressAfter(path: string, last: string | undefined): string {
   if (!last) return path;
   return `${path}${path.includes('?') ? '&' : '?'}after=${encodeURIComponent(last)}`;
 }

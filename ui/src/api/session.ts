@@ -43,7 +43,7 @@ export function signOut(): void {
   changeSession({ key: null, me: null, needsKey: true });
 }
 
-/** The server has refused the key, or wants one. */
+/** The server has refused the key, or requires one. */
 export function keyRefused(): void {
   if (!session.needsKey) signOut();
 }

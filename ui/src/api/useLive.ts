@@ -1,13 +1,13 @@
-// Lists that follow what happens: one stream of all executions for the whole page tells that something changed, and
-// what is shown is read again, about once a second at the most. Without the stream it is read every few seconds.
+// Lists that stay up to date: one stream of all executions for the whole page says that something changed, and
+// these queries are refetched, at most about once a second. Without the stream they are refetched every few seconds.
 import { type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { ALL_EVENTS } from './calls';
 import { follow } from './eventStream';
 
-const AGAIN_MS = 1000;
+const REFETCH_MS = 1000;
 
-/** Read these queries again when an execution begins, ends or is steered. Answers whether the stream is there. */
+/** Refetches these queries when an execution changes its state. Returns whether the stream is connected. */
 export function useLive(...keys: QueryKey[]): boolean {
   const queries = useQueryClient();
   const [live, setLive] = useState(false);
@@ -15,29 +15,29 @@ export function useLive(...keys: QueryKey[]): boolean {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | null = null;
     let stop = () => {};
-    const again = () => {
+    const scheduleRefetch = () => {
       timer ??= setTimeout(() => {
         timer = null;
         if (document.visibilityState === 'hidden') return;
         for (const key of JSON.parse(name) as QueryKey[]) void queries.invalidateQueries({ queryKey: key });
-      }, AGAIN_MS);
+      }, REFETCH_MS);
     };
-    const begin = () => {
+    const startFollowing = () => {
       stop = follow(ALL_EVENTS, {
-        onEvents: again,
+        onEvents: scheduleRefetch,
         onLive: (now) => {
           setLive(now);
-          if (now) again(); // what happened before the stream was there
+          if (now) scheduleRefetch(); // what happened before the stream was there
         },
-        onGap: begin,
+        onGap: startFollowing,
       });
     };
-    begin();
-    document.addEventListener('visibilitychange', again);
+    startFollowing();
+    document.addEventListener('visibilitychange', scheduleRefetch);
     return () => {
       stop();
       if (timer) clearTimeout(timer);
-      document.removeEventListener('visibilitychange', again);
+      document.removeEventListener('visibilitychange', scheduleRefetch);
     };
   }, [queries, name]);
   return live;

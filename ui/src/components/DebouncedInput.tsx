@@ -1,22 +1,22 @@
 import { type InputHTMLAttributes, type KeyboardEvent, type Ref, useEffect, useRef, useState } from 'react';
 
-type TypedProps = Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value'> & {
+type DebouncedInputProps = Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value'> & {
   value: string;
-  onSettle: (value: string) => void;
+  onValue: (value: string) => void;
   input?: Ref<HTMLInputElement>;
 };
 
 const PAUSE_MS = 250;
 
-/** An input whose value goes into the address once the viewer pauses: not each letter is a search. */
-export function DebouncedInput({ value, onSettle, input, ...rest }: TypedProps) {
-  const [typed, setTyped] = useState(value);
+/** An input that delivers its value once the user stops typing: not each letter is a search. */
+export function DebouncedInput({ value, onValue, input, ...rest }: DebouncedInputProps) {
+  const [text, setText] = useState(value);
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
-  const settled = useRef(value);
+  const delivered = useRef(value);
   useEffect(() => {
-    if (value === settled.current) return; // it is what was typed here; only a change from elsewhere is taken over
-    settled.current = value;
-    setTyped(value);
+    if (value === delivered.current) return; // what was typed here; only a change from elsewhere is taken over
+    delivered.current = value;
+    setText(value);
   }, [value]);
   useEffect(
     () => () => {
@@ -24,18 +24,18 @@ export function DebouncedInput({ value, onSettle, input, ...rest }: TypedProps) 
     },
     [],
   );
-  const settle = (text: string, pause: number) => {
-    setTyped(text);
+  const deliverAfter = (text: string, pause: number) => {
+    setText(text);
     if (timer.current) clearTimeout(timer.current);
     timer.current = setTimeout(() => {
-      settled.current = text.trim();
-      onSettle(text.trim());
+      delivered.current = text.trim();
+      onValue(text.trim());
     }, pause);
   };
   const onKeyDown = (event: KeyboardEvent<HTMLInputElement>) => {
-    if (event.key === 'Enter') settle(typed, 0);
+    if (event.key === 'Enter') deliverAfter(text, 0);
     if (event.key !== 'Escape') return;
-    if (typed) settle('', 0);
+    if (text) deliverAfter('', 0);
     else event.currentTarget.blur();
     event.preventDefault();
   };
@@ -43,8 +43,8 @@ export function DebouncedInput({ value, onSettle, input, ...rest }: TypedProps) 
     <input
       ref={input}
       {...rest}
-      value={typed}
-      onChange={(event) => settle(event.target.value, PAUSE_MS)}
+      value={text}
+      onChange={(event) => deliverAfter(event.target.value, PAUSE_MS)}
       onKeyDown={onKeyDown}
     />
   );

@@ -1,7 +1,7 @@
 import { durationText } from '../time';
 import { useNow } from '../useNow';
 
-/** How long it took; counts on while it has no end. */
+/** The duration between two times; it counts up while there is no end. */
 export function Elapsed({ from, to }: { from: string | null | undefined; to: string | null | undefined }) {
   const now = useNow(from && !to ? 500 : 0);
   if (!from) return <span className="faint">–</span>;

@@ -2,7 +2,7 @@ import { Component, type ReactNode } from 'react';
 import { Button } from './Button';
 import { Empty } from './Empty';
 
-/** What breaks in one page leaves the rest usable: a mistake of ours, or a part of a version that was replaced. */
+/** An error in one page leaves the rest of the UI usable: a bug, or a file of a version that has been replaced. */
 export class ErrorBoundary extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state = { error: null as Error | null };
 
@@ -15,9 +15,9 @@ export class ErrorBoundary extends Component<{ children: ReactNode }, { error: E
     return (
       <Empty title="This page couldn't be shown">
         <p>{this.state.error.message}</p>
-        <p>If Penstock was updated a moment ago, loading the page again brings the new version.</p>
+        <p>If Penstock has just been updated, reload the page to get the new version.</p>
         <Button kind="primary" onClick={() => location.reload()}>
-          Load it again
+          Reload the page
         </Button>
       </Empty>
     );

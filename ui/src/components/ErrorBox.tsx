@@ -11,9 +11,9 @@ export function ErrorBox({ error, retry }: { error: unknown; retry?: () => void 
         <p>{messageOf(error)}</p>
         {problems.length > 0 && (
           <ul>
-            {problems.slice(0, 20).map((each) => (
-              <li key={`${each.path}${each.code}${each.message}`}>
-                {each.path && <code>{each.path}</code>} {each.message}
+            {problems.slice(0, 20).map((problem) => (
+              <li key={`${problem.path}${problem.code}${problem.message}`}>
+                {problem.path && <code>{problem.path}</code>} {problem.message}
               </li>
             ))}
           </ul>

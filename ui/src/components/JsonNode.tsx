@@ -8,12 +8,12 @@ const PART = 100;
 
 const OPEN_DEPTH = 2;
 
-type NodeProps = { value: unknown; name?: string; path: string; depth: number; found: JsonMatches | null };
+type NodeProps = { value: unknown; name?: string; path: string; depth: number; matches: JsonMatches | null };
 
-export function JsonNode({ value, name, path, depth, found }: NodeProps) {
+export function JsonNode({ value, name, path, depth, matches }: NodeProps) {
   const [open, setOpen] = useState<boolean | null>(null);
   const [parts, setParts] = useState(1);
-  const hit = found?.hits.has(path) ?? false;
+  const hit = matches?.hits.has(path) ?? false;
   const label = name === undefined ? null : <span className={hit ? 'json-key hit' : 'json-key'}>{name}</span>;
   if (value === null || typeof value !== 'object') {
     return (
@@ -24,7 +24,8 @@ export function JsonNode({ value, name, path, depth, found }: NodeProps) {
     );
   }
   const entries = Object.entries(value);
-  const isOpen = open ?? (found ? found.paths.has(path) || depth === 0 : depth < OPEN_DEPTH && entries.length <= PART);
+  const isOpen =
+    open ?? (matches ? matches.paths.has(path) || depth === 0 : depth < OPEN_DEPTH && entries.length <= PART);
   const size = Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`;
   const Icon = isOpen ? ChevronDown : ChevronRight;
   return (
@@ -37,7 +38,7 @@ export function JsonNode({ value, name, path, depth, found }: NodeProps) {
       {isOpen && (
         <div className="json-children">
           {entries.slice(0, parts * PART).map(([key, child]) => (
-            <JsonNode key={key} name={key} value={child} path={`${path}/${key}`} depth={depth + 1} found={found} />
+            <JsonNode key={key} name={key} value={child} path={`${path}/${key}`} depth={depth + 1} matches={matches} />
           ))}
           {entries.length > parts * PART && (
             <Button kind="quiet" onClick={() => setParts(parts + 10)}>{`${entries.length - parts * PART} more`}</Button>

@@ -1,4 +1,4 @@
-// Any JSON as a tree. Everything is text in the DOM: whatever an output holds, nothing of it is run or linked.
+// Any JSON as a tree. Everything is text in the DOM: whatever a value holds, nothing of it is run or linked.
 
 import { Download } from 'lucide-react';
 import { useMemo, useState } from 'react';
@@ -9,11 +9,11 @@ import { JsonNode } from './JsonNode';
 
 type JsonProps = { value: unknown; name?: string; search?: boolean };
 
-/** With search, copy and download. */
+/** A JSON value with search, copy and download. */
 export function JsonView({ value, name = 'value', search = true }: JsonProps) {
-  const [wanted, setWanted] = useState('');
+  const [searchText, setSearchText] = useState('');
   const text = useMemo(() => JSON.stringify(value, null, 2) ?? 'null', [value]);
-  const found = useMemo(() => (wanted ? findInJson(value, wanted.toLowerCase()) : null), [value, wanted]);
+  const matches = useMemo(() => (searchText ? findInJson(value, searchText.toLowerCase()) : null), [value, searchText]);
   const download = () => {
     const link = document.createElement('a');
     link.href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
@@ -29,13 +29,13 @@ export function JsonView({ value, name = 'value', search = true }: JsonProps) {
             type="search"
             placeholder="Find a key or value"
             aria-label={`Find in ${name}`}
-            value={wanted}
-            onChange={(event) => setWanted(event.target.value)}
+            value={searchText}
+            onChange={(event) => setSearchText(event.target.value)}
           />
         )}
-        {found && (
+        {matches && (
           <span className="faint" role="status">
-            {found.count === 1 ? '1 match' : `${found.count} matches`}
+            {matches.count === 1 ? '1 match' : `${matches.count} matches`}
           </span>
         )}
         <span className="spacer" />
@@ -48,8 +48,8 @@ export function JsonView({ value, name = 'value', search = true }: JsonProps) {
           onClick={download}
         />
       </div>
-      <div className="json" key={wanted ? 'search' : 'all'}>
-        <JsonNode value={value} path="$" depth={0} found={found} />
+      <div className="json" key={searchText ? 'search' : 'all'}>
+        <JsonNode value={value} path="$" depth={0} matches={matches} />
       </div>
     </div>
   );

@@ -4,7 +4,7 @@ import { Loading } from './Loading';
 
 type Loadable<T> = { data: T | undefined; error: unknown; refetch: () => unknown };
 
-/** What was asked for, or how far that is. What is there stays while it is read again. */
+/** Shows a query's data, or that it is loading or has failed. Data stays in sight while it is refetched. */
 export function Loaded<T>({
   query,
   what,

@@ -1,17 +1,21 @@
-// Small charts as SVG: their numbers are few, and a library would weigh more than all the rest.
-
 export type Point = { label: string; value: number | null };
 
-type SparklineProps = { points: Point[]; label: string; unit?: string; most?: number; className?: string };
+type SparklineProps = { points: Point[]; label: string; unit?: string; valueMax?: number; className?: string };
 
-export function mostOf(points: Point[]): number {
-  return Math.max(...points.map((each) => each.value ?? 0), 1e-9);
+export function largestValue(points: Point[]): number {
+  return Math.max(...points.map((point) => point.value ?? 0), 1e-9);
 }
 
-/** A line of values over time; gaps where there are none. Lines that lie over each other share their `most`. */
-export function Sparkline({ points, label, unit = '', most = mostOf(points), className = '' }: SparklineProps) {
+/** A line of values over time, with gaps where there are none. Lines in one chart share their `valueMax`. */
+export function Sparkline({
+  points,
+  label,
+  unit = '',
+  valueMax = largestValue(points),
+  className = '',
+}: SparklineProps) {
   const x = (index: number) => (points.length > 1 ? (index / (points.length - 1)) * 100 : 50);
-  const y = (value: number) => 30 - (value / most) * 27;
+  const y = (value: number) => 30 - (value / valueMax) * 27;
   const parts: string[] = [];
   let open = false;
   points.forEach((point, index) => {
@@ -22,7 +26,7 @@ export function Sparkline({ points, label, unit = '', most = mostOf(points), cla
     parts.push(`${open ? 'L' : 'M'}${x(index).toFixed(2)} ${y(point.value).toFixed(2)}`);
     open = true;
   });
-  const dots = points.length <= 1 || parts.every((each) => each.startsWith('M'));
+  const dots = points.length <= 1 || parts.every((part) => part.startsWith('M'));
   return (
     <svg
       className={`sparkline ${className}`}

@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'react';
 
 type TickProps = { state: 'none' | 'some' | 'all'; label: string; disabled?: boolean; onChange: (on: boolean) => void };
 
-/** A checkbox for one or many; "some" can only be set by script. */
+/** A checkbox for one or many items. Only a script can set the state "some". */
 export function TriStateCheckbox({ state, label, disabled = false, onChange }: TickProps) {
   const element = useRef<HTMLInputElement>(null);
   useEffect(() => {

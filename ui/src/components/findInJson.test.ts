@@ -2,10 +2,10 @@ import { expect, it } from 'vitest';
 import { findInJson } from './findInJson';
 
 it('finds keys and values at any depth, and the way to them', () => {
-  const found = findInJson({ user: { name: 'Ada', tags: ['x', 'Adamant'] }, ada: 1, n: 5 }, 'ada');
-  expect(found.hits).toEqual(new Set(['$/user/name', '$/user/tags/1', '$/ada']));
-  expect(found.paths).toEqual(new Set(['$', '$/user', '$/user/tags']));
-  expect(found.count).toBe(3);
+  const matches = findInJson({ user: { name: 'Ada', tags: ['x', 'Adamant'] }, ada: 1, n: 5 }, 'ada');
+  expect(matches.hits).toEqual(new Set(['$/user/name', '$/user/tags/1', '$/ada']));
+  expect(matches.paths).toEqual(new Set(['$', '$/user', '$/user/tags']));
+  expect(matches.count).toBe(3);
 });
 
 it('is not stopped by depth', () => {

@@ -25,14 +25,14 @@ function setToasts(next: Toast[]): void {
 }
 
 export function dismissToast(id: number): void {
-  setToasts(toasts.filter((each) => each.id !== id));
+  setToasts(toasts.filter((toast) => toast.id !== id));
 }
 
 export function toast(text: ReactNode, kind: Toast['kind'] = 'done'): void {
   count += 1;
   const id = count;
   setToasts([...toasts.slice(-3), { id, kind, text }]);
-  if (kind === 'done') setTimeout(() => dismissToast(id), SHOWN_MS); // what failed stays until it was read
+  if (kind === 'done') setTimeout(() => dismissToast(id), SHOWN_MS); // errors stay until they are dismissed
 }
 
 export function toastError(error: unknown): void {

@@ -16,11 +16,11 @@ export const GroupBox = memo(function GroupBox({ data }: NodeProps<GroupBoxData>
   useSyncExternalStore(store.subscribe, read);
   const counts = countStates(members.map((id) => store.get(id)));
   const isPlain = '' in counts;
-  const runs = retry ? members.filter((id) => typeof retry.get(id) === 'string').length : 0;
+  const runAgainCount = retry ? members.filter((id) => typeof retry.get(id) === 'string').length : 0;
   const classes = ['group-box'];
   if (selected !== null && members.includes(selected)) classes.push('selected');
   if (members.some((id) => critical.has(id))) classes.push('critical');
-  if (retry) classes.push(runs ? 'again' : 'kept');
+  if (retry) classes.push(runAgainCount ? 'again' : 'reused');
   return (
     <div className={classes.join(' ')}>
       <BoxHandles />
@@ -30,15 +30,15 @@ export const GroupBox = memo(function GroupBox({ data }: NodeProps<GroupBoxData>
       </span>
       <span className="node-handler">
         {members.length} nodes
-        {retry && runs > 0 && ` · ${runs} run again`}
-        {!retry && worst(counts)}
+        {retry && runAgainCount > 0 && ` · ${runAgainCount} run again`}
+        {!retry && mostUrgentState(counts)}
       </span>
       {!isPlain && <StateShares counts={counts} />}
     </div>
   );
 });
 
-function worst(counts: Record<string, number>): string {
+function mostUrgentState(counts: Record<string, number>): string {
   for (const state of ['FAILED', 'RETRYING', 'RUNNING', 'QUEUED']) {
     if (counts[state]) return ` · ${counts[state]} ${state.toLowerCase()}`;
   }

@@ -3,7 +3,7 @@ import { RotateCcw } from 'lucide-react';
 import { memo, useSyncExternalStore } from 'react';
 import type { GraphNode } from '../api/calls';
 import { StateIcon } from '../components/StateIcon';
-import { reasonText } from '../reasons';
+import { reasonText } from '../reasonText';
 import { stateClass } from '../states';
 import { BoxHandles } from './BoxHandles';
 import type { NodeStore } from './nodeStore';
@@ -15,13 +15,13 @@ export const NodeBox = memo(function NodeBox({ data }: NodeProps<NodeBoxData>) {
   const node = useSyncExternalStore(data.store.subscribe, () => data.store.get(data.id));
   const { selected, critical, retry } = useMarks();
   if (!node) return null;
-  const again = retry?.get(node.id);
+  const runReason = retry?.get(node.id);
   const classes = ['node-box', stateClass(node.state || 'plain')];
   if (selected === node.id) classes.push('selected');
   if (critical.has(node.id)) classes.push('critical');
-  if (retry) classes.push(again === null || again === undefined ? 'kept' : 'again');
+  if (retry) classes.push(runReason === null || runReason === undefined ? 'reused' : 'again');
   return (
-    <div className={classes.join(' ')} title={saying(node, again)}>
+    <div className={classes.join(' ')} title={tooltipOf(node, runReason)}>
       <BoxHandles />
       {node.state && (
         <span className="node-icon">
@@ -36,18 +36,18 @@ export const NodeBox = memo(function NodeBox({ data }: NodeProps<NodeBoxData>) {
           {node.optional && ' · optional'}
         </span>
       </span>
-      {retry && again !== null && again !== undefined && (
+      {retry && runReason !== null && runReason !== undefined && (
         <RotateCcw size={14} aria-hidden="true" className="node-again" />
       )}
     </div>
   );
 });
 
-function saying(node: GraphNode, again: string | null | undefined): string {
+function tooltipOf(node: GraphNode, runReason: string | null | undefined): string {
   const lines = [node.id, `${node.handler}${node.state ? ` · ${node.state}` : ''}`];
   if (node.reason) lines.push(reasonText(node.reason));
   if (node.error) lines.push(node.error);
-  if (again) lines.push(`Would run again: ${again}`);
-  if (again === null) lines.push('Its output would be kept');
+  if (runReason) lines.push(`Would run again: ${runReason}`);
+  if (runReason === null) lines.push('Its output would be reused');
   return lines.join('\n');
 }

@@ -15,7 +15,7 @@ const NOT_RUN = {
 
 type Props = { graph: WorkflowGraph; selected?: string | null; onSelect?: (id: string | null) => void };
 
-/** The graph of a version, which isn't running. */
+/** The graph of a workflow's version, without states. */
 export function WorkflowGraphView({ graph, selected = null, onSelect }: Props) {
   const store = useMemo(() => new NodeStore(graph.nodes.map((node) => ({ ...NOT_RUN, ...node }))), [graph]);
   return <GraphView store={store} edges={graph.edges} selected={selected} {...(onSelect ? { onSelect } : {})} />;

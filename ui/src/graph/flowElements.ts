@@ -4,13 +4,13 @@ import { type Bundle, groupName, type Item } from './groups';
 import { type Layout, routeKey, sizeOf } from './layout';
 import type { Drawing } from './useDrawing';
 
-export function flowNode(item: Item, drawn: Drawing): Node {
-  const { store, layout, keyOf, membersOf } = drawn;
+export function flowNode(item: Item, drawing: Drawing): Node {
+  const { store, layout, keyOf, membersOf } = drawing;
   const { width, height } = sizeOf(item);
   const id = keyOf(item);
   const common = {
     id,
-    position: layout.places.get(id) ?? { x: 0, y: 0 },
+    position: layout.positions.get(id) ?? { x: 0, y: 0 },
     width,
     height,
     handles: [
@@ -30,14 +30,14 @@ export function flowNode(item: Item, drawn: Drawing): Node {
 
 /** Lines between boxes whose nodes follow each other on the critical path. */
 export function criticalLinks(path: Iterable<string>, itemOf: ReadonlyMap<string, string>): Set<string> {
-  const found = new Set<string>();
+  const keys = new Set<string>();
   let from: string | undefined;
   for (const id of path) {
     const to = itemOf.get(id);
-    if (from && to) found.add(routeKey({ from, to }));
+    if (from && to) keys.add(routeKey({ from, to }));
     from = to;
   }
-  return found;
+  return keys;
 }
 
 export function flowEdge(link: Bundle, layout: Layout, critical: ReadonlySet<string>): FlowEdge {

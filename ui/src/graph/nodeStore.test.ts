@@ -60,7 +60,7 @@ describe('a store of nodes', () => {
     expect(store.get('gained')).toMatchObject({ state: 'RUNNING', attempt: 1, started_at: `${AT}2.000Z` });
     expect(store.ids).toEqual(['a', 'gained']);
     expect(store.ids).not.toBe(idsBefore);
-    expect(store.all().map((each) => each.id)).toEqual(['a', 'gained']);
+    expect(store.all().map((listed) => listed.id)).toEqual(['a', 'gained']);
   });
 
   it('does not ask for the graph for nodes that it lists', () => {

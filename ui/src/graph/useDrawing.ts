@@ -1,7 +1,7 @@
-// Which boxes and lines there are, and where they stand.
+// Which boxes and lines a graph has, and their positions.
 import { type Dispatch, type SetStateAction, useEffect, useMemo, useState, useSyncExternalStore } from 'react';
 import type { GraphEdge } from '../api/calls';
-import { type Bundle, bundles, type Group, Grouping, type Item, MOST_EDGES, MOST_NODES } from './groups';
+import { type Bundle, bundles, EDGES_MAX, type Group, Grouping, type Item, NODES_MAX } from './groups';
 import { columns, type Layout, ROWS, routed } from './layout';
 import type { NodeStore } from './nodeStore';
 
@@ -25,26 +25,26 @@ export type Drawing = Boxes & {
 export function useDrawing(store: NodeStore, edges: readonly GraphEdge[], selected: string | null): Drawing {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const ids = useSyncExternalStore(store.subscribe, () => store.ids);
-  const isGrouped = ids.length > MOST_NODES || edges.length > MOST_EDGES;
+  const isGrouped = ids.length > NODES_MAX || edges.length > EDGES_MAX;
   const grouping = useMemo(() => new Grouping(ids.map((id) => store.get(id)?.level ?? 0)), [ids, store]);
 
-  // a node that is asked for by the address is brought to light
+  // the node in the address is shown, whatever group it is in
   useEffect(() => {
     const index = selected !== null && isGrouped ? ids.indexOf(selected) : -1;
     if (index < 0) return;
-    const way = grouping.wayTo(index).slice(1);
-    setOpened((before) => (way.every((key) => before.has(key)) ? before : new Set([...before, ...way])));
+    const keys = grouping.groupsAround(index).slice(1);
+    setOpened((before) => (keys.every((key) => before.has(key)) ? before : new Set([...before, ...keys])));
   }, [selected, isGrouped, grouping, ids]);
 
   const boxes = useMemo(
     () => boxesOf(store, ids, edges, isGrouped ? grouping : null, opened),
     [store, ids, edges, grouping, opened, isGrouped],
   );
-  const better = useRouted(boxes, !isGrouped);
+  const routedLayout = useRouted(boxes, !isGrouped);
   return useMemo(() => {
     const links = isGrouped ? visibleLinks(boxes, selected) : boxes.links;
-    return { ...boxes, links, layout: better ?? boxes.layout, store, isGrouped, opened, setOpened };
-  }, [boxes, better, store, isGrouped, opened, selected]);
+    return { ...boxes, links, layout: routedLayout ?? boxes.layout, store, isGrouped, opened, setOpened };
+  }, [boxes, routedLayout, store, isGrouped, opened, selected]);
 }
 
 function boxesOf(
@@ -67,11 +67,11 @@ function boxesOf(
   return { items, keyOf, membersOf, itemOf, links: bundles(edges, itemOf), layout: columns(items, keyOf) };
 }
 
-/** Without what nobody could follow: of boxes in a crowd, and of too many lines, only those of the chosen node. */
+/** The links without those that nobody could follow: in a crowded graph, only those of the selected node. */
 function visibleLinks({ links, items, itemOf, keyOf }: Boxes, selected: string | null): Bundle[] {
   const chosen = selected === null ? undefined : itemOf.get(selected);
   const crowd = crowded(items, keyOf);
-  const isTooMuch = links.length > MOST_EDGES;
+  const isTooMuch = links.length > EDGES_MAX;
   return links.filter(
     ({ from, to }) => from === chosen || to === chosen || !(isTooMuch || crowd.has(from) || crowd.has(to)),
   );
@@ -84,19 +84,19 @@ function crowded(items: readonly Item[], keyOf: (item: Item) => string): Set<str
   return new Set(items.filter(({ level }) => (sizes.get(level) ?? 0) > ROWS).map(keyOf));
 }
 
-/** Elk's layout, as soon as it is there. */
-function useRouted(boxes: Boxes, wanted: boolean): Layout | null {
-  const [found, setFound] = useState<{ of: Boxes; layout: Layout } | null>(null);
+/** Elk's layout, once it is computed. */
+function useRouted(boxes: Boxes, isWanted: boolean): Layout | null {
+  const [routedResult, setRoutedResult] = useState<{ of: Boxes; layout: Layout } | null>(null);
   useEffect(() => {
-    if (!wanted) return;
+    if (!isWanted) return;
     let current = true;
     routed(boxes.items, boxes.keyOf, boxes.links).then(
-      (layout) => current && setFound({ of: boxes, layout }),
-      (error) => console.warn('the graph keeps its plain layout', error),
+      (layout) => current && setRoutedResult({ of: boxes, layout }),
+      (error) => console.warn('elk could not lay out the graph: it is shown in columns', error),
     );
     return () => {
       current = false;
     };
-  }, [boxes, wanted]);
-  return found?.of === boxes ? found.layout : null;
+  }, [boxes, isWanted]);
+  return routedResult?.of === boxes ? routedResult.layout : null;
 }

@@ -4,7 +4,7 @@ export type Changes = Record<string, string | string[] | null | undefined>;
 export function queryString(changes: Changes, from = new URLSearchParams()): string {
   for (const [name, value] of Object.entries(changes)) {
     from.delete(name);
-    for (const each of Array.isArray(value) ? value : [value]) if (each) from.append(name, each);
+    for (const item of Array.isArray(value) ? value : [value]) if (item) from.append(name, item);
   }
   const text = from.toString();
   return text ? `?${text}` : '';

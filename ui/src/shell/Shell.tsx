@@ -46,8 +46,8 @@ export function Shell({ children }: { children: ReactNode }) {
       <main id="content" tabIndex={-1}>
         {!reachable && (
           <p className="away" role="alert">
-            <WifiOff size={16} aria-hidden="true" /> The server can't be reached. What you see may be old; it goes on by
-            itself when the server is back.
+            <WifiOff size={16} aria-hidden="true" /> The server can't be reached. What you see may be out of date. The
+            UI reconnects by itself.
           </p>
         )}
         {children}

@@ -3,7 +3,7 @@ import { Time } from '../../components/Time';
 import { Link } from '../../routing/Link';
 import { paths } from '../../routing/paths';
 
-/** What became of it. */
+/** Whether a dead letter was retried or dropped, and when. */
 export function ClosedTag({ letter }: { letter: DeadLetter }) {
   if (!letter.closed) return null;
   return (

@@ -6,19 +6,19 @@ export function DeadLetterAttempts({ letter }: { letter: DeadLetter }) {
   return (
     <section>
       <h3>Attempts</h3>
-      <ol className="letters-attempts">
-        {letter.attempts.map((each) => (
-          <li key={each.attempt}>
-            <span className="letters-attempt-number number">{each.attempt}</span>
+      <ol className="dead-letters-attempts">
+        {letter.attempts.map((attempt) => (
+          <li key={attempt.attempt}>
+            <span className="dead-letters-attempt-number number">{attempt.attempt}</span>
             <div>
-              <p>{each.error?.message ?? 'no message'}</p>
+              <p>{attempt.error?.message ?? 'no message'}</p>
               <p className="faint">
-                <Time at={each.at} exact />
-                {each.error && ` · ${each.error.category}`}
-                {each.worker_id && (
+                <Time at={attempt.at} exact />
+                {attempt.error && ` · ${attempt.error.category}`}
+                {attempt.worker_id && (
                   <>
                     {' · worker '}
-                    <code>{each.worker_id}</code>
+                    <code>{attempt.worker_id}</code>
                   </>
                 )}
               </p>

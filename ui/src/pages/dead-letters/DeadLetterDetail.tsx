@@ -12,7 +12,7 @@ export function DeadLetterDetail({ letter }: { letter: DeadLetter }) {
   const { error } = letter;
   return (
     <>
-      <dl className="letters-facts">
+      <dl className="dead-letters-facts">
         <dt>Execution</dt>
         <dd>
           <Link to={paths.execution(letter.execution_id, { node: letter.node_id })}>
@@ -44,14 +44,14 @@ export function DeadLetterDetail({ letter }: { letter: DeadLetter }) {
         <h3>
           Error <span className="tag">{categoryOf(letter)}</span> {error?.type && <code>{error.type}</code>}
         </h3>
-        <pre className="letters-error">{messageOfLetter(letter)}</pre>
+        <pre className="dead-letters-error">{messageOfLetter(letter)}</pre>
         {error?.detail !== undefined && error.detail !== null && (
           <JsonView value={error.detail} name={`letter-${letter.id}-detail`} search={false} />
         )}
         {error?.traceback && (
-          <details className="letters-traceback">
+          <details className="dead-letters-traceback">
             <summary>Traceback</summary>
-            <pre className="letters-error">{error.traceback}</pre>
+            <pre className="dead-letters-error">{error.traceback}</pre>
           </details>
         )}
       </section>

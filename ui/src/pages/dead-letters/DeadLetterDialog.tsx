@@ -7,12 +7,16 @@ import { Loaded } from '../../components/Loaded';
 import type { DeadLetterActions } from './actions';
 import { DeadLetterDetail } from './DeadLetterDetail';
 
-type Props = { id: number; known: DeadLetter | undefined; actions: DeadLetterActions; onClose: () => void };
+type Props = { id: number; listed: DeadLetter | undefined; actions: DeadLetterActions; onClose: () => void };
 
-/** One letter; it is asked for if the list doesn't have it (yet). */
-export function DeadLetterDialog({ id, known, actions, onClose }: Props) {
-  const asked = useQuery({ queryKey: ['letters', 'one', id], queryFn: () => getDeadLetter(id), enabled: !known });
-  const letter = known ?? asked.data;
+/** One dead letter. It is fetched if the list doesn't have it (yet). */
+export function DeadLetterDialog({ id, listed, actions, onClose }: Props) {
+  const letterQuery = useQuery({
+    queryKey: ['dead-letters', 'one', id],
+    queryFn: () => getDeadLetter(id),
+    enabled: !listed,
+  });
+  const letter = listed ?? letterQuery.data;
   return (
     <Dialog
       wide
@@ -32,8 +36,8 @@ export function DeadLetterDialog({ id, known, actions, onClose }: Props) {
         )
       }
     >
-      <Loaded query={{ data: letter, error: asked.error, refetch: asked.refetch }}>
-        {(found) => <DeadLetterDetail letter={found} />}
+      <Loaded query={{ data: letter, error: letterQuery.error, refetch: letterQuery.refetch }}>
+        {(loaded) => <DeadLetterDetail letter={loaded} />}
       </Loaded>
     </Dialog>
   );

@@ -10,17 +10,17 @@ type FiltersProps = {
 
 export function DeadLetterFilters({ query, change, workflows, handlers }: FiltersProps) {
   return (
-    <search className="letters-filters">
+    <search className="dead-letters-filters">
       <NameFilter
         label="Workflow"
         value={query.get('workflow') ?? ''}
-        known={workflows}
+        suggestions={workflows}
         onChange={(workflow) => change({ workflow })}
       />
       <NameFilter
         label="Handler"
         value={query.get('handler') ?? ''}
-        known={handlers}
+        suggestions={handlers}
         onChange={(handler) => change({ handler })}
       />
       <label className="check">
@@ -29,7 +29,7 @@ export function DeadLetterFilters({ query, change, workflows, handlers }: Filter
           checked={query.has('closed')}
           onChange={(event) => change({ closed: event.target.checked ? '1' : null })}
         />
-        Also retried and dropped ones
+        Include retried and dropped
       </label>
     </search>
   );

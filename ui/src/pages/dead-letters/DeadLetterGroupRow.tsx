@@ -16,12 +16,12 @@ export function DeadLetterGroupRow({ group, isOpen, onToggle, actions }: GroupPr
   const { mayOperate, chosen, onChoose, onRetry, onDrop } = actions;
   const panel = useId();
   const ids = openIds(group.letters);
-  const open = group.letters.filter((each) => each.closed === null);
+  const open = group.letters.filter((letter) => letter.closed === null);
   const closed = group.letters.length - open.length;
   const Icon = isOpen ? ChevronDown : ChevronRight;
   return (
-    <li className="card letters-group">
-      <div className="letters-group-head">
+    <li className="card dead-letters-group">
+      <div className="dead-letters-group-head">
         {mayOperate && (
           <TriStateCheckbox
             state={howMany(chosen, ids)}
@@ -30,22 +30,22 @@ export function DeadLetterGroupRow({ group, isOpen, onToggle, actions }: GroupPr
             onChange={(on) => onChoose(ids, on)}
           />
         )}
-        <div className="letters-group-what">
+        <div className="dead-letters-group-what">
           <button
             type="button"
-            className="letters-toggle"
+            className="dead-letters-toggle"
             aria-expanded={isOpen}
             aria-controls={isOpen ? panel : undefined}
             onClick={onToggle}
           >
             <Icon size={16} aria-hidden="true" />
-            <span className="letters-message">{group.message}</span>
+            <span className="dead-letters-message">{group.message}</span>
           </button>
           <GroupOrigin group={group} />
         </div>
-        <div className="letters-group-side">
+        <div className="dead-letters-group-side">
           <span className="number">
-            <strong>{counted(open.length, 'letter')}</strong>
+            <strong>{counted(open.length, 'dead letter')}</strong>
             {closed > 0 && <span className="faint">{` + ${closed.toLocaleString()} closed`}</span>}
           </span>
           <span className="faint">
@@ -53,7 +53,7 @@ export function DeadLetterGroupRow({ group, isOpen, onToggle, actions }: GroupPr
           </span>
         </div>
         {mayOperate && (
-          <div className="actions letters-group-actions">
+          <div className="actions dead-letters-group-actions">
             <Button icon={RotateCw} disabled={open.length === 0} onClick={() => onRetry(open)}>
               Retry
             </Button>
@@ -64,7 +64,7 @@ export function DeadLetterGroupRow({ group, isOpen, onToggle, actions }: GroupPr
         )}
       </div>
       {isOpen && (
-        <div id={panel} className="letters-panel">
+        <div id={panel} className="dead-letters-panel">
           <DeadLetterTable letters={group.letters} actions={actions} />
         </div>
       )}
@@ -74,7 +74,7 @@ export function DeadLetterGroupRow({ group, isOpen, onToggle, actions }: GroupPr
 
 function GroupOrigin({ group }: { group: Group }) {
   return (
-    <p className="letters-where">
+    <p className="dead-letters-where">
       <span className="tag">{group.category}</span>
       <span>
         <Link to={paths.workflow(group.workflow)}>{group.workflow}</Link>

@@ -9,31 +9,31 @@ import { counted, howMany } from './selection';
 
 type ListProps = { letters: DeadLetter[]; actions: DeadLetterActions; partial: boolean };
 
-/** Which groups are open stands in the address. */
+/** Dead letters, grouped by error. The address says which groups are open. */
 export function DeadLetterGroups({ letters, actions, partial }: ListProps) {
   const [query, change] = useQueryString();
   const groups = useMemo(() => groupsOf(letters), [letters]);
   const opened = query.getAll('group');
   const ids = openIds(letters);
   const toggle = (name: string) => {
-    const group = opened.includes(name) ? opened.filter((each) => each !== name) : [...opened, name];
+    const group = opened.includes(name) ? opened.filter((other) => other !== name) : [...opened, name];
     change({ group }, { replace: true });
   };
   return (
     <>
-      <div className="letters-summary">
+      <div className="dead-letters-summary">
         {actions.mayOperate && ids.length > 0 && (
           <TriStateCheckbox
             state={howMany(actions.chosen, ids)}
-            label="Select all that are shown"
+            label="Select all shown"
             onChange={(on) => actions.onChoose(ids, on)}
           />
         )}
         <span className="faint" role="status">
-          {`${counted(letters.length, 'letter')}${partial ? ' so far' : ''}, ${counted(groups.length, 'different error')}`}
+          {`${counted(letters.length, 'dead letter')}${partial ? ' so far' : ''}, ${counted(groups.length, 'different error')}`}
         </span>
       </div>
-      <ul className="letters-groups">
+      <ul className="dead-letters-groups">
         {groups.map((group) => {
           const name = shortKey(group.key);
           return (

@@ -14,33 +14,38 @@ export function DeadLetterRow({ letter, actions }: { letter: DeadLetter; actions
   const { mayOperate, chosen, onChoose, onInspect } = actions;
   const message = messageOfLetter(letter);
   return (
-    <tr className={letter.closed ? 'letters-closed' : undefined}>
+    <tr className={letter.closed ? 'dead-letters-closed' : undefined}>
       {mayOperate && (
         <td>
           <TriStateCheckbox
             state={chosen.has(letter.id) ? 'all' : 'none'}
             disabled={letter.closed !== null}
-            label={`Select letter ${letter.id}`}
+            label={`Select dead letter ${letter.id}`}
             onChange={(on) => onChoose([letter.id], on)}
           />
         </td>
       )}
-      <td className="letters-execution">
+      <td className="dead-letters-execution">
         <Link to={paths.execution(letter.execution_id, { node: letter.node_id })}>
           <Id>{letter.execution_id}</Id>
         </Link>
         <ClosedTag letter={letter} />
       </td>
-      <td className="letters-wide letters-text" title={message}>
+      <td className="dead-letters-wide dead-letters-text" title={message}>
         {message}
       </td>
-      <td className="right number letters-wide">{letter.attempts.length}</td>
+      <td className="right number dead-letters-wide">{letter.attempts.length}</td>
       <td>
         <Time at={letter.at} />
       </td>
       <td className="right">
-        <Button kind="quiet" icon={Search} aria-label={`Inspect letter ${letter.id}`} onClick={() => onInspect(letter)}>
-          <span className="letters-wide">Inspect</span>
+        <Button
+          kind="quiet"
+          icon={Search}
+          aria-label={`Inspect dead letter ${letter.id}`}
+          onClick={() => onInspect(letter)}
+        >
+          <span className="dead-letters-wide">Inspect</span>
         </Button>
       </td>
     </tr>

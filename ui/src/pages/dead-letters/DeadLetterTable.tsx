@@ -6,7 +6,7 @@ import { DeadLetterRow } from './DeadLetterRow';
 
 const PART = 50;
 
-/** The letters of a group. */
+/** The dead letters of a group. */
 export function DeadLetterTable({ letters, actions }: { letters: DeadLetter[]; actions: DeadLetterActions }) {
   const [shown, setShown] = useState(PART);
   const more = letters.length - shown;
@@ -22,10 +22,10 @@ export function DeadLetterTable({ letters, actions }: { letters: DeadLetter[]; a
                 </th>
               )}
               <th scope="col">Execution</th>
-              <th scope="col" className="letters-wide">
+              <th scope="col" className="dead-letters-wide">
                 Message
               </th>
-              <th scope="col" className="right letters-wide">
+              <th scope="col" className="right dead-letters-wide">
                 Attempts
               </th>
               <th scope="col">When</th>
@@ -42,7 +42,7 @@ export function DeadLetterTable({ letters, actions }: { letters: DeadLetter[]; a
         </table>
       </div>
       {more > 0 && (
-        <Button className="letters-more" onClick={() => setShown(shown + 4 * PART)}>
+        <Button className="dead-letters-more" onClick={() => setShown(shown + 4 * PART)}>
           {`Show ${Math.min(more, 4 * PART)} more of this group`}
         </Button>
       )}

@@ -16,40 +16,40 @@ import { RetryDeadLettersDialog } from './RetryDeadLettersDialog';
 import { SelectionBar } from './SelectionBar';
 import { type Chosen, stillShown, withAll } from './selection';
 import { useDeadLetters } from './useDeadLetters';
-import './letters.css';
+import './dead-letters.css';
 
-type Doing = { what: 'retry' | 'drop'; letters: DeadLetter[] } | null;
+type OpenDialog = { what: 'retry' | 'drop'; letters: DeadLetter[] } | null;
 
 export default function DeadLetters() {
   useTitle('Dead letters');
   const [query, change] = useQueryString();
   const [chosen, setChosen] = useState<Chosen>(new Set());
-  const [doing, setDoing] = useState<Doing>(null);
+  const [dialog, setDialog] = useState<OpenDialog>(null);
   const mayOperate = useMay('operate');
-  const found = useDeadLetters(query);
-  const letters = useMemo(() => found.data?.pages.flatMap((page) => page.items) ?? [], [found.data]);
-  const open = letters.filter((each) => each.closed === null);
-  const picked = stillShown(
+  const deadLetters = useDeadLetters(query);
+  const letters = useMemo(() => deadLetters.data?.pages.flatMap((page) => page.items) ?? [], [deadLetters.data]);
+  const open = letters.filter((letter) => letter.closed === null);
+  const shownIds = stillShown(
     chosen,
-    open.map((each) => each.id),
+    open.map((letter) => letter.id),
   );
-  const begin = (what: 'retry' | 'drop') => (wanted: DeadLetter[]) => {
+  const openDialog = (what: 'retry' | 'drop') => (selected: DeadLetter[]) => {
     change({ letter: null }, { replace: true });
-    setDoing({ what, letters: wanted });
+    setDialog({ what, letters: selected });
   };
   const actions: DeadLetterActions = {
     mayOperate,
     chosen,
     onChoose: (ids, on) => setChosen((now) => withAll(now, ids, on)),
-    onRetry: begin('retry'),
-    onDrop: begin('drop'),
+    onRetry: openDialog('retry'),
+    onDrop: openDialog('drop'),
     onInspect: (letter) => change({ letter: String(letter.id) }),
   };
-  const close = () => setDoing(null);
+  const close = () => setDialog(null);
   const finish = () => {
-    const done = doing?.letters.map((each) => each.id) ?? [];
+    const done = dialog?.letters.map((letter) => letter.id) ?? [];
     setChosen((now) => withAll(now, done, false));
-    setDoing(null);
+    setDialog(null);
   };
   const inspected = Number(query.get('letter')) || null;
   return (
@@ -57,44 +57,48 @@ export default function DeadLetters() {
       <DeadLetterFilters
         query={query}
         change={(changes) => change({ ...changes, group: null })}
-        workflows={namesOf(letters, 'workflow')}
-        handlers={namesOf(letters, 'handler')}
+        workflows={distinct(letters, 'workflow')}
+        handlers={distinct(letters, 'handler')}
       />
-      <Loaded query={found}>
+      <Loaded query={deadLetters}>
         {() =>
           letters.length ? (
-            <DeadLetterGroups letters={letters} actions={actions} partial={found.hasNextPage} />
+            <DeadLetterGroups letters={letters} actions={actions} partial={deadLetters.hasNextPage} />
           ) : (
             <NoDeadLetters />
           )
         }
       </Loaded>
-      {found.hasNextPage && (
-        <Button className="letters-more" busy={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
+      {deadLetters.hasNextPage && (
+        <Button
+          className="dead-letters-more"
+          busy={deadLetters.isFetchingNextPage}
+          onClick={() => void deadLetters.fetchNextPage()}
+        >
           Load more
         </Button>
       )}
-      {mayOperate && picked.length > 0 && (
+      {mayOperate && shownIds.length > 0 && (
         <SelectionBar
-          letters={open.filter((each) => chosen.has(each.id))}
+          letters={open.filter((letter) => chosen.has(letter.id))}
           actions={actions}
           onClear={() => setChosen(new Set())}
         />
       )}
-      {inspected && !doing && (
+      {inspected && !dialog && (
         <DeadLetterDialog
           id={inspected}
-          known={letters.find((each) => each.id === inspected)}
+          listed={letters.find((letter) => letter.id === inspected)}
           actions={actions}
           onClose={() => change({ letter: null })}
         />
       )}
-      {doing?.what === 'retry' && <RetryDeadLettersDialog letters={doing.letters} onClose={close} onDone={finish} />}
-      {doing?.what === 'drop' && <DropDeadLettersDialog letters={doing.letters} onClose={close} onDone={finish} />}
+      {dialog?.what === 'retry' && <RetryDeadLettersDialog letters={dialog.letters} onClose={close} onDone={finish} />}
+      {dialog?.what === 'drop' && <DropDeadLettersDialog letters={dialog.letters} onClose={close} onDone={finish} />}
     </Page>
   );
 }
 
-function namesOf(letters: DeadLetter[], name: 'workflow' | 'handler'): string[] {
-  return [...new Set(letters.map((each) => each[name]))].sort();
+function distinct(letters: DeadLetter[], name: 'workflow' | 'handler'): string[] {
+  return [...new Set(letters.map((letter) => letter[name]))].sort();
 }

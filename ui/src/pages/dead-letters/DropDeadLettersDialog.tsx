@@ -14,7 +14,7 @@ export function DropDeadLettersDialog({ letters, onClose, onDone }: Props) {
   const dropping = useMutation({
     mutationFn: async () => {
       let dropped = 0;
-      for (const part of portions(letters.map((each) => each.id))) dropped += (await dropDeadLetters(part)).dropped;
+      for (const part of portions(letters.map((letter) => letter.id))) dropped += (await dropDeadLetters(part)).dropped;
       return dropped;
     },
     onError: toastError,
@@ -22,9 +22,9 @@ export function DropDeadLettersDialog({ letters, onClose, onDone }: Props) {
       toast(`${counted(dropped, 'dead letter')} dropped.`);
       onDone();
     },
-    // A part of many may have been dropped before one was refused.
+    // Some may have been dropped before a later request failed.
     onSettled: () => {
-      for (const noun of ['letters', 'stats']) void queries.invalidateQueries({ queryKey: [noun] });
+      for (const noun of ['dead-letters', 'stats']) void queries.invalidateQueries({ queryKey: [noun] });
     },
   });
   const groups = groupsOf(letters);
@@ -37,18 +37,17 @@ export function DropDeadLettersDialog({ letters, onClose, onDone }: Props) {
       onConfirm={() => dropping.mutate()}
       onClose={onClose}
     >
-      <ul className="letters-dropping">
+      <ul className="dead-letters-dropping">
         {groups.slice(0, FEW).map((group) => (
           <li key={group.key}>
             <strong className="number">{group.letters.length}</strong>
-            <span className="letters-message">{group.message}</span>
+            <span className="dead-letters-message">{group.message}</span>
           </li>
         ))}
         {groups.length > FEW && <li className="faint">and {counted(groups.length - FEW, 'other group')}</li>}
       </ul>
       <p className="faint">
-        They leave this list and aren't retried. The executions stay as they are, and can still be retried by
-        themselves.
+        They are removed from this list and not retried. Their executions stay as they are and can still be retried.
       </p>
     </ConfirmDialog>
   );

@@ -1,34 +1,34 @@
 import { type FormEvent, useEffect, useId, useState } from 'react';
 
-type NameProps = { label: string; value: string; known: string[]; onChange: (value: string) => void };
+type NameProps = { label: string; value: string; suggestions: string[]; onChange: (value: string) => void };
 
-/** A whole name: half of one would find nothing, so it counts when it is known, or with Enter, or when left. */
-export function NameFilter({ label, value, known, onChange }: NameProps) {
+/** A filter by a whole name. It applies when the name is a suggestion, with Enter, or when the input loses the focus. */
+export function NameFilter({ label, value, suggestions, onChange }: NameProps) {
   const [text, setText] = useState(value);
   const list = useId();
   useEffect(() => setText(value), [value]);
-  const type = (next: string) => {
+  const onType = (next: string) => {
     setText(next);
-    if (!next || known.includes(next)) onChange(next);
+    if (!next || suggestions.includes(next)) onChange(next);
   };
-  const take = (event: FormEvent) => {
+  const onSubmit = (event: FormEvent) => {
     event.preventDefault();
     onChange(text.trim());
   };
   return (
-    <form onSubmit={take}>
+    <form onSubmit={onSubmit}>
       <input
         type="search"
         list={list}
         placeholder={label}
         aria-label={label}
         value={text}
-        onChange={(event) => type(event.target.value)}
+        onChange={(event) => onType(event.target.value)}
         onBlur={() => onChange(text.trim())}
       />
       <datalist id={list}>
-        {known.map((each) => (
-          <option key={each} value={each} />
+        {suggestions.map((name) => (
+          <option key={name} value={name} />
         ))}
       </datalist>
     </form>

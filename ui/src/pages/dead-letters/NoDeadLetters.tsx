@@ -9,13 +9,13 @@ export function NoDeadLetters() {
   return (
     <section className="card">
       {isFiltered ? (
-        <Empty title="No dead letters for these filters">
+        <Empty title="No dead letters match these filters">
           <Button onClick={() => change({ workflow: null, handler: null })}>Show all</Button>
         </Empty>
       ) : (
         <Empty title="No dead letters" icon={MailCheck}>
-          A node that uses up its attempts leaves one here, with its error and all its attempts. From here it is retried
-          or dropped.
+          When a node has used all its attempts, it leaves a dead letter here, with its error and every attempt. You can
+          retry or drop it.
         </Empty>
       )}
     </section>

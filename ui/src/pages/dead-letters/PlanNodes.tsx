@@ -1,4 +1,4 @@
-const FEW_NODES = 12;
+const NODES_SHOWN_MAX = 12;
 
 export function PlanNodes({
   title,
@@ -10,16 +10,16 @@ export function PlanNodes({
   quiet?: boolean;
 }) {
   return (
-    <div className={quiet ? 'letters-nodes quiet' : 'letters-nodes'}>
-      <span className="letters-nodes-title number">{title}</span>
-      <span className="letters-nodes-list">
-        {nodes.slice(0, FEW_NODES).map((each) => (
-          <span key={each.id} className="tag">
-            <code>{each.id}</code> {each.why && <span className="faint">{each.why}</span>}
+    <div className={quiet ? 'dead-letters-nodes quiet' : 'dead-letters-nodes'}>
+      <span className="dead-letters-nodes-title number">{title}</span>
+      <span className="dead-letters-nodes-list">
+        {nodes.slice(0, NODES_SHOWN_MAX).map((node) => (
+          <span key={node.id} className="tag">
+            <code>{node.id}</code> {node.why && <span className="faint">{node.why}</span>}
           </span>
         ))}
-        {nodes.length > FEW_NODES && (
-          <span className="faint">and {(nodes.length - FEW_NODES).toLocaleString()} more</span>
+        {nodes.length > NODES_SHOWN_MAX && (
+          <span className="faint">and {(nodes.length - NODES_SHOWN_MAX).toLocaleString()} more</span>
         )}
       </span>
     </div>

@@ -6,35 +6,35 @@ import { Loaded } from '../../components/Loaded';
 import { toastError } from '../../components/toast';
 import { RetryPlanRow } from './RetryPlanRow';
 import { retryPlans } from './retryPlans';
-import { counted, MOST_IDS } from './selection';
+import { counted, DEAD_LETTER_IDS_MAX } from './selection';
 import { toastStarted } from './toastStarted';
 
 type Props = { letters: DeadLetter[]; onClose: () => void; onDone: () => void };
 
-/** First what would run and what would be kept, by execution; then it is done for those where it can be. */
+/** Shows what each retry would run and reuse, then retries the executions that can be retried. */
 export function RetryDeadLettersDialog({ letters, onClose, onDone }: Props) {
   const queries = useQueryClient();
-  // Letters of one execution are retried together, so all go in one call; the rest waits for the next.
-  const ids = letters.slice(0, MOST_IDS).map((each) => each.id);
+  // Dead letters of one execution are retried together, so all go in one request. The others need another one.
+  const ids = letters.slice(0, DEAD_LETTER_IDS_MAX).map((letter) => letter.id);
   const preview = useQuery({
-    queryKey: ['letters-retry', ids],
+    queryKey: ['dead-letters-retry', ids],
     queryFn: async () => (await retryDeadLetters(ids, true)).items,
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });
-  const possible = preview.data?.filter((each) => !each.error) ?? [];
+  const possible = preview.data?.filter((item) => !item.error) ?? [];
   const retrying = useMutation({
     mutationFn: async () =>
       (
         await retryDeadLetters(
-          possible.flatMap((each) => each.letters),
+          possible.flatMap((item) => item.letters),
           false,
         )
       ).items,
     onError: toastError,
     onSuccess: (done) => {
       toastStarted(done);
-      for (const noun of ['letters', 'executions', 'execution', 'stats'])
+      for (const noun of ['dead-letters', 'executions', 'execution', 'stats'])
         void queries.invalidateQueries({ queryKey: [noun] });
       onDone();
     },
@@ -58,18 +58,20 @@ export function RetryDeadLettersDialog({ letters, onClose, onDone }: Props) {
       }
     >
       {letters.length > ids.length && (
-        <p className="faint">These are the first {MOST_IDS.toLocaleString()}; the others stay for another time.</p>
+        <p className="faint">
+          These are the first {DEAD_LETTER_IDS_MAX.toLocaleString()}; the others stay for another time.
+        </p>
       )}
-      <Loaded query={preview} what="Finding out what would run">
+      <Loaded query={preview} what="Checking what would run">
         {(items) => (
           <>
             <p className="faint">
-              Each execution is retried as a new one: what failed runs again, with all that depends on it, and what
-              completed is kept.
+              Each execution is retried as a new execution. Nodes that failed run again, and so do the nodes that depend
+              on them. The outputs of completed nodes are reused.
             </p>
-            <ul className="letters-plans">
-              {retryPlans(items, letters).map((each) => (
-                <RetryPlanRow key={each.key} plan={each} />
+            <ul className="dead-letters-plans">
+              {retryPlans(items, letters).map((plan) => (
+                <RetryPlanRow key={plan.key} plan={plan} />
               ))}
             </ul>
           </>

@@ -5,10 +5,10 @@ import type { DeadLetterActions } from './actions';
 
 type BarProps = { letters: DeadLetter[]; actions: DeadLetterActions; onClear: () => void };
 
-/** What can be done with the ticked letters; stays in sight. */
+/** Actions for the selected dead letters. It stays in sight while the list is scrolled. */
 export function SelectionBar({ letters, actions, onClear }: BarProps) {
   return (
-    <section className="letters-bar" aria-label="Selected letters">
+    <section className="dead-letters-bar" aria-label="Selected dead letters">
       <span role="status">
         <strong className="number">{letters.length.toLocaleString()}</strong> selected
       </span>

@@ -1,4 +1,4 @@
-// Letters that say the same thing of the same node belong together, whatever ids and numbers stand in their messages.
+// Dead letters with the same error of the same node are one group, whatever ids and numbers are in their messages.
 import type { DeadLetter } from '../../api/calls';
 
 export type Group = {
@@ -7,14 +7,14 @@ export type Group = {
   nodeId: string;
   handler: string;
   category: string;
-  /** Of the oldest letter: an example that can be read, and that new letters don't change. */
+  /** The message of the oldest dead letter: an example that new ones don't change. */
   message: string;
   letters: DeadLetter[];
   newest: string;
   oldest: string;
 };
 
-/** What differs from one execution to the next is left out: quoted parts stay, for they often name the cause. */
+/** The message without what differs between executions. Quoted parts stay: they often name the cause. */
 export function normalised(message: string): string {
   return message
     .slice(0, 1000)
@@ -34,7 +34,7 @@ export function keyOf(letter: DeadLetter): string {
   return JSON.stringify([letter.workflow, letter.node_id, categoryOf(letter), normalised(messageOfLetter(letter))]);
 }
 
-/** The largest first. Not the newest: with new letters each second, rows would move away under the pointer. */
+/** The largest group first. Not the newest: rows would move away from under the pointer with each new one. */
 export function groupsOf(letters: DeadLetter[]): Group[] {
   const groups = new Map<string, Group>();
   for (const letter of letters) {
@@ -66,7 +66,7 @@ export function groupsOf(letters: DeadLetter[]): Group[] {
   );
 }
 
-/** A short name for the address: the key itself has a whole message in it. */
+/** A short name for the address: the key itself contains a whole message. */
 export function shortKey(key: string): string {
   let hash = 5381;
   for (let index = 0; index < key.length; index += 1) hash = ((hash * 33) ^ key.charCodeAt(index)) >>> 0;
@@ -74,4 +74,4 @@ export function shortKey(key: string): string {
 }
 
 export const openIds = (letters: DeadLetter[]): number[] =>
-  letters.filter((each) => each.closed === null).map((each) => each.id);
+  letters.filter((letter) => letter.closed === null).map((letter) => letter.id);

@@ -34,5 +34,5 @@ it('puts what is refused first', () => {
     problems: null,
   };
   const plans = retryPlans([item(1, { runs, keeps: [] }), item(2, { error })], letters);
-  expect(plans.map((each) => each.refusal)).toEqual(['it runs already', null]);
+  expect(plans.map((plan) => plan.refusal)).toEqual(['it runs already', null]);
 });

@@ -1,4 +1,4 @@
-// What a retry would do. Many executions of one workflow that failed at the same node have one plan: it is shown once.
+// What a retry would do. Executions of one workflow that failed at the same node share one plan, which is shown once.
 import type { DeadLetter, RetriedLetters, RetryRun } from '../../api/calls';
 
 export type RetryPlan = {
@@ -6,22 +6,22 @@ export type RetryPlan = {
   workflow: string;
   runs: RetryRun[];
   keeps: string[];
-  /** Why it can't be done. */
+  /** Why the server would refuse the retry. */
   refusal: string | null;
-  /** The executions that would be retried so. */
+  /** The executions that this plan would retry. */
   executions: string[];
   letters: number;
 };
 
-/** What can't be done first, then what concerns most. */
+/** Refused plans first, then by the number of executions. */
 export function retryPlans(items: RetriedLetters[], letters: DeadLetter[]): RetryPlan[] {
-  const workflows = new Map(letters.map((each) => [each.id, each.workflow]));
+  const workflows = new Map(letters.map((letter) => [letter.id, letter.workflow]));
   const plans = new Map<string, RetryPlan>();
   for (const item of items) {
     const workflow = item.letters.map((id) => workflows.get(id)).find(Boolean) ?? '';
     const runs = item.runs ?? [];
     const keeps = item.keeps ?? [];
-    // A refusal names its execution: only the kind of it says whether two are the same.
+    // The text of a refusal names its execution; its code says whether two are the same.
     const key = JSON.stringify(
       item.error ? [workflow, item.error.code] : [workflow, runs.map((run) => [run.node_id, run.reason]), keeps],
     );

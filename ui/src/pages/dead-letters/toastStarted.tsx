@@ -5,25 +5,27 @@ import { Link } from '../../routing/Link';
 import { paths } from '../../routing/paths';
 import { counted } from './selection';
 
-const MOST_LINKS = 5;
+const LINKS_SHOWN_MAX = 5;
 
-export function toastStarted(done: RetriedLetters[]): void {
-  const made = done.flatMap((each) => (each.execution_id && !each.error ? [each.execution_id] : []));
-  for (const each of done.filter((one) => one.error).slice(0, 3)) {
-    toast(`${each.retry_of}: ${each.error?.detail}`, 'failed');
+export function toastStarted(items: RetriedLetters[]): void {
+  const startedIds = items.flatMap((item) => (item.execution_id && !item.error ? [item.execution_id] : []));
+  for (const item of items.filter((item) => item.error).slice(0, 3)) {
+    toast(`${item.retry_of}: ${item.error?.detail}`, 'failed');
   }
-  if (made.length === 0) return;
+  if (startedIds.length === 0) return;
   toast(
     <>
-      {`${counted(made.length, 'execution')} started:`}
-      {made.slice(0, MOST_LINKS).map((id) => (
-        <span key={id} className="letters-made">
+      {`${counted(startedIds.length, 'execution')} started:`}
+      {startedIds.slice(0, LINKS_SHOWN_MAX).map((id) => (
+        <span key={id} className="dead-letters-made">
           <Link to={paths.execution(id)}>
             <Id>{id}</Id>
           </Link>
         </span>
       ))}
-      {made.length > MOST_LINKS && <span className="letters-made faint">{`and ${made.length - MOST_LINKS} more`}</span>}
+      {startedIds.length > LINKS_SHOWN_MAX && (
+        <span className="dead-letters-made faint">{`and ${startedIds.length - LINKS_SHOWN_MAX} more`}</span>
+      )}
     </>,
   );
 }

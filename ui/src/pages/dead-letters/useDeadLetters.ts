@@ -12,15 +12,15 @@ export function useDeadLetters(query: URLSearchParams) {
     handler: query.get('handler') ?? undefined,
     closed: query.has('closed') || undefined,
   };
-  const found = useInfiniteQuery({
-    queryKey: ['letters', filters],
+  const deadLetters = useInfiniteQuery({
+    queryKey: ['dead-letters', filters],
     queryFn: ({ pageParam }) => listDeadLetters(filters, pageParam, PAGE),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next_cursor ?? undefined,
     refetchInterval: AGAIN_MS,
   });
-  // All pages are read again each time: with many of them, the slow pace has to do.
-  const isShort = (found.data?.pages.length ?? 1) < 3;
-  useLive(...(isShort ? [['letters']] : []));
-  return found;
+  // All loaded pages are fetched again each time: with many of them, the interval has to do.
+  const isShort = (deadLetters.data?.pages.length ?? 1) < 3;
+  useLive(...(isShort ? [['dead-letters']] : []));
+  return deadLetters;
 }

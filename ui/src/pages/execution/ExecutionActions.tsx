@@ -10,29 +10,29 @@ import { useQueryString } from '../../routing/useQueryString';
 import { hasEnded } from '../../states';
 import type { Run } from './useRun';
 
-const DONE: Record<ControlRequest, string> = {
-  cancel: 'Cancelled. Tasks that run are told to stop.',
-  pause: 'Paused: what runs is recorded, nothing new starts.',
-  resume: 'Goes on.',
+const DONE_TEXTS: Record<ControlRequest, string> = {
+  cancel: 'Cancelled. Running tasks are asked to stop.',
+  pause: 'Paused. Running tasks finish; no new ones start.',
+  resume: 'Resumed.',
 };
 
-/** What may be done to it now, by its state and the key's scope. */
+/** The requests that the execution's state and the key's scope allow now. */
 export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolean }) {
   const [query, change] = useQueryString();
-  const [asking, setAsking] = useState(false);
-  const may = useMay('operate');
+  const [isConfirming, setConfirming] = useState(false);
+  const mayOperate = useMay('operate');
   const queries = useQueryClient();
   const id = run.execution.execution_id;
   const controlling = useMutation({
     mutationFn: (request: ControlRequest) => requestControl(id, request),
-    onSuccess: (_, request) => toast(DONE[request]),
+    onSuccess: (_, request) => toast(DONE_TEXTS[request]),
     onError: toastError,
     onSettled: () => {
-      setAsking(false);
+      setConfirming(false);
       void queries.invalidateQueries({ queryKey: ['execution', id], exact: true });
     },
   });
-  if (!may) return null;
+  if (!mayOperate) return null;
   if (hasEnded(run.state)) {
     if (retrying) return null;
     return (
@@ -56,19 +56,22 @@ export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolea
           Pause
         </Button>
       )}
-      <Button icon={Ban} kind="danger" onClick={() => setAsking(true)}>
+      <Button icon={Ban} kind="danger" onClick={() => setConfirming(true)}>
         Cancel
       </Button>
-      {asking && (
+      {isConfirming && (
         <ConfirmDialog
           title="Cancel this execution?"
           action="Cancel the execution"
           danger
           busy={controlling.isPending}
           onConfirm={() => controlling.mutate('cancel')}
-          onClose={() => setAsking(false)}
+          onClose={() => setConfirming(false)}
         >
-          <p>It ends at once. Tasks that run are told to stop; what has completed is kept for a retry.</p>
+          <p>
+            The execution ends at once, and running tasks are asked to stop. A retry can reuse the outputs of completed
+            nodes.
+          </p>
         </ConfirmDialog>
       )}
     </>

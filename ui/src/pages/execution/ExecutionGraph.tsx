@@ -17,7 +17,7 @@ export function ExecutionGraph({ run, node, retry, onSelect }: RunGraphProps) {
   const { store, edges, state } = run;
   const [marked, setMarked] = useState(true);
   const version = useSyncExternalStore(store.subscribe, () => (hasEnded(state) ? store.version : 0));
-  // only of what has ended: while it runs, the last to finish changes all the time
+  // only of an execution that has ended: before that, the last node to finish changes all the time
   const critical = useMemo(
     () => new Set(version >= 0 && hasEnded(state) && marked ? criticalPath(store.all(), edges) : []),
     [store, edges, state, marked, version],
@@ -29,7 +29,7 @@ export function ExecutionGraph({ run, node, retry, onSelect }: RunGraphProps) {
       {hasEnded(state) && (
         <label className="check run-legend">
           <input type="checkbox" checked={marked} onChange={(event) => setMarked(event.target.checked)} />
-          Mark the critical path: what the end had to wait for
+          Mark the critical path: the nodes that the end had to wait for
         </label>
       )}
     </>

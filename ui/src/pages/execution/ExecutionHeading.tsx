@@ -18,7 +18,7 @@ export function ExecutionHeading({ run }: { run: Run }) {
         <span className="faint">@{version}</span>
         <StateBadge state={state} />
         {!hasEnded(state) && live && (
-          <span className="run-live" title="Changes show as they happen">
+          <span className="run-live" title="Changes appear as they happen">
             <Radio size={14} aria-hidden="true" /> live
           </span>
         )}

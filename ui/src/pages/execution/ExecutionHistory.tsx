@@ -4,14 +4,14 @@ import { getHistory } from '../../api/calls';
 import { Button } from '../../components/Button';
 import { Loaded } from '../../components/Loaded';
 import { StateBadge } from '../../components/StateBadge';
-import { reasonText } from '../../reasons';
+import { reasonText } from '../../reasonText';
 import { hasEnded } from '../../states';
 import { clockText, localText, utcText } from '../../time';
 import type { Run } from './useRun';
 
 const PAGE = 200;
 
-/** Every change of state, in order. */
+/** Every change of a state, in order. */
 export default function ExecutionHistory({ run, onSelect }: { run: Run; onSelect: (id: string) => void }) {
   const id = run.execution.execution_id;
   const version = useSyncExternalStore(run.store.subscribe, () => run.store.version);
@@ -22,12 +22,12 @@ export default function ExecutionHistory({ run, onSelect }: { run: Run; onSelect
     getNextPageParam: (page) => (page.next_cursor ? page.items.at(-1)?.seq : undefined),
   });
   const { refetch, hasNextPage } = history;
-  // what happens now belongs to the last page: it is read again, unless there is more in between
+  // new changes belong to the last page: it is fetched again, unless pages before it aren't loaded yet
   useEffect(() => {
     if (version && !hasNextPage) void refetch();
   }, [version, hasNextPage, refetch]);
   return (
-    <Loaded query={history} what="Reading the history">
+    <Loaded query={history} what="Loading the history">
       {({ pages }) => (
         <>
           <div className="table-wrap history">
@@ -77,7 +77,7 @@ export default function ExecutionHistory({ run, onSelect }: { run: Run; onSelect
               Show more
             </Button>
           )}
-          {!hasEnded(run.state) && !hasNextPage && <p className="faint">More follows as it happens.</p>}
+          {!hasEnded(run.state) && !hasNextPage && <p className="faint">New changes appear here as they happen.</p>}
         </>
       )}
     </Loaded>

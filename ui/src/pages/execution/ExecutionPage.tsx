@@ -17,5 +17,5 @@ export default function ExecutionPage({ id }: { id: string }) {
       </Page>
     );
   }
-  return <Loading what="Reading the execution" />;
+  return <Loading what="Loading the execution" />;
 }

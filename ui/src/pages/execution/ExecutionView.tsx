@@ -31,7 +31,7 @@ const TABS = [
 export function ExecutionView({ run }: { run: Run }) {
   const [query, change] = useQueryString();
   const node = query.get('node');
-  const tab = TABS.some((each) => each.id === query.get('tab')) ? (query.get('tab') as string) : 'graph';
+  const tab = TABS.some((tab) => tab.id === query.get('tab')) ? (query.get('tab') as string) : 'graph';
   const select = useCallback((id: string | null) => change({ node: id }, { replace: true }), [change]);
   const retrying = query.get('retry') !== null && hasEnded(run.state);
   const plan = useRetryPreview(run, retrying);
@@ -41,7 +41,7 @@ export function ExecutionView({ run }: { run: Run }) {
       <FailureCause run={run} onSelect={select} />
       <div className={node ? 'run with-node' : 'run'}>
         <div className="run-main">
-          <Tabs label="Parts of the execution" tabs={TABS} chosen={tab} onChoose={(each) => change({ tab: each })}>
+          <Tabs label="Parts of the execution" tabs={TABS} chosen={tab} onChoose={(chosen) => change({ tab: chosen })}>
             <Suspense fallback={<Loading />}>
               {tab === 'graph' && <ExecutionGraph run={run} node={node} retry={plan.marks} onSelect={select} />}
               {tab === 'time' && <TimeLine run={run} selected={node} onSelect={select} />}

@@ -1,9 +1,9 @@
 import { ArrowRight, TriangleAlert } from 'lucide-react';
 import { Button } from '../../components/Button';
-import { hintText } from '../../reasons';
+import { hintText } from '../../reasonText';
 import type { Run } from './useRun';
 
-/** Why it failed, in one line, and the way to the node. */
+/** Why the execution failed, in one line, with a button that opens the node. */
 export function FailureCause({ run, onSelect }: { run: Run; onSelect: (id: string) => void }) {
   const { error } = run.execution;
   if (!error || run.state !== 'FAILED') return null;

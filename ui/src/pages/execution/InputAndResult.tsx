@@ -14,7 +14,7 @@ export function InputAndResult({ run }: { run: Run }) {
         {hasEnded(run.state) ? (
           <JsonView value={output ?? null} name="result" />
         ) : (
-          <p className="faint">It has none yet: it shows here when the execution has ended.</p>
+          <p className="faint">There is no result yet. It appears here when the execution has ended.</p>
         )}
       </Card>
     </div>

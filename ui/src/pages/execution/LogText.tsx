@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react';
 
-/** Stays at its end while lines come in, unless the reader has scrolled up. */
+/** A log that stays scrolled to its end while lines arrive, unless the reader has scrolled up. */
 export function LogText({ text, follows }: { text: string; follows: boolean }) {
   const box = useRef<HTMLPreElement>(null);
   const atEnd = useRef(true);

@@ -10,26 +10,28 @@ export function NodeAttempts({ detail }: { detail: NodeDetail }) {
     <section>
       <h3>Attempts</h3>
       <ol className="attempts">
-        {detail.attempts.map((each) => (
-          <li key={each.attempt}>
+        {detail.attempts.map((attempt) => (
+          <li key={attempt.attempt}>
             <div className="attempt-head">
-              <strong>{each.attempt}</strong>
-              <StateBadge state={each.state} />
+              <strong>{attempt.attempt}</strong>
+              <StateBadge state={attempt.state} />
               <span>
-                <Time at={each.started_at ?? each.queued_at ?? each.at} />
+                <Time at={attempt.started_at ?? attempt.queued_at ?? attempt.at} />
               </span>
-              {each.started_at && (
+              {attempt.started_at && (
                 <span>
                   ran{' '}
                   <Elapsed
-                    from={each.started_at}
-                    to={each.finished_at ?? (each.state === 'RUNNING' ? null : each.started_at)}
+                    from={attempt.started_at}
+                    to={attempt.finished_at ?? (attempt.state === 'RUNNING' ? null : attempt.started_at)}
                   />
                 </span>
               )}
-              {each.worker_id && <code className="id">{each.worker_id}</code>}
+              {attempt.worker_id && <code className="id">{attempt.worker_id}</code>}
             </div>
-            {each.error && (each.attempt !== detail.attempt || !detail.error) && <ErrorDetail error={each.error} />}
+            {attempt.error && (attempt.attempt !== detail.attempt || !detail.error) && (
+              <ErrorDetail error={attempt.error} />
+            )}
           </li>
         ))}
       </ol>

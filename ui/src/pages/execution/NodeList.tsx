@@ -12,17 +12,17 @@ const ROW = 38;
 
 type Props = { run: Run; selected: string | null; onSelect: (id: string) => void };
 
-/** Every node in a list that can be searched: the graph for those who don't look at graphs. */
+/** All nodes as a list with a search: the alternative to the graph. */
 export default function NodeList({ run, selected, onSelect }: Props) {
   const { store } = run;
   const version = useSyncExternalStore(store.subscribe, () => store.version);
-  const [wanted, setWanted] = useState('');
+  const [searchText, setSearchText] = useState('');
   const [states, setStates] = useState<ReadonlySet<string>>(new Set());
   const scroll = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that nodes changed
   const all = useMemo(() => store.all(), [store, version]);
   const counts = useMemo(() => countStates(all), [all]);
-  const shown = useMemo(() => matchingNodes(all, wanted, states), [all, wanted, states]);
+  const shown = useMemo(() => matchingNodes(all, searchText, states), [all, searchText, states]);
   const rows = useVirtualizer({
     count: shown.length,
     getScrollElement: () => scroll.current,
@@ -41,8 +41,8 @@ export default function NodeList({ run, selected, onSelect }: Props) {
           type="search"
           placeholder="Find a node or handler"
           aria-label="Find a node or handler"
-          value={wanted}
-          onChange={(event) => setWanted(event.target.value)}
+          value={searchText}
+          onChange={(event) => setSearchText(event.target.value)}
         />
         {NODE_ORDER.filter((state) => counts[state]).map((state) => (
           <button
@@ -56,7 +56,7 @@ export default function NodeList({ run, selected, onSelect }: Props) {
           </button>
         ))}
       </div>
-      {shown.length === 0 && <Empty title="No node is like that" />}
+      {shown.length === 0 && <Empty title="No node matches" />}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
       <section ref={scroll} className="node-list" tabIndex={0} aria-label="Nodes">
         <ul style={{ height: rows.getTotalSize() }}>
@@ -74,8 +74,8 @@ export default function NodeList({ run, selected, onSelect }: Props) {
   );
 }
 
-function matchingNodes(nodes: GraphNode[], wanted: string, states: ReadonlySet<string>): GraphNode[] {
-  const text = wanted.toLowerCase();
+function matchingNodes(nodes: GraphNode[], searchText: string, states: ReadonlySet<string>): GraphNode[] {
+  const text = searchText.toLowerCase();
   return nodes.filter(
     (node) =>
       (states.size === 0 || states.has(node.state)) &&

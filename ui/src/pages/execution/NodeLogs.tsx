@@ -8,7 +8,7 @@ import type { Run } from './useRun';
 
 const LOOK_MS = 1000;
 
-/** What each attempt logged; of one that runs, what it has logged so far. */
+/** The log of each attempt; of a running one, the log so far. */
 export function NodeLogs({ run, id, state }: { run: Run; id: string; state: string }) {
   const runs = !nodeHasEnded(state);
   const logs = useQuery({
@@ -17,7 +17,7 @@ export function NodeLogs({ run, id, state }: { run: Run; id: string; state: stri
     refetchInterval: runs ? LOOK_MS : false,
   });
   return (
-    <Loaded query={logs} what="Reading the logs">
+    <Loaded query={logs} what="Loading the logs">
       {({ items }) =>
         items.length === 0 ? (
           <p className="faint">
@@ -26,15 +26,15 @@ export function NodeLogs({ run, id, state }: { run: Run; id: string; state: stri
           </p>
         ) : (
           <div className="node-parts">
-            {items.map((each) => (
-              <section key={each.attempt}>
+            {items.map((item) => (
+              <section key={item.attempt}>
                 <header className="card-head">
                   <h3>
-                    Attempt {each.attempt} {each.live && <span className="faint">so far</span>}
+                    Attempt {item.attempt} {item.live && <span className="faint">so far</span>}
                   </h3>
-                  <CopyButton text={each.text} label="Copy the log" />
+                  <CopyButton text={item.text} label="Copy the log" />
                 </header>
-                <LogText text={each.text} follows={each.live ?? false} />
+                <LogText text={item.text} follows={item.live ?? false} />
               </section>
             ))}
           </div>

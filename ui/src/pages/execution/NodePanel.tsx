@@ -22,7 +22,7 @@ const TABS = [
 ];
 const LOOK_MS = 1500;
 
-/** All about one node; read again whenever its state changes. */
+/** The details of one node, fetched again whenever its state changes. */
 export function NodePanel({ run, id, onClose }: { run: Run; id: string; onClose: () => void }) {
   const node = useSyncExternalStore(run.store.subscribe, () => run.store.get(id));
   const [tab, setTab] = useState('summary');
@@ -38,7 +38,7 @@ export function NodePanel({ run, id, onClose }: { run: Run; id: string; onClose:
     const before = document.activeElement;
     panel.current?.focus();
     return () => {
-      // The focus was inside and has nowhere to be: back to where the node was opened from.
+      // The focus was inside of the panel: it goes back to where the node was opened from.
       if (document.activeElement === document.body && before instanceof HTMLElement) before.focus();
     };
   }, []);
@@ -58,7 +58,7 @@ export function NodePanel({ run, id, onClose }: { run: Run; id: string; onClose:
           <Button kind="quiet" icon={X} aria-label="Close the node" title="Close (Esc)" onClick={onClose} />
         </div>
       </header>
-      <Loaded query={detail} what="Reading the node">
+      <Loaded query={detail} what="Loading the node">
         {(data) => (
           <Tabs label="Parts of the node" tabs={TABS} chosen={tab} onChoose={setTab}>
             {tab === 'summary' && <NodeSummary detail={data} />}

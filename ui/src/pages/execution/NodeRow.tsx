@@ -1,6 +1,6 @@
 import type { GraphNode } from '../../api/calls';
 import { StateBadge } from '../../components/StateBadge';
-import { reasonText } from '../../reasons';
+import { reasonText } from '../../reasonText';
 import { durationText, secondsBetween } from '../../time';
 
 export function NodeRow({

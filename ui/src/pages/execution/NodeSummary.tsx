@@ -1,7 +1,7 @@
 import type { NodeDetail } from '../../api/calls';
 import { Elapsed } from '../../components/Elapsed';
 import { Time } from '../../components/Time';
-import { reasonText } from '../../reasons';
+import { reasonText } from '../../reasonText';
 import { ErrorDetail } from './ErrorDetail';
 import { NodeAttempts } from './NodeAttempts';
 
@@ -40,7 +40,7 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   );
 }
 
-/** One that waits for its next attempt runs no longer, though it hasn't ended. */
+/** The end of the last attempt: a node that waits for its next attempt isn't running, though it hasn't ended. */
 function endOf(detail: NodeDetail): string | null {
   return (
     detail.finished_at ??

@@ -1,4 +1,4 @@
-// A retry is looked at before it is made: the server says what would run again, the graph shows it.
+// A retry is previewed before it is made: the server says what would run again, and the graph shows it.
 
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { RotateCcw } from 'lucide-react';
@@ -15,16 +15,16 @@ import type { Run } from './useRun';
 
 export function RetryBar({ run, plan: { plan, error } }: { run: Run; plan: RetryPreview }) {
   const [, change] = useQueryString();
-  const choice = useRetryOptions();
+  const options = useRetryOptions();
   const queries = useQueryClient();
   const close = () => change({ retry: null, from: null, 'run-version': null });
-  const making = useMutation({
-    mutationFn: () => retry(run.execution.execution_id, choice, false),
-    onSuccess: (made) => {
-      // or whoever comes back within a second is shown it as it was, without the way to its retry
+  const retrying = useMutation({
+    mutationFn: () => retry(run.execution.execution_id, options, false),
+    onSuccess: (retried) => {
+      // else the cached execution would be shown for another second, without the link to its retry
       void queries.invalidateQueries({ queryKey: ['execution', run.execution.execution_id], exact: true });
-      toast(`Retried: ${made.runs.length} nodes run again, ${made.keeps.length} are kept.`);
-      if (made.execution_id) navigate(paths.execution(made.execution_id));
+      toast(`Retried: ${retried.runs.length} nodes run again, ${retried.keeps.length} are reused.`);
+      if (retried.execution_id) navigate(paths.execution(retried.execution_id));
     },
   });
   return (
@@ -34,24 +34,24 @@ export function RetryBar({ run, plan: { plan, error } }: { run: Run; plan: Retry
         {plan ? (
           <p>
             <strong>{plan.runs.length}</strong> of {plan.runs.length + plan.keeps.length} nodes run again in a new
-            execution, marked in the graph. The outputs of the other {plan.keeps.length} are kept.
+            execution. They are marked in the graph. The outputs of the other {plan.keeps.length} are reused.
           </p>
         ) : (
-          !error && <p className="faint">Asking what would run …</p>
+          !error && <p className="faint">Checking what would run …</p>
         )}
       </div>
       <label className="field">
-        Also from this node on
-        <select value={choice.from ?? ''} onChange={(event) => change({ from: event.target.value })}>
-          <option value="">only what didn't complete</option>
-          {choices(run, choice.from).map((id) => (
+        Also rerun from this node
+        <select value={options.from ?? ''} onChange={(event) => change({ from: event.target.value })}>
+          <option value="">only nodes that didn't complete</option>
+          {nodeChoices(run, options.from).map((id) => (
             <option key={id}>{id}</option>
           ))}
         </select>
       </label>
       <label className="field">
         Version
-        <select value={choice.version} onChange={(event) => change({ 'run-version': event.target.value })}>
+        <select value={options.version} onChange={(event) => change({ 'run-version': event.target.value })}>
           <option value="same">the same ({run.execution.version})</option>
           <option value="latest">the latest</option>
         </select>
@@ -62,22 +62,22 @@ export function RetryBar({ run, plan: { plan, error } }: { run: Run; plan: Retry
           kind="primary"
           icon={RotateCcw}
           disabled={!plan}
-          busy={making.isPending}
-          onClick={() => making.mutate()}
+          busy={retrying.isPending}
+          onClick={() => retrying.mutate()}
         >
           {plan ? `Run ${plan.runs.length} nodes` : 'Run'}
         </Button>
       </div>
-      {(error || making.error) && <ErrorBox error={making.error ?? error} />}
+      {(error || retrying.error) && <ErrorBox error={retrying.error ?? error} />}
     </section>
   );
 }
 
-const MOST_CHOICES = 500;
+const CHOICES_MAX = 500;
 
-/** All nodes of a graph that a list can hold; else the one that was chosen in the graph. */
-function choices(run: Run, chosen: string | null | undefined): readonly string[] {
+/** The nodes to choose from: all of them, or only the one from the address if there are too many for a list. */
+function nodeChoices(run: Run, chosen: string | null | undefined): readonly string[] {
   const ids = run.store.ids;
-  if (ids.length <= MOST_CHOICES) return ids;
+  if (ids.length <= CHOICES_MAX) return ids;
   return chosen ? [chosen] : [];
 }

@@ -28,7 +28,8 @@ export default function TimeLine({ run, selected, onSelect }: Props) {
     overscan: 12,
   });
   const earlier = useEarlierAttempts(run, spans);
-  if (spans.length === 0) return <Empty title="Nothing has run yet">Nodes show here as soon as they are queued.</Empty>;
+  if (spans.length === 0)
+    return <Empty title="Nothing has run yet">Nodes appear here as soon as they are queued.</Empty>;
 
   const start = Math.min(
     Date.parse(execution.started_at ?? execution.created_at),

@@ -16,21 +16,21 @@ export function TimeLineRow({ span, earlier, scale, chosen, onSelect }: RowProps
   const end = span.to ?? scale.now;
   const at = (time: number) => `${((time - scale.start) / scale.length) * 100}%`;
   const wide = (from: number, to: number) => `${(Math.max(to - from, 0) / scale.length) * 100}%`;
-  const said = `${span.id}: ${span.state.toLowerCase()}, ${durationText((end - span.from) / 1000)}${span.attempt > 1 ? `, attempt ${span.attempt}` : ''}`;
+  const title = `${span.id}: ${span.state.toLowerCase()}, ${durationText((end - span.from) / 1000)}${span.attempt > 1 ? `, attempt ${span.attempt}` : ''}`;
   return (
     <button
       type="button"
       className={chosen ? 'time-row chosen' : 'time-row'}
-      title={said}
+      title={title}
       onClick={() => onSelect(span.id)}
     >
       <span className="time-name">{span.id}</span>
       <span className="time-track">
-        {earlier.map((each) => (
+        {earlier.map((attempt) => (
           <span
-            key={each.to}
+            key={attempt.to}
             className={`time-bar time-earlier ${stateClass('FAILED')}`}
-            style={{ left: at(each.from), width: wide(each.from, each.to) }}
+            style={{ left: at(attempt.from), width: wide(attempt.from, attempt.to) }}
           />
         ))}
         {span.queued !== null && span.queued < span.from && (

@@ -1,4 +1,4 @@
-// When each node waited and ran, on one scale.
+// When each node waited and ran.
 import type { GraphNode, HistoryItem } from '../../api/calls';
 
 export type Span = {
@@ -10,7 +10,7 @@ export type Span = {
   attempt: number;
 };
 
-/** Nodes that did anything, in the order in which they began. Times in milliseconds. */
+/** The nodes that were queued or ran, in the order in which they began. Times are in milliseconds. */
 export function spansOf(nodes: readonly GraphNode[]): Span[] {
   const spans: Span[] = [];
   for (const node of nodes) {
@@ -31,12 +31,12 @@ export function spansOf(nodes: readonly GraphNode[]): Span[] {
   );
 }
 
-/** Round steps of time for about so many lines: 1, 2 or 5 times a power of ten of milliseconds, or of minutes. */
+/** Where an axis has its lines, at round times: steps of 1, 2 or 5 times a power of ten of milliseconds. */
 export function ticks(lengthMs: number, about = 6): number[] {
   if (lengthMs <= 0) return [0];
   const rough = lengthMs / about;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((factor) => factor >= rough) ?? rough;
   const found: number[] = [];
   for (let at = 0; at <= lengthMs; at += step) found.push(at);
   return found;
@@ -44,7 +44,7 @@ export function ticks(lengthMs: number, about = 6): number[] {
 
 export type EarlierAttempt = { from: number; to: number };
 
-/** By node: when the attempts ran that weren't the last. Those that told of no start began when they were queued. */
+/** By node: when the attempts before the last one ran. An attempt that reported no start began when it was queued. */
 export function earlierAttempts(history: readonly HistoryItem[]): Map<string, EarlierAttempt[]> {
   const found = new Map<string, EarlierAttempt[]>();
   const began = new Map<string, number>();

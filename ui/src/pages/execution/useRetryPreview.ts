@@ -7,27 +7,27 @@ import type { Run } from './useRun';
 export type RetryPreview = {
   plan: RetryPlan | undefined;
   error: unknown;
-  /** By node: why it would run; null if it is kept. */
+  /** By node: why it would run again, or null if its output is reused. */
   marks: ReadonlyMap<string, string | null> | null;
 };
 
-export function useRetryPreview(run: Run, wanted: boolean): RetryPreview {
-  const choice = useRetryOptions();
+export function useRetryPreview(run: Run, isWanted: boolean): RetryPreview {
+  const options = useRetryOptions();
   const id = run.execution.execution_id;
-  const asked = useQuery({
-    queryKey: ['execution', id, 'retry', choice],
-    queryFn: () => retry(id, choice, true),
-    enabled: wanted,
+  const previewQuery = useQuery({
+    queryKey: ['execution', id, 'retry', options],
+    queryFn: () => retry(id, options, true),
+    enabled: isWanted,
     retry: false,
   });
-  const plan = wanted ? asked.data : undefined;
+  const plan = isWanted ? previewQuery.data : undefined;
   const marks = useMemo(() => {
     if (!plan) return null;
-    const kept = plan.keeps.map((node): [string, null] => [node, null]);
+    const reused = plan.keeps.map((node): [string, null] => [node, null]);
     return new Map<string, string | null>([
-      ...kept,
-      ...plan.runs.map((each): [string, string] => [each.node_id, each.reason]),
+      ...reused,
+      ...plan.runs.map((run): [string, string] => [run.node_id, run.reason]),
     ]);
   }, [plan]);
-  return { plan, error: wanted ? asked.error : null, marks };
+  return { plan, error: isWanted ? previewQuery.error : null, marks };
 }

@@ -4,24 +4,24 @@ import { executionsText } from './bulkOutcomes';
 import { type BulkProps, useBulkRequest } from './useBulkRequest';
 
 export function BulkCancelDialog(props: BulkProps) {
-  const open = props.rows.filter((row) => !hasEnded(row.state)).map((row) => row.execution_id);
-  const ended = props.rows.length - open.length;
-  const steering = useBulkRequest('cancel', 'cancelled', props);
+  const openIds = props.rows.filter((row) => !hasEnded(row.state)).map((row) => row.execution_id);
+  const endedCount = props.rows.length - openIds.length;
+  const request = useBulkRequest('cancel', 'cancelled', props);
   return (
     <ConfirmDialog
-      title={`Cancel ${executionsText(open.length)}?`}
-      action={`Cancel ${executionsText(open.length)}`}
+      title={`Cancel ${executionsText(openIds.length)}?`}
+      action={`Cancel ${executionsText(openIds.length)}`}
       danger
-      busy={steering.isPending || open.length === 0}
-      onConfirm={() => steering.mutate(open)}
+      busy={request.isPending || openIds.length === 0}
+      onConfirm={() => request.mutate(openIds)}
       onClose={props.onClose}
     >
-      <p>They end now; tasks that run are told to stop. A cancelled execution can be retried.</p>
-      {ended > 0 && (
+      <p>The executions end at once, and running tasks are asked to stop. You can retry a cancelled execution.</p>
+      {endedCount > 0 && (
         <p className="faint">
-          {ended === 1
+          {endedCount === 1
             ? '1 execution of your selection has already ended and stays as it is.'
-            : `${ended} executions of your selection have already ended and stay as they are.`}
+            : `${endedCount} executions of your selection have already ended and stay as they are.`}
         </p>
       )}
     </ConfirmDialog>

@@ -1,7 +1,7 @@
 import { executionsText, type Refusal } from './bulkOutcomes';
 import { shortId } from './filters';
 
-const IDS_SHOWN = 5;
+const IDS_SHOWN_MAX = 5;
 
 export function BulkRefusals({ title, refused }: { title: string; refused: Refusal[] }) {
   if (!refused.length) return null;
@@ -14,8 +14,8 @@ export function BulkRefusals({ title, refused }: { title: string; refused: Refus
             {executionsText(ids.length)}: {reason}
             <br />
             <span className="faint" title={ids.join('\n')}>
-              {ids.slice(0, IDS_SHOWN).map(shortId).join(', ')}
-              {ids.length > IDS_SHOWN && ` and ${ids.length - IDS_SHOWN} more`}
+              {ids.slice(0, IDS_SHOWN_MAX).map(shortId).join(', ')}
+              {ids.length > IDS_SHOWN_MAX && ` and ${ids.length - IDS_SHOWN_MAX} more`}
             </span>
           </li>
         ))}

@@ -14,18 +14,18 @@ export function BulkRetryDialog(props: BulkProps) {
     gcTime: 0,
     staleTime: Number.POSITIVE_INFINITY,
   });
-  const steering = useBulkRequest('retry', 'retried', props);
-  const able = preview.data?.done ?? [];
+  const request = useBulkRequest('retry', 'retried', props);
+  const retryable = preview.data?.done ?? [];
   return (
     <ConfirmDialog
-      title={preview.data ? `Retry ${executionsText(able.length)}?` : 'Retry'}
-      action={preview.data ? `Retry ${executionsText(able.length)}` : 'Retry'}
-      busy={steering.isPending || able.length === 0}
-      onConfirm={() => steering.mutate(able.map((each) => each.execution_id))}
+      title={preview.data ? `Retry ${executionsText(retryable.length)}?` : 'Retry'}
+      action={preview.data ? `Retry ${executionsText(retryable.length)}` : 'Retry'}
+      busy={request.isPending || retryable.length === 0}
+      onConfirm={() => request.mutate(retryable.map((outcome) => outcome.execution_id))}
       onClose={props.onClose}
     >
-      <p>A new execution runs what didn't complete, and keeps the outputs of what did.</p>
-      <Loaded query={preview} what="Looking at what would run">
+      <p>A new execution runs the nodes that didn't complete, and reuses the outputs of those that did.</p>
+      <Loaded query={preview} what="Checking what would run">
         {({ done, refused }) => (
           <>
             {done.length > 0 && <BulkRetryPreview outcomes={done} rows={props.rows} />}

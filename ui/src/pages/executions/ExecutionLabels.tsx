@@ -1,7 +1,7 @@
 import type { RowProps } from './ExecutionRow';
 import { labelText } from './filters';
 
-const LABELS_SHOWN = 3;
+const LABELS_SHOWN_MAX = 3;
 
 export function ExecutionLabels({
   labels,
@@ -12,12 +12,12 @@ export function ExecutionLabels({
 }) {
   const texts = Object.entries(labels).map(([key, value]) => labelText(key, value));
   if (!texts.length) return null;
-  const more = texts.slice(LABELS_SHOWN);
+  const more = texts.slice(LABELS_SHOWN_MAX);
   return (
     <span className="xs-tags">
-      {texts.slice(0, LABELS_SHOWN).map((text) =>
+      {texts.slice(0, LABELS_SHOWN_MAX).map((text) =>
         onLabel ? (
-          <button key={text} type="button" className="tag" title={`Only ${text}`} onClick={() => onLabel(text)}>
+          <button key={text} type="button" className="tag" title={`Show only ${text}`} onClick={() => onLabel(text)}>
             {text}
           </button>
         ) : (

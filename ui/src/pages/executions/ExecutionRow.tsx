@@ -12,7 +12,7 @@ export type RowProps = {
   row: ListedExecution;
   isSelected?: boolean;
   /** Without it rows can't be selected. */
-  onSelect?: ((id: string, more: boolean) => void) | undefined;
+  onSelect?: ((id: string, isRange: boolean) => void) | undefined;
   onLabel?: ((label: string) => void) | undefined;
   onCursor?: ((id: string) => void) | undefined;
 };

@@ -7,12 +7,12 @@ type TableProps = {
   rows: ListedExecution[];
   caption: string;
   isBusy?: boolean;
-  selection?: { ids: ReadonlySet<string>; onSelect: (id: string, more: boolean) => void; onAll: () => void };
+  selection?: { ids: ReadonlySet<string>; onSelect: (id: string, isRange: boolean) => void; onAll: () => void };
   onLabel?: (label: string) => void;
   onCursor?: (id: string) => void;
 };
 
-/** Executions in a table; cards on a narrow screen. */
+/** A table of executions; on a narrow screen, cards. */
 export function ExecutionTable({ rows, caption, isBusy = false, selection, onLabel, onCursor }: TableProps) {
   return (
     <div className="table-wrap">
@@ -58,6 +58,12 @@ function SelectAllCheckbox({ count, selected, onAll }: { count: number; selected
     if (box.current) box.current.indeterminate = selected > 0 && !isAll;
   }, [selected, isAll]);
   return (
-    <input ref={box} type="checkbox" aria-label="Select all that are loaded" checked={isAll} onChange={() => onAll()} />
+    <input
+      ref={box}
+      type="checkbox"
+      aria-label="Select all loaded executions"
+      checked={isAll}
+      onChange={() => onAll()}
+    />
   );
 }

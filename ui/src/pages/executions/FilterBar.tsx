@@ -24,7 +24,7 @@ export function FilterBar({ filters, change, search }: BarProps) {
             aria-label="Part of an id or of a workflow's name"
             placeholder="Id or workflow  ( / )"
             value={filters.text ?? ''}
-            onSettle={(text) => change({ text }, { replace: true })}
+            onValue={(text) => change({ text }, { replace: true })}
           />
         </span>
         <StateFilter chosen={filters.state ?? []} onChange={(state) => change({ state })} />

@@ -24,7 +24,7 @@ export function LabelFilter({ labels, onChange }: { labels: string[]; onChange: 
             type="button"
             className="tag"
             aria-label={`Remove the filter ${label}`}
-            onClick={() => onChange(labels.filter((each) => each !== label))}
+            onClick={() => onChange(labels.filter((other) => other !== label))}
           >
             {label} <X size={12} aria-hidden="true" />
           </button>

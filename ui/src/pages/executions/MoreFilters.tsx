@@ -10,7 +10,7 @@ export type Change = (changes: Changes, how?: { replace?: boolean }) => void;
 
 export function MoreFilters({ filters, change }: { filters: ExecutionFilters; change: Change }) {
   const names = useId();
-  const known = useQuery({
+  const workflows = useQuery({
     queryKey: ['workflows', 'names'],
     queryFn: () => listWorkflows(null, 200),
     staleTime: 60_000,
@@ -24,12 +24,12 @@ export function MoreFilters({ filters, change }: { filters: ExecutionFilters; ch
           list={names}
           value={filters.workflow ?? ''}
           placeholder="any"
-          onSettle={(workflow) => change({ workflow }, { replace: true })}
+          onValue={(workflow) => change({ workflow }, { replace: true })}
         />
       </div>
       <datalist id={names}>
-        {known.data?.items.map((each) => (
-          <option key={each.name} value={each.name} />
+        {workflows.data?.items.map((item) => (
+          <option key={item.name} value={item.name} />
         ))}
       </datalist>
       <div className="field xs-version">
@@ -41,7 +41,7 @@ export function MoreFilters({ filters, change }: { filters: ExecutionFilters; ch
           step="1"
           placeholder="any"
           value={filters.version ? String(filters.version) : ''}
-          onSettle={(version) => change({ version }, { replace: true })}
+          onValue={(version) => change({ version }, { replace: true })}
         />
       </div>
       <LabelFilter labels={filters.label ?? []} onChange={(label) => change({ label })} />

@@ -6,12 +6,12 @@ import { paths } from '../../routing/paths';
 export function NoExecutions({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
   if (isFiltered)
     return (
-      <Empty title="No execution fits these filters">
+      <Empty title="No execution matches these filters">
         <Button onClick={onClear}>Clear filters</Button>
       </Empty>
     );
   return (
-    <Empty title="Nothing has been started yet">
+    <Empty title="No execution has been started yet">
       Start one from <Link to={paths.workflows()}>a workflow's page</Link>, or with{' '}
       <code>penstock submit NAME --input '{'{}'}'</code>
     </Empty>

@@ -13,7 +13,7 @@ export function StateFilter({ chosen, onChange }: { chosen: string[]; onChange: 
             type="button"
             className={`xs-chip ${stateClass(state)}`}
             aria-pressed={isOn}
-            onClick={() => onChange(isOn ? chosen.filter((each) => each !== state) : [...chosen, state])}
+            onClick={() => onChange(isOn ? chosen.filter((other) => other !== state) : [...chosen, state])}
           >
             <StateIcon state={state} size={13} />
             {state}

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { inParts, MOST_AT_ONCE, summaryOf } from './bulkOutcomes';
+import { BULK_IDS_MAX, inParts, summaryOf } from './bulkOutcomes';
 
-const many = Array.from({ length: MOST_AT_ONCE + 1 }, (_, n) => `e${n}`);
+const many = Array.from({ length: BULK_IDS_MAX + 1 }, (_, n) => `e${n}`);
 const done = (ids: string[]) => ids.map((execution_id) => ({ execution_id, ok: true }));
 
 test('calls with no more than the API takes', async () => {
@@ -10,7 +10,7 @@ test('calls with no more than the API takes', async () => {
     sizes.push(part.length);
     return done(part);
   });
-  expect(sizes).toEqual([MOST_AT_ONCE, 1]);
+  expect(sizes).toEqual([BULK_IDS_MAX, 1]);
   expect(outcomes).toHaveLength(many.length);
 });
 
@@ -22,7 +22,7 @@ test('what was done before a failure is still told', async () => {
     return done(part);
   });
   const { done: worked, refused } = summaryOf(outcomes);
-  expect(worked).toHaveLength(MOST_AT_ONCE);
+  expect(worked).toHaveLength(BULK_IDS_MAX);
   expect(refused).toEqual([{ reason: 'away', ids: ['e500'] }]);
 });
 

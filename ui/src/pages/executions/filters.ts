@@ -1,4 +1,4 @@
-// The filters as the address has them, as the API wants them and as fields show them.
+// Filters: in the address, for the API, and in form fields.
 import type { ExecutionFilters } from '../../api/calls';
 import type { Changes } from '../../routing/queryString';
 import { isExecutionState } from '../../states';
@@ -13,7 +13,7 @@ export const CLEARED: Changes = {
   text: null,
 };
 
-/** What of the address the API would take; the rest is left out, so that a mistyped link still shows a list. */
+/** The filters in the address that the API accepts. Others are left out, so that a mistyped link still shows a list. */
 export function readFilters(query: URLSearchParams): ExecutionFilters {
   const filters: ExecutionFilters = {};
   const states = query.getAll('state').filter(isExecutionState);
@@ -33,10 +33,10 @@ export function readFilters(query: URLSearchParams): ExecutionFilters {
   return filters;
 }
 
-/** How many filters are set besides the text and the states, which are always in sight. */
+/** How many filters are set besides the text and the states, which are always visible. */
 export function countHidden(filters: ExecutionFilters): number {
   const { label = [], workflow, version, since, until } = filters;
-  return label.length + [workflow, version, since, until].filter((each) => each !== undefined).length;
+  return label.length + [workflow, version, since, until].filter((value) => value !== undefined).length;
 }
 
 export function hasFilters(filters: ExecutionFilters): boolean {
@@ -68,7 +68,7 @@ export function fromLocalField(text: string): string | null {
   return Number.isNaN(at) ? null : new Date(at).toISOString();
 }
 
-/** Ids begin with their time, so those of one list look alike: their ends tell them apart. */
+/** The end of an id. Ids begin with their time, so those of one list begin alike. */
 export function shortId(id: string): string {
   return id.length > 12 ? id.slice(-8) : id;
 }

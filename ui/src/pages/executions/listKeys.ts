@@ -1,12 +1,12 @@
-// The list's keys. What a key does where the focus is comes first: nothing of this fires while someone types.
+// Keyboard shortcuts of the list. What a key does for the focused element comes first: no shortcut fires while typing.
 
 export type KeyAction = 'down' | 'up' | 'open' | 'select' | 'search' | 'escape' | 'help';
 
 export const KEYS: { keys: string[]; does: string }[] = [
   { keys: ['j', '↓'], does: 'next row' },
-  { keys: ['k', '↑'], does: 'row before' },
+  { keys: ['k', '↑'], does: 'previous row' },
   { keys: ['Enter'], does: 'open the execution' },
-  { keys: ['x', 'Space'], does: 'select the row, or not' },
+  { keys: ['x', 'Space'], does: 'select or deselect the row' },
   { keys: ['/'], does: 'search' },
   { keys: ['Escape'], does: 'clear the selection' },
   { keys: ['?'], does: 'show these keys' },

@@ -1,5 +1,5 @@
-// What the list shows. The newest page is read again all the time and older ones are added below; rows that the viewer
-// looks at must not move away from under the pointer, so while the list is held new ones are counted, not shown.
+// The rows of the list. The newest page is refetched all the time and older ones are added below. Rows that the user
+// looks at must not move away from under the pointer, so while the list is paused new ones are counted, not shown.
 import type { ExecutionPage, ListedExecution } from '../../api/calls';
 
 export type Row = Pick<ListedExecution, 'execution_id' | 'created_at'>;
@@ -20,15 +20,15 @@ export type ListState<T extends Row> = {
   gap: boolean;
 };
 
-/** A list that is open for days must not grow without end. */
-export const MOST_ROWS = 2000;
+/** A list that stays open for days must not grow without end. */
+export const ROWS_MAX = 2000;
 
 export function emptyList<T extends Row>(): ListState<T> {
   return { key: '', rows: [], next: null, older: [], newest: null, waiting: 0, gap: false };
 }
 
 export type Action<T extends Row> =
-  | { type: 'newest'; key: string; page: RowPage<T>; held: boolean }
+  | { type: 'newest'; key: string; page: RowPage<T>; paused: boolean }
   | { type: 'older'; key: string; cursor: string; page: RowPage<T> }
   | { type: 'again'; key: string; page: RowPage<T> }
   | { type: 'show' };
@@ -37,7 +37,7 @@ export function reduce<T extends Row>(state: ListState<T>, action: Action<T>): L
   if (action.type === 'show') return state.newest ? shown(state, state.newest) : state;
   if (action.type === 'newest') {
     if (state.key !== action.key) return begun(action.key, action.page);
-    return action.held ? counted(state, action.page) : shown(state, action.page);
+    return action.paused ? counted(state, action.page) : shown(state, action.page);
   }
   if (state.key !== action.key) return state; // the answer to filters that were changed meanwhile
   if (action.type === 'again') return { ...state, rows: updated(state.rows, action.page.items) };
@@ -59,7 +59,7 @@ function shown<T extends Row>(state: ListState<T>, page: RowPage<T>): ListState<
   const fresh = unknown(state.rows, page.items);
   const isGap = fresh.length === page.items.length;
   const isAll = !page.next_cursor;
-  if (isAll || isGap || state.older.length === 0 || state.rows.length > MOST_ROWS) return begun(state.key, page);
+  if (isAll || isGap || state.older.length === 0 || state.rows.length > ROWS_MAX) return begun(state.key, page);
   return { ...state, rows: folded(state.rows, page.items), newest: page, waiting: 0, gap: false };
 }
 
@@ -89,7 +89,7 @@ function updated<T extends Row>(rows: T[], items: T[]): T[] {
 function folded<T extends Row>(rows: T[], items: T[]): T[] {
   const last = items.at(-1);
   if (!last) return rows;
-  const held = new Set(items.map((row) => row.execution_id));
-  const below = rows.filter((row) => !held.has(row.execution_id) && row.created_at <= last.created_at);
+  const read = new Set(items.map((row) => row.execution_id));
+  const below = rows.filter((row) => !read.has(row.execution_id) && row.created_at <= last.created_at);
   return [...items, ...below];
 }

@@ -2,16 +2,16 @@ import { toast } from '../../components/toast';
 import { BulkRefusals } from './BulkRefusals';
 import { executionsText, type Summary } from './bulkOutcomes';
 
-/** Says how many it was done to, and why not to the others. */
-export function toastOutcome(said: string, { done, refused }: Summary): void {
+/** Says how many requests succeeded, and why the others were refused. */
+export function toastOutcome(participle: string, { done, refused }: Summary): void {
   if (refused.length === 0) {
-    toast(`${executionsText(done.length)} ${said}`);
+    toast(`${executionsText(done.length)} ${participle}`);
     return;
   }
   const text = (
     <>
-      {executionsText(done.length)} {said}.
-      <BulkRefusals title={`Not ${said}`} refused={refused} />
+      {executionsText(done.length)} {participle}.
+      <BulkRefusals title={`Not ${participle}`} refused={refused} />
     </>
   );
   toast(text, 'failed');

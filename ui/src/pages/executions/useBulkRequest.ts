@@ -10,12 +10,12 @@ export async function sendBulkRequests(action: 'cancel' | 'retry', ids: string[]
   return inParts(ids, async (part) => (await requestBulk(action, part, preview)).items);
 }
 
-export function useBulkRequest(action: 'cancel' | 'retry', said: string, { onClose, onDone }: BulkProps) {
+export function useBulkRequest(action: 'cancel' | 'retry', participle: string, { onClose, onDone }: BulkProps) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (ids: string[]) => sendBulkRequests(action, ids),
     onSuccess: (outcomes) => {
-      toastOutcome(said, summaryOf(outcomes));
+      toastOutcome(participle, summaryOf(outcomes));
       onDone();
       onClose();
     },

@@ -7,14 +7,14 @@ import { hasEnded } from '../../states';
 import { type Action, emptyList, type ListState, reduce } from './listState';
 
 const PAGE = 50;
-/** Older pages with executions under way change too, but nobody needs them each second. */
+/** Older pages with running executions change too, but are fetched less often. */
 const OLDER_MS = 10_000;
 const WITHOUT_STREAM_MS = 5000;
 
 type Reducer = (state: ListState<ListedExecution>, action: Action<ListedExecution>) => ListState<ListedExecution>;
 
-/** Executions that fit, the newest first, live. While `isHeld` says so, new ones are only counted. */
-export function useExecutionList(filters: ExecutionFilters, isHeld: () => boolean) {
+/** Executions that match the filters, the newest first, live. While `isPaused()`, new ones are only counted. */
+export function useExecutionList(filters: ExecutionFilters, isPaused: () => boolean) {
   const queries = useQueryClient();
   const key = JSON.stringify(filters);
   const [list, dispatch] = useReducer<ListState<ListedExecution>, [Action<ListedExecution>]>(
@@ -22,8 +22,8 @@ export function useExecutionList(filters: ExecutionFilters, isHeld: () => boolea
     emptyList<ListedExecution>(),
   );
   const [loadingMore, setLoadingMore] = useState(false);
-  const held = useRef(isHeld);
-  held.current = isHeld;
+  const paused = useRef(isPaused);
+  paused.current = isPaused;
   const live = useLive(['executions']);
   const newest = useQuery({
     queryKey: ['executions', 'list', key],
@@ -31,7 +31,7 @@ export function useExecutionList(filters: ExecutionFilters, isHeld: () => boolea
     refetchInterval: live ? false : WITHOUT_STREAM_MS,
   });
   useEffect(() => {
-    if (newest.data) dispatch({ type: 'newest', key, page: newest.data, held: held.current() });
+    if (newest.data) dispatch({ type: 'newest', key, page: newest.data, paused: paused.current() });
   }, [newest.data, key]);
   const read = useCallback(
     (cursor: string) =>
@@ -59,14 +59,14 @@ export function useExecutionList(filters: ExecutionFilters, isHeld: () => boolea
   const older = JSON.stringify(list.older);
   useEffect(() => {
     if (!isUnderWay) return;
-    const again = async () => {
+    const refetchOlder = async () => {
       if (document.visibilityState === 'hidden') return;
       for (const cursor of JSON.parse(older) as string[]) {
-        const page = await read(cursor).catch(() => null); // the newest page tells if the server is away
+        const page = await read(cursor).catch(() => null); // the newest page shows if the server can't be reached
         if (page) dispatch({ type: 'again', key, page });
       }
     };
-    const timer = setInterval(() => void again(), OLDER_MS);
+    const timer = setInterval(() => void refetchOlder(), OLDER_MS);
     return () => clearInterval(timer);
   }, [isUnderWay, older, key, read]);
   return {
@@ -74,7 +74,7 @@ export function useExecutionList(filters: ExecutionFilters, isHeld: () => boolea
     /** The rows answer the filters as they are now. */
     isCurrent: list.key === key,
     error: newest.error,
-    again: () => void newest.refetch(),
+    refetch: () => void newest.refetch(),
     live,
     loadMore,
     loadingMore,

@@ -4,15 +4,15 @@ import { paths } from '../../routing/paths';
 import { actionOf, focusOf, type KeyAction } from './listKeys';
 
 type Handlers = {
-  /** What holds the rows; each has a link with `data-row`. */
+  /** The element that contains the rows; each row has a link with `data-row`. */
   list: RefObject<HTMLElement | null>;
-  onSelect: (id: string, more: boolean) => void;
+  onSelect: (id: string, isRange: boolean) => void;
   onSearch: () => void;
   onEscape: () => void;
   onHelp: () => void;
 };
 
-/** Keys for a list. The row cursor is the focus itself, on the row's link, so that screen readers follow it. */
+/** Keyboard shortcuts for a list. The cursor is the focus itself, on a row's link, so that screen readers follow it. */
 export function useListKeys(handlers: Handlers) {
   const [cursor, setCursor] = useState<string | null>(null);
   const latest = useRef({ handlers, cursor });
@@ -29,7 +29,7 @@ export function useListKeys(handlers: Handlers) {
   return { cursor, setCursor };
 }
 
-/** Answers whether the key was used: else it does what it does anyway, such as scroll. */
+/** Returns whether the key was used. If not, the browser does what the key does anyway, such as scroll. */
 function obey(action: KeyAction, handlers: Handlers, cursor: string | null): boolean {
   const links = [...(handlers.list.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
   const index = links.findIndex((link) => link.dataset.row === cursor);

@@ -1,7 +1,7 @@
 import { useCallback, useMemo, useRef, useState } from 'react';
 import type { ListedExecution } from '../../api/calls';
 
-/** Which rows are selected. Rows that have left the list are selected no more: nobody steers what they can't see. */
+/** Which rows are selected. Rows that have left the list aren't: nobody controls executions that they can't see. */
 export function useSelection(rows: ListedExecution[]) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(() => new Set());
   const last = useRef<string | null>(null);
@@ -9,14 +9,14 @@ export function useSelection(rows: ListedExecution[]) {
   order.current = rows.map((row) => row.execution_id);
   const selected = useMemo(() => rows.filter((row) => chosen.has(row.execution_id)), [rows, chosen]);
   const ids = useMemo(() => new Set(selected.map((row) => row.execution_id)), [selected]);
-  const toggle = useCallback((id: string, more: boolean) => {
-    const from = more && last.current ? order.current.indexOf(last.current) : -1;
+  const toggle = useCallback((id: string, isRange: boolean) => {
+    const from = isRange && last.current ? order.current.indexOf(last.current) : -1;
     const to = order.current.indexOf(id);
     last.current = id;
     setChosen((now) => {
       const next = new Set(now);
       if (from >= 0 && to >= 0)
-        for (const each of order.current.slice(Math.min(from, to), Math.max(from, to) + 1)) next.add(each);
+        for (const between of order.current.slice(Math.min(from, to), Math.max(from, to) + 1)) next.add(between);
       else if (!next.delete(id)) next.add(id);
       return next;
     });

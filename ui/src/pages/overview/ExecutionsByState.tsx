@@ -8,10 +8,10 @@ import { ChartFrame } from './ChartFrame';
 import { countText, STACK, sum } from './numbers';
 import { bucketText } from './timeRanges';
 
-/** Executions by when they were created and the state that they are in now. */
+/** Executions by the time of their creation and their current state. */
 export function ExecutionsByState({ stats, when }: { stats: Stats; when: string }) {
   const { series, totals, bucket_seconds, since } = stats;
-  const said = (counts: Stats['totals']) =>
+  const countTexts = (counts: Stats['totals']) =>
     STACK.filter((state) => counts[state]).map((state) => `${counts[state]} ${state.toLowerCase()}`);
   const bars = series.map((bucket) => ({
     label: bucketText(bucket.at, bucket_seconds),
@@ -40,14 +40,14 @@ export function ExecutionsByState({ stats, when }: { stats: Stats; when: string 
         top={countText(Math.max(...series.map(sum), 0))}
         readout={(index) => {
           const bucket = series[index];
-          return (bucket && said(bucket).join(', ')) || 'none';
+          return (bucket && countTexts(bucket).join(', ')) || 'none';
         }}
       >
-        <StackedBars bars={bars} label={`Executions created in ${when}: ${said(totals).join(', ') || 'none'}`} />
+        <StackedBars bars={bars} label={`Executions created in ${when}: ${countTexts(totals).join(', ') || 'none'}`} />
       </ChartFrame>
       {stats.truncated && (
         <p className="faint overview-note">
-          There were more executions in this time than are counted: only the newest are in these numbers.
+          This time range has more executions than the server counts. The numbers include only the newest ones.
         </p>
       )}
     </Card>

@@ -7,7 +7,7 @@ import { FailureRateRow } from './FailureRateRow';
 
 const FEW = 10;
 
-/** The server has sorted them: the highest failure rate first, then the most executions. */
+/** Workflows as the server sorts them: the highest failure rate first, then the most executions. */
 export function FailureRates({ stats, when }: { stats: Stats; when: string }) {
   const [all, setAll] = useState(false);
   const rows = all ? stats.workflows : stats.workflows.slice(0, FEW);
@@ -18,7 +18,9 @@ export function FailureRates({ stats, when }: { stats: Stats; when: string }) {
       actions={more > 0 && <Button kind="quiet" onClick={() => setAll(true)}>{`Show ${more} more`}</Button>}
     >
       {rows.length === 0 ? (
-        <Empty title={`No executions in ${when}`}>Choose a longer time above, or start one from a workflow.</Empty>
+        <Empty title={`No executions in ${when}`}>
+          Choose a longer time range above, or start an execution from a workflow.
+        </Empty>
       ) : (
         <div className="table-wrap">
           <table className="overview-rates">

@@ -10,9 +10,9 @@ const CAP = 10_000;
 
 type Figure = { label: string; value: string; note: string; to: string; icon: LucideIcon; tone?: string | undefined };
 
-/** The numbers that say how things stand; each leads to what it counts. */
+/** The main numbers; each is a link to what it counts. */
 export function Figures({ stats, span }: { stats: Stats; span: string }) {
-  const figures = [...ofExecutions(stats, span), ...ofTheFleet(stats)];
+  const figures = [...ofExecutions(stats, span), ...ofWorkers(stats)];
   return (
     <ul className="overview-figures" aria-label="Figures">
       {figures.map(({ label, value, note, to, icon: Icon, tone = '' }) => (
@@ -60,7 +60,7 @@ function ofExecutions({ active, totals, since }: Stats, span: string): Figure[] 
   ];
 }
 
-function ofTheFleet({ dead_letters, workers, orchestrators, tasks, inbox }: Stats): Figure[] {
+function ofWorkers({ dead_letters, workers, orchestrators, tasks, inbox }: Stats): Figure[] {
   const isStuck = workers === 0 && tasks.waiting > 0;
   return [
     {
@@ -82,7 +82,7 @@ function ofTheFleet({ dead_letters, workers, orchestrators, tasks, inbox }: Stat
     {
       label: 'Tasks waiting',
       value: countText(tasks.waiting),
-      note: isStuck ? 'no worker runs' : `${countText(tasks.running)} running`,
+      note: isStuck ? 'no worker is running' : `${countText(tasks.running)} running`,
       to: paths.workers(),
       icon: Layers,
       tone: isStuck ? stateClass('FAILED') : tasks.waiting ? stateClass('QUEUED') : undefined,
@@ -90,7 +90,7 @@ function ofTheFleet({ dead_letters, workers, orchestrators, tasks, inbox }: Stat
     {
       label: 'Inbox lag',
       value: countText(inbox),
-      note: inbox === 1 ? 'event waits' : 'events wait',
+      note: inbox === 1 ? 'event waiting' : 'events waiting',
       to: paths.workers(),
       icon: Inbox,
       tone: orchestrators ? undefined : stateClass('FAILED'),

@@ -17,7 +17,7 @@ import { TimeRangeSwitch } from './TimeRangeSwitch';
 import { type TimeRange, timeRangeOf } from './timeRanges';
 import './overview.css';
 
-/** The fleet and the clock move without any execution's doing. */
+/** Workers and the time range change without an event of an execution. */
 const AGAIN_MS = 5000;
 
 export default function Overview() {

@@ -6,7 +6,7 @@ import { CurrentValue } from './CurrentValue';
 import { paceOf, rateText } from './numbers';
 import { bucketText } from './timeRanges';
 
-/** How many executions are started in a second or a minute. */
+/** How many executions were started per second or per minute. */
 export function Throughput({ stats }: { stats: Stats }) {
   const { series, bucket_seconds } = stats;
   const pace = paceOf(stats);
@@ -21,10 +21,10 @@ export function Throughput({ stats }: { stats: Stats }) {
         kind="lines"
         times={series.map((bucket) => bucket.at)}
         bucketSeconds={bucket_seconds}
-        top={text(pace.most)}
+        top={text(pace.max)}
         readout={(index) => text(pace.values[index])}
       >
-        <Sparkline points={points} label={`Executions started: now ${text(pace.now)}, at most ${text(pace.most)}`} />
+        <Sparkline points={points} label={`Executions started: now ${text(pace.now)}, at most ${text(pace.max)}`} />
       </ChartFrame>
     </Card>
   );

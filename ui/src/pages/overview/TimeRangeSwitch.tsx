@@ -6,14 +6,14 @@ import { DEFAULT_TIME_RANGE, TIME_RANGES, type TimeRange } from './timeRanges';
 export function TimeRangeSwitch({ chosen }: { chosen: TimeRange }) {
   return (
     <nav className="overview-windows" aria-label="Time shown">
-      {TIME_RANGES.map((each) => (
+      {TIME_RANGES.map((range) => (
         <Link
-          key={each.id}
-          to={paths.overview() + queryString({ window: each === DEFAULT_TIME_RANGE ? null : each.id })}
-          aria-current={each === chosen ? 'true' : undefined}
-          title={each.long}
+          key={range.id}
+          to={paths.overview() + queryString({ window: range === DEFAULT_TIME_RANGE ? null : range.id })}
+          aria-current={range === chosen ? 'true' : undefined}
+          title={range.long}
         >
-          {each.label}
+          {range.label}
         </Link>
       ))}
     </nav>

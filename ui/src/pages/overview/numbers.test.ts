@@ -16,7 +16,7 @@ describe('paceOf', () => {
     expect(pace.unit).toBe('/s');
     expect(pace.now).toBe(20);
     expect(pace.values).toEqual([10, 20, 20]);
-    expect(pace.most).toBe(20);
+    expect(pace.max).toBe(20);
   });
 
   it('counts by the minute where little happens', () => {
@@ -26,7 +26,7 @@ describe('paceOf', () => {
       { at: at(120), ...none },
     ];
     const pace = paceOf({ series, bucket_seconds: 60, now: at(120) });
-    expect(pace).toEqual({ unit: '/min', values: [3, 0, 0], now: 0, most: 3 });
+    expect(pace).toEqual({ unit: '/min', values: [3, 0, 0], now: 0, max: 3 });
   });
 
   it('is nothing without buckets', () => {

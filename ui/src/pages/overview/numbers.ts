@@ -1,7 +1,7 @@
-// The overview's numbers, from what the API counted.
+// The overview's numbers, computed from what the API counted.
 import type { StateCounts, Stats } from '../../api/calls';
 
-/** Stacked from the bottom: what went well, what went wrong, what is still to come. */
+/** The order of states in a stacked bar, from the bottom. */
 export const STACK = [
   'COMPLETED',
   'FAILED',
@@ -36,7 +36,7 @@ export function failureShare({ COMPLETED, FAILED }: { COMPLETED: number; FAILED:
   return COMPLETED + FAILED ? FAILED / (COMPLETED + FAILED) : null;
 }
 
-export type Pace = { unit: '/s' | '/min'; values: number[]; now: number; most: number };
+export type Pace = { unit: '/s' | '/min'; values: number[]; now: number; max: number };
 
 /**
  * Executions started per second, or per minute where that is less than one a second. The last bucket is still filling:
@@ -53,8 +53,8 @@ export function paceOf({ series, bucket_seconds, now }: Pick<Stats, 'series' | '
     perSecond[perSecond.length - 1] = current;
   }
   const isFast = Math.max(...perSecond, 0) >= 1;
-  const values = isFast ? perSecond : perSecond.map((each) => each * 60);
-  return { unit: isFast ? '/s' : '/min', values, now: isFast ? current : current * 60, most: Math.max(...values, 0) };
+  const values = isFast ? perSecond : perSecond.map((rate) => rate * 60);
+  return { unit: isFast ? '/s' : '/min', values, now: isFast ? current : current * 60, max: Math.max(...values, 0) };
 }
 
 export function rateText(rate: number): string {

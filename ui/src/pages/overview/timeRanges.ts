@@ -1,4 +1,4 @@
-// The stretch of time that the overview looks back on, and into how many buckets it is cut: widths that people count in.
+// The time ranges of the overview, and how many buckets each has.
 export type TimeRange = { id: string; label: string; long: string; seconds: number; buckets: number };
 
 const HOUR: TimeRange = { id: '1h', label: '1 h', long: 'the last hour', seconds: 3600, buckets: 60 };
@@ -12,10 +12,10 @@ export const TIME_RANGES: TimeRange[] = [
 export const DEFAULT_TIME_RANGE = HOUR;
 
 export function timeRangeOf(id: string | null): TimeRange {
-  return TIME_RANGES.find((each) => each.id === id) ?? DEFAULT_TIME_RANGE;
+  return TIME_RANGES.find((range) => range.id === id) ?? DEFAULT_TIME_RANGE;
 }
 
-/** When a bucket begins, as exact as its width wants: seconds, minutes, or the day too. */
+/** When a bucket begins, with as much detail as its width needs: seconds, minutes, or the day too. */
 export function bucketText(at: string, bucketSeconds: number): string {
   return new Date(at).toLocaleString(undefined, {
     hour: '2-digit',

@@ -4,13 +4,13 @@ import { Empty } from '../../components/Empty';
 export function NoWorkers() {
   return (
     <section className="card">
-      <Empty title="No worker runs" icon={Server}>
+      <Empty title="No worker is running" icon={Server}>
         <p>
-          Tasks wait until one does. Start one beside the same stores: <code>penstock worker</code>
+          Tasks wait until a worker runs. Start one with the same stores: <code>penstock worker</code>
         </p>
         <p>
-          It serves the queues of the handlers that it has; <code>--handlers MODULE</code> gives it yours, and{' '}
-          <code>--queues NAME</code> only that queue.
+          A worker serves the queues of its handlers. <code>--handlers MODULE</code> adds your handlers;{' '}
+          <code>--queues NAME</code> limits the worker to that queue.
         </p>
       </Empty>
     </section>

@@ -9,7 +9,7 @@ export function Queues({ queues, workers }: { queues: Queue[]; workers: Worker[]
   return (
     <Card title="Queues">
       {rows.length === 0 ? (
-        <Empty title="No queues yet">A queue comes with the first task for it.</Empty>
+        <Empty title="No queues yet">A queue appears with its first task.</Empty>
       ) : (
         <div className="table-wrap">
           <table>

@@ -3,7 +3,7 @@ import type { Worker } from '../../api/calls';
 import { Button } from '../../components/Button';
 import { WorkerCard } from './WorkerCard';
 
-/** With hundreds of workers, queues must not be far below. */
+/** With hundreds of workers, the queues below must stay within reach. */
 const FEW = 12;
 
 export function WorkerList({ workers, readAt }: { workers: Worker[]; readAt: number }) {
@@ -13,8 +13,8 @@ export function WorkerList({ workers, readAt }: { workers: Worker[]; readAt: num
   return (
     <>
       <ul className="workers-list" aria-label="Workers">
-        {shown.map((each) => (
-          <WorkerCard key={each.worker_id} worker={each} readAt={readAt} />
+        {shown.map((worker) => (
+          <WorkerCard key={worker.worker_id} worker={worker} readAt={readAt} />
         ))}
       </ul>
       {more > 0 && <Button className="workers-more" onClick={() => setAll(true)}>{`Show ${more} more workers`}</Button>}

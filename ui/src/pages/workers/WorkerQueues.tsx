@@ -1,11 +1,11 @@
 import { useState } from 'react';
 import { Button } from '../../components/Button';
 
-const FEW_QUEUES = 8;
+const QUEUES_SHOWN_MAX = 8;
 
 export function WorkerQueues({ queues }: { queues: string[] }) {
   const [all, setAll] = useState(false);
-  const shown = all ? queues : queues.slice(0, FEW_QUEUES);
+  const shown = all ? queues : queues.slice(0, QUEUES_SHOWN_MAX);
   const more = queues.length - shown.length;
   return (
     <div className="workers-queues">

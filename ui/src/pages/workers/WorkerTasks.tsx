@@ -7,13 +7,13 @@ import { durationText } from '../../time';
 import { useNow } from '../../useNow';
 import { secondsNow } from './fleet';
 
-const FEW_TASKS = 8;
+const TASKS_SHOWN_MAX = 8;
 
 export function WorkerTasks({ worker, readAt }: { worker: Worker; readAt: number }) {
   const [all, setAll] = useState(false);
   const now = useNow(worker.tasks.length ? 500 : 0);
   if (worker.tasks.length === 0) return null;
-  const shown = all ? worker.tasks : worker.tasks.slice(0, FEW_TASKS);
+  const shown = all ? worker.tasks : worker.tasks.slice(0, TASKS_SHOWN_MAX);
   const more = worker.tasks.length - shown.length;
   const beyond = worker.running - worker.tasks.length;
   return (

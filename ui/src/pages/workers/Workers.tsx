@@ -9,7 +9,7 @@ import { Queues } from './Queues';
 import { WorkerList } from './WorkerList';
 import './workers.css';
 
-/** Tasks come and go without an event of their own; what is shown is at most this old. */
+/** Tasks start and end without an event of an execution. What is shown is at most this old. */
 const AGAIN_MS = 2000;
 
 export default function Workers() {

@@ -9,30 +9,31 @@ import { type AliasChange, ChangeAliasDialog } from './ChangeAliasDialog';
 
 type DialogProps = { name: string; version: number; aliases: Aliases; onClose: () => void };
 
-/** Where the workflow's aliases point, and how to change that. */
+/** The workflow's aliases, with buttons that add, move and remove them. */
 export function AliasesDialog({ name, version, aliases, onClose }: DialogProps) {
-  const [asked, setAsked] = useState<AliasChange | null>(null);
+  const [aliasChange, setAliasChange] = useState<AliasChange | null>(null);
   const others = names(aliases).filter((alias) => alias !== LATEST);
-  if (asked) {
-    const weights = aliases[asked.alias];
+  if (aliasChange) {
+    const weights = aliases[aliasChange.alias];
     return (
       <ChangeAliasDialog
-        key={asked.alias}
-        {...asked}
+        key={aliasChange.alias}
+        {...aliasChange}
         name={name}
         version={version}
         now={weights ? meaning(weights) : null}
-        onBack={() => setAsked(null)}
+        onBack={() => setAliasChange(null)}
       />
     );
   }
   return (
     <Dialog title={`Aliases of ${name}`} onClose={onClose}>
       <p className="faint">
+        Use{' '}
         <code>
           {name}@{others[0] ?? 'stable'}
         </code>{' '}
-        can be used wherever a workflow is named. <code>latest</code> moves by itself.
+        wherever you name a workflow. <code>latest</code> always means the newest version.
       </p>
       {others.length > 0 && (
         <ul className="wf-aliases">
@@ -44,7 +45,7 @@ export function AliasesDialog({ name, version, aliases, onClose }: DialogProps) 
                 <span className="faint">version {means}</span>
                 <span className="spacer" />
                 {means !== String(version) && (
-                  <Button icon={ArrowRightLeft} onClick={() => setAsked({ what: 'move', alias })}>
+                  <Button icon={ArrowRightLeft} onClick={() => setAliasChange({ what: 'move', alias })}>
                     Move to {version}
                   </Button>
                 )}
@@ -53,14 +54,14 @@ export function AliasesDialog({ name, version, aliases, onClose }: DialogProps) 
                   icon={Trash2}
                   aria-label={`Remove the alias ${alias}`}
                   title={`Remove the alias ${alias}`}
-                  onClick={() => setAsked({ what: 'remove', alias })}
+                  onClick={() => setAliasChange({ what: 'remove', alias })}
                 />
               </li>
             );
           })}
         </ul>
       )}
-      <AddAliasForm version={version} aliases={aliases} onAdd={(alias) => setAsked({ what: 'move', alias })} />
+      <AddAliasForm version={version} aliases={aliases} onAdd={(alias) => setAliasChange({ what: 'move', alias })} />
     </Dialog>
   );
 }

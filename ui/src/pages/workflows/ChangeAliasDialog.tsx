@@ -12,7 +12,7 @@ export function ChangeAliasDialog({ what, alias, name, version, now, onBack }: C
   const changing = useMutation<unknown>({
     mutationFn: () => (what === 'move' ? setAlias(name, alias, version) : removeAlias(name, alias)),
     onSuccess: () => {
-      toast(what === 'move' ? `${name}@${alias} is version ${version}` : `The alias ${alias} is removed`);
+      toast(what === 'move' ? `${name}@${alias} now means version ${version}` : `The alias ${alias} has been removed`);
       void queries.invalidateQueries({ queryKey: ['workflows'] });
       onBack();
     },
@@ -31,19 +31,19 @@ export function ChangeAliasDialog({ what, alias, name, version, now, onBack }: C
     >
       {what === 'remove' ? (
         <p>
-          Whoever starts{' '}
+          Requests for{' '}
           <code>
             {name}@{alias}
           </code>{' '}
-          is refused from then on. Executions go on.
+          will be refused. Running executions continue.
         </p>
       ) : (
         <p>
           <code>
             {name}@{alias}
           </code>{' '}
-          {now ? `means version ${now} now, and version ${version} from then on.` : `will mean version ${version}.`}{' '}
-          Executions under way keep theirs.
+          {now ? `means version ${now} now, and will mean version ${version}.` : `will mean version ${version}.`}{' '}
+          Running executions keep their version.
         </p>
       )}
     </ConfirmDialog>

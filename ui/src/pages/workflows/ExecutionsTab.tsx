@@ -12,7 +12,7 @@ const LAST = 10;
 
 export function ExecutionsTab({ name, version }: { name: string; version: number }) {
   const live = useLive(['executions']);
-  const found = useQuery({
+  const executions = useQuery({
     queryKey: ['executions', 'of', name, version],
     queryFn: () => listExecutions({ workflow: name, version }, null, LAST),
     refetchInterval: live ? false : 5000,
@@ -27,7 +27,7 @@ export function ExecutionsTab({ name, version }: { name: string; version: number
         </>
       }
     >
-      <Loaded query={found}>
+      <Loaded query={executions}>
         {({ items }) =>
           items.length ? (
             <ExecutionTable rows={items} caption={`The last ${LAST} executions of ${name}@${version}`} />

@@ -52,5 +52,5 @@ export function GraphTab({ workflow }: { workflow: Workflow }) {
 function nodeOf(definition: Workflow['definition'], id: string): object | null {
   const dag = definition.dag as { nodes?: unknown } | undefined;
   const nodes = dag?.nodes ?? definition.nodes;
-  return (Array.isArray(nodes) ? nodes : []).find((each) => each?.id === id) ?? null;
+  return (Array.isArray(nodes) ? nodes : []).find((node) => node?.id === id) ?? null;
 }

@@ -4,7 +4,7 @@ import { Empty } from '../../components/Empty';
 
 const DOCUMENT = `{"name": "hello", "nodes": [{"id": "greet", "handler": "echo", "config": {"text": "Hello, {{ input.name }}!"}}]}`;
 
-/** How to store the first one, with this service's own address in it. */
+/** How to store the first workflow, with the address of this service. */
 export function NoWorkflows() {
   const curl = `curl ${location.origin}/api/v1/workflows -H 'Content-Type: application/json' -d '${DOCUMENT}'`;
   const command = `penstock submit workflow.json --input '{"name": "Ada"}' --url ${location.origin}`;
@@ -13,7 +13,7 @@ export function NoWorkflows() {
       <div className="wf-how">
         <p>Store one over HTTP:</p>
         <ShellCommand text={curl} />
-        <p>or start one from a file, which stores it too:</p>
+        <p>or submit one from a file, which also stores it:</p>
         <ShellCommand text={command} />
       </div>
     </Empty>

@@ -12,14 +12,14 @@ import { durationText } from '../../time';
 import { NodeStatsTable } from './NodeStatsTable';
 import { readSort } from './statsOrder';
 
-/** The server answers for 5 seconds with what it has counted, so what an event brings may be older than the event. */
+/** The server caches its counts for 5 seconds, so a fetch after an event may not include that event yet. */
 const AGAIN_MS = 6000;
 
 export function StatsTab({ name, version }: { name: string; version: number }) {
   const [query, change] = useQueryString();
   const isAll = query.get('of') === 'all';
   useLive(['workflows', 'stats', name]);
-  const found = useQuery({
+  const statsQuery = useQuery({
     queryKey: ['workflows', 'stats', name, isAll ? null : version],
     queryFn: () => getWorkflowStats(name, isAll ? undefined : String(version)),
     placeholderData: (before) => before,
@@ -40,11 +40,11 @@ export function StatsTab({ name, version }: { name: string; version: number }) {
         </label>
       }
     >
-      <Loaded query={found}>
+      <Loaded query={statsQuery}>
         {(stats) =>
           stats.sampled === 0 ? (
             <Empty title="No execution has ended yet">
-              <Link to={paths.executions({ workflow: name })}>See what is under way</Link>
+              <Link to={paths.executions({ workflow: name })}>See running executions</Link>
             </Empty>
           ) : (
             <>
@@ -63,13 +63,13 @@ export function StatsTab({ name, version }: { name: string; version: number }) {
 }
 
 function SampledExecutions({ stats }: { stats: WorkflowStats }) {
-  const said = Object.entries(stats.states)
+  const countTexts = Object.entries(stats.states)
     .filter(([, count]) => count > 0)
     .map(([state, count]) => `${count} ${state.toLowerCase()}`);
   return (
     <div className="wf-sampled">
       <p>
-        The last {stats.sampled} executions: {said.join(', ')}. Those that completed took{' '}
+        The last {stats.sampled} executions: {countTexts.join(', ')}. Those that completed took{' '}
         <b className="number">{durationText(stats.p50_seconds)}</b> (p50),{' '}
         <b className="number">{durationText(stats.p95_seconds)}</b> (p95).
       </p>

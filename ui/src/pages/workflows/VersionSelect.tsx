@@ -5,7 +5,7 @@ type SelectProps = { workflow: Workflow; versions: Version[]; onChoose: (version
 
 export function VersionSelect({ workflow, versions, onChoose }: SelectProps) {
   const { version, latest_version, aliases } = workflow;
-  const numbers = versions.length ? versions.map((each) => each.version) : [version];
+  const numbers = versions.length ? versions.map((version) => version.version) : [version];
   return (
     <label className="wf-version">
       Version{' '}
@@ -14,10 +14,10 @@ export function VersionSelect({ workflow, versions, onChoose }: SelectProps) {
         onChange={(event) => onChoose(Number(event.target.value) === latest_version ? null : event.target.value)}
       >
         {numbers.map((number) => {
-          const said = aliasesAt(aliases, number).map(({ alias }) => alias);
+          const aliasNames = aliasesAt(aliases, number).map(({ alias }) => alias);
           return (
             <option key={number} value={number}>
-              {said.length ? `${number} (${said.join(', ')})` : number}
+              {aliasNames.length ? `${number} (${aliasNames.join(', ')})` : number}
             </option>
           );
         })}

@@ -14,15 +14,19 @@ export default function WorkflowPage({ name }: { name: string }) {
   useTitle(name);
   const [query] = useQueryString();
   const tag = query.get('version') ?? undefined;
-  const found = useQuery({
+  const workflowQuery = useQuery({
     queryKey: ['workflows', 'one', name, tag],
     queryFn: () => getWorkflow(name, tag),
-    placeholderData: (before) => before, // another version takes the place of this one when it is there
+    placeholderData: (before) => before, // this version stays in sight until the other one is loaded
   });
   const versions = useQuery({ queryKey: ['workflows', 'versions', name], queryFn: () => listVersions(name) });
-  if (found.error instanceof Problem && found.error.status === 404 && !found.isPlaceholderData) {
+  if (
+    workflowQuery.error instanceof Problem &&
+    workflowQuery.error.status === 404 &&
+    !workflowQuery.isPlaceholderData
+  ) {
     return (
-      <Empty title={found.error.message}>
+      <Empty title={workflowQuery.error.message}>
         {tag ? (
           <Link to={paths.workflow(name)}>Show the latest version of {name}</Link>
         ) : (
@@ -32,7 +36,7 @@ export default function WorkflowPage({ name }: { name: string }) {
     );
   }
   return (
-    <Loaded query={found}>
+    <Loaded query={workflowQuery}>
       {(workflow) => <WorkflowView workflow={workflow} versions={versions.data?.items ?? []} />}
     </Loaded>
   );

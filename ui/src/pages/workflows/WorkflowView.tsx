@@ -31,24 +31,24 @@ const TABS = [
 export function WorkflowView({ workflow, versions }: { workflow: Workflow; versions: Version[] }) {
   const { name, version, definition } = workflow;
   const [query, change] = useQueryString();
-  const [asked, setAsked] = useState<'start' | 'aliases' | null>(null);
+  const [dialog, setDialog] = useState<'start' | 'aliases' | null>(null);
   const maySubmit = useMay('submit');
   const mayOperate = useMay('operate');
-  const wanted = query.get('tab') ?? 'graph';
-  const tab = TABS.some((each) => each.id === wanted) ? wanted : 'graph';
-  const close = () => setAsked(null);
+  const tabInAddress = query.get('tab') ?? 'graph';
+  const tab = TABS.some((tab) => tab.id === tabInAddress) ? tabInAddress : 'graph';
+  const close = () => setDialog(null);
   return (
     <Page
       title={name}
       actions={
         <>
           {mayOperate && (
-            <Button icon={Tags} onClick={() => setAsked('aliases')}>
+            <Button icon={Tags} onClick={() => setDialog('aliases')}>
               Aliases
             </Button>
           )}
           {maySubmit && (
-            <Button kind="primary" icon={Play} onClick={() => setAsked('start')}>
+            <Button kind="primary" icon={Play} onClick={() => setDialog('start')}>
               Start
             </Button>
           )}
@@ -71,8 +71,8 @@ export function WorkflowView({ workflow, versions }: { workflow: Workflow; versi
         {tab === 'definition' && <DefinitionTab workflow={workflow} />}
         {tab === 'executions' && <ExecutionsTab name={name} version={version} />}
       </Tabs>
-      {asked === 'start' && <StartDialog name={name} version={version} onClose={close} />}
-      {asked === 'aliases' && (
+      {dialog === 'start' && <StartDialog name={name} version={version} onClose={close} />}
+      {dialog === 'aliases' && (
         <AliasesDialog name={name} version={version} aliases={workflow.aliases} onClose={close} />
       )}
     </Page>

@@ -22,14 +22,14 @@ export default function Workflows() {
   const [query, change] = useQueryString();
   const text = query.get('text') ?? '';
   const [starting, setStarting] = useState<string | null>(null);
-  const found = useInfiniteQuery({
+  const workflows = useInfiniteQuery({
     queryKey: ['workflows', 'list'],
     queryFn: ({ pageParam }) => listWorkflows(pageParam, PAGE),
     initialPageParam: null as string | null,
     getNextPageParam: (last) => last.next_cursor ?? null,
   });
-  const all = found.data?.pages.flatMap((page) => page.items) ?? [];
-  const rows = all.filter((each) => each.name.toLowerCase().includes(text.toLowerCase()));
+  const all = workflows.data?.pages.flatMap((page) => page.items) ?? [];
+  const rows = all.filter((workflow) => workflow.name.toLowerCase().includes(text.toLowerCase()));
   return (
     <Page
       title="Workflows"
@@ -40,19 +40,19 @@ export default function Workflows() {
           aria-label="Part of a workflow's name"
           placeholder="Find a workflow"
           value={text}
-          onSettle={(next) => change({ text: next }, { replace: true })}
+          onValue={(next) => change({ text: next }, { replace: true })}
         />
       }
     >
       <Card className="wf-list">
-        <Loaded query={found}>
+        <Loaded query={workflows}>
           {() =>
             rows.length > 0 ? (
               <WorkflowTable rows={rows} onStart={setStarting} />
             ) : all.length > 0 ? (
               <Empty title={`No workflow has “${text}” in its name`} icon={Boxes}>
-                {found.hasNextPage ? (
-                  'Not all are loaded yet.'
+                {workflows.hasNextPage ? (
+                  'Not all workflows are loaded yet.'
                 ) : (
                   <Button onClick={() => change({ text: null })}>Show all</Button>
                 )}
@@ -63,9 +63,9 @@ export default function Workflows() {
           }
         </Loaded>
       </Card>
-      {found.hasNextPage && (
+      {workflows.hasNextPage && (
         <p className="wf-foot">
-          <Button busy={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
+          <Button busy={workflows.isFetchingNextPage} onClick={() => void workflows.fetchNextPage()}>
             Load more
           </Button>
         </p>

@@ -4,10 +4,10 @@ import type { Aliases } from '../../api/calls';
 type Weights = Aliases[string];
 export type AliasAt = { alias: string; share: number | null };
 
-/** It moves by itself, to each new version. */
+/** The alias that always means the newest version. */
 export const LATEST = 'latest';
 
-/** The aliases that mean this version; with their share where it isn't all of it. */
+/** The aliases that mean this version, with their share if they mean others too. */
 export function aliasesAt(aliases: Aliases, version: number): AliasAt[] {
   return names(aliases).flatMap((alias) => {
     const share = shareOf(aliases[alias] ?? {}, String(version));
@@ -40,9 +40,9 @@ export function percent(share: number): string {
   return `${text.replace(/\.0$/, '')} %`;
 }
 
-/** Why the API wouldn't take this name for a new alias, or nothing. */
+/** Why the API would refuse this name for a new alias, or null. */
 export function wrongAlias(name: string, aliases: Aliases): string | null {
-  if (name === LATEST) return '“latest” moves by itself; choose another name';
+  if (name === LATEST) return '“latest” always means the newest version; choose another name';
   if (!/^[A-Za-z_][A-Za-z0-9._-]{0,63}$/.test(name)) return 'Begin with a letter; then letters, digits, . _ or -';
-  return name in aliases ? 'There is such an alias; move it instead' : null;
+  return name in aliases ? 'This alias exists already; move it instead' : null;
 }

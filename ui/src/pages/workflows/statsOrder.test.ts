@@ -14,7 +14,7 @@ const row = (node_id: string, count: number, p50_seconds: number | null): NodeSt
   p95_seconds: p50_seconds,
 });
 const ROWS = [row('b', 2, 1), row('c', 2, null), row('a', 5, 0.5)];
-const order = (text: string | null) => sortedStats(ROWS, readSort(text)).map((each) => each.node_id);
+const order = (text: string | null) => sortedStats(ROWS, readSort(text)).map((row) => row.node_id);
 
 test('sorts by a column, and else as the plan has it', () => {
   expect(order(null)).toEqual(['b', 'c', 'a']);

@@ -1,4 +1,4 @@
-// Sorting the statistics of nodes. The order of the plan is the first one, and the one that equal rows keep.
+// Sorting the statistics of nodes. Without a sort, and among equal rows, the order is that of the plan.
 import type { NodeStats } from '../../api/calls';
 
 export type Column = Exclude<keyof NodeStats, 'failed'>;
@@ -18,19 +18,19 @@ export const COLUMNS: { column: Column; label: string; isNumber: boolean; title?
 /** `-count` in the address is the column count, the largest first. */
 export function readSort(text: string | null): Sort {
   const isDown = text?.startsWith('-') ?? false;
-  const column = COLUMNS.find((each) => each.column === text?.replace(/^-/, ''))?.column;
+  const column = COLUMNS.find((column) => column.column === text?.replace(/^-/, ''))?.column;
   return column ? { column, isDown } : null;
 }
 
-/** What a click on a column leads to: its best order, the other one, and the plan's. */
+/** The sort after a click on a column: first its best order, then the other one, then the plan's. */
 export function nextSort(sort: Sort, column: Column): string | null {
-  const isNumber = COLUMNS.find((each) => each.column === column)?.isNumber ?? false;
+  const isNumber = COLUMNS.find((known) => known.column === column)?.isNumber ?? false;
   const text = (isDown: boolean) => (isDown ? `-${column}` : column);
   if (sort?.column !== column) return text(isNumber);
   return sort.isDown === isNumber ? text(!isNumber) : null;
 }
 
-/** Rows without a value stand last, whichever way. */
+/** The rows in order. Rows without a value come last in both directions. */
 export function sortedStats<T extends NodeStats>(rows: T[], sort: Sort): T[] {
   if (!sort) return rows;
   const { column, isDown } = sort;

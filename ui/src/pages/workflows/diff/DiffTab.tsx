@@ -12,17 +12,19 @@ type TabProps = { workflow: Workflow; versions: Version[] };
 
 export function DiffTab({ workflow, versions }: TabProps) {
   const [query, change] = useQueryString();
-  const numbers = versions.map((each) => each.version);
+  const numbers = versions.map((version) => version.version);
   if (numbers.length < 2) {
     return (
       <Card>
-        <Empty title="There is one version only">Store the workflow again with a change, and compare them here.</Empty>
+        <Empty title="There is only one version">
+          Store a changed version of the workflow to compare the two here.
+        </Empty>
       </Card>
     );
   }
-  const chosen = (name: string) => numbers.find((each) => String(each) === query.get(name));
+  const chosen = (name: string) => numbers.find((number) => String(number) === query.get(name));
   const to = chosen('to') ?? (workflow.version === numbers.at(-1) ? numbers[0] : workflow.version) ?? 0;
-  const from = chosen('from') ?? numbers.find((each) => each < to) ?? numbers.find((each) => each !== to) ?? 0;
+  const from = chosen('from') ?? numbers.find((number) => number < to) ?? numbers.find((number) => number !== to) ?? 0;
   const choose = (name: 'from' | 'to', version: string) => change({ [name]: version }, { replace: true });
   return (
     <Card>

@@ -5,14 +5,14 @@ import { SideBySideRow } from './SideBySideRow';
 import { UnifiedRow } from './UnifiedRow';
 import { useNarrow } from './useNarrow';
 
-/** So many rows are drawn at first, and with each wish for more. */
-const PORTION = 1500;
+/** How many rows are drawn at first, and added by each "Show more". */
+const ROWS_STEP = 1500;
 
 export function DiffTable({ sections, label }: { sections: Section[]; label: string }) {
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  const [most, setMost] = useState(PORTION);
+  const [rowsMax, setRowsMax] = useState(ROWS_STEP);
   const isNarrow = useNarrow();
-  let left = most;
+  let left = rowsMax;
   const shown = sections.flatMap((section): { section: Section; rows: Row[] | null }[] => {
     if (left <= 0) return [];
     if (section.isFolded && !opened.has(section.id)) return [{ section, rows: null }];
@@ -50,7 +50,7 @@ export function DiffTable({ sections, label }: { sections: Section[]; label: str
       </table>
       {left <= 0 && (
         <p className="df-more">
-          <button type="button" className="button" onClick={() => setMost(most + PORTION)}>
+          <button type="button" className="button" onClick={() => setRowsMax(rowsMax + ROWS_STEP)}>
             Show more
           </button>
         </p>

@@ -5,9 +5,9 @@ export function VersionChoice({ label, chosen, numbers, onChoose }: ChoiceProps)
     <label>
       {label}{' '}
       <select value={chosen} onChange={(event) => onChoose(event.target.value)}>
-        {numbers.map((each) => (
-          <option key={each} value={each}>
-            version {each}
+        {numbers.map((number) => (
+          <option key={number} value={number}>
+            version {number}
           </option>
         ))}
       </select>

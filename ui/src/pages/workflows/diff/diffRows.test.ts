@@ -48,19 +48,19 @@ const many = Array.from({ length: 40 }, (_, n) => `line ${n}`);
 test('long stretches without a change are folded', () => {
   const rows = rowsOf(many, many.with(20, 'other'));
   const sections = sectionsOf(rows);
-  expect(sections.map((each) => [each.isFolded, each.rows.length])).toEqual([
+  expect(sections.map((section) => [section.isFolded, section.rows.length])).toEqual([
     [true, 17],
     [false, 3],
     [false, 1],
     [false, 3],
     [true, 16],
   ]);
-  expect(sections.flatMap((each) => each.rows)).toEqual(rows);
+  expect(sections.flatMap((section) => section.rows)).toEqual(rows);
 });
 
 test('short stretches stay open', () => {
   const sections = sectionsOf(rowsOf(['a', ...many.slice(0, 8), 'b'], ['A', ...many.slice(0, 8), 'B']));
-  expect(sections.some((each) => each.isFolded)).toBe(false);
+  expect(sections.some((section) => section.isFolded)).toBe(false);
 });
 
 test('in one column removed lines stand above added ones', () => {

@@ -1,4 +1,4 @@
-// Two texts side by side: lines that stand for each other are in one row.
+// Two texts side by side: a line and its replacement are in one row.
 import { diffLines, diffWordsWithSpace } from 'diff';
 
 export type Part = { text: string; isChanged: boolean };
@@ -7,7 +7,7 @@ export type Row = { kind: 'same' | 'changed' | 'added' | 'removed'; left: Line |
 
 const TIMEOUT_MS = 4000;
 /** Longer lines aren't compared word by word. */
-const MOST_LINE = 2000;
+const LINE_LENGTH_MAX = 2000;
 
 /** Aligned rows, or null if the texts are too large and too different to compare in a few seconds. */
 export function diffRows(left: string, right: string): Row[] | null {
@@ -61,20 +61,22 @@ function changedRow(from: string | undefined, to: string | undefined, left: numb
   return { kind: 'changed', left: { number: left, parts: leftParts }, right: { number: right, parts: rightParts } };
 }
 
-/** What of a changed line has changed, on both sides. */
+/** The parts of a changed line, on both sides. */
 export function wordParts(from: string, to: string): [Part[], Part[]] {
-  if (from.length > MOST_LINE || to.length > MOST_LINE) {
+  if (from.length > LINE_LENGTH_MAX || to.length > LINE_LENGTH_MAX) {
     return [[{ text: from, isChanged: true }], [{ text: to, isChanged: true }]];
   }
   const changes = diffWordsWithSpace(from, to);
   const side = (hidden: 'added' | 'removed', shown: 'added' | 'removed') =>
-    changes.filter((each) => !each[hidden]).map((each) => ({ text: each.value, isChanged: each[shown] === true }));
+    changes
+      .filter((change) => !change[hidden])
+      .map((change) => ({ text: change.value, isChanged: change[shown] === true }));
   return [side('added', 'removed'), side('removed', 'added')];
 }
 
 export type Section = { id: number; isFolded: boolean; rows: Row[] };
 
-/** Stretches of rows; long ones without a change are folded but for a few lines next to changes. */
+/** Blocks of rows. Long ones without a change are folded, except for a few lines next to changes. */
 export function sectionsOf(rows: Row[], context = 3): Section[] {
   const sections: Section[] = [];
   const add = (isFolded: boolean, part: Row[]) => {
@@ -110,7 +112,7 @@ export function countChanges(rows: Row[]): { added: number; removed: number } {
 
 export type OneLine = { sign: ' ' | '-' | '+'; left: number | null; right: number | null; parts: Part[] };
 
-/** For a narrow screen: what was removed above what was added, in each stretch of changes. */
+/** For a narrow screen: removed lines above added ones, in each block of changes. */
 export function unified(rows: Row[]): OneLine[] {
   const lines: OneLine[] = [];
   let added: OneLine[] = [];

@@ -2,9 +2,9 @@ import { FieldInput } from './FieldInput';
 import type { Field } from './fields';
 import { type Drafts, join } from './values';
 
-type ManyProps = { fields: Field[]; place?: string; drafts: Drafts; onChange: (drafts: Drafts) => void };
+type ManyProps = { fields: Field[]; path?: string; drafts: Drafts; onChange: (drafts: Drafts) => void };
 
-export function FieldInputs({ fields, place = '', drafts, onChange }: ManyProps) {
+export function FieldInputs({ fields, path = '', drafts, onChange }: ManyProps) {
   const extra = Object.keys(drafts.extra);
   return (
     <>
@@ -12,12 +12,12 @@ export function FieldInputs({ fields, place = '', drafts, onChange }: ManyProps)
         <FieldInput
           key={field.key}
           field={field}
-          place={join(place, field.key)}
+          path={join(path, field.key)}
           draft={drafts.values[field.key] ?? ''}
           onChange={(draft) => onChange({ ...drafts, values: { ...drafts.values, [field.key]: draft } })}
         />
       ))}
-      {extra.length > 0 && <p className="faint">Also sent, as the JSON has it: {extra.join(', ')}</p>}
+      {extra.length > 0 && <p className="faint">Also sent, as given in the JSON: {extra.join(', ')}</p>}
     </>
   );
 }

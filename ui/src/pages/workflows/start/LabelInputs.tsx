@@ -6,13 +6,13 @@ type LabelsProps = { labels: LabelDraft[]; onChange: (labels: LabelDraft[]) => v
 
 export function LabelInputs({ labels, onChange }: LabelsProps) {
   const change = (index: number, part: Partial<LabelDraft>) =>
-    onChange(labels.map((each, n) => (n === index ? { ...each, ...part } : each)));
+    onChange(labels.map((label, n) => (n === index ? { ...label, ...part } : label)));
   return (
     <fieldset className="st-list">
       <legend>
         <span className="st-name">Labels</span>
       </legend>
-      <p className="faint">To find the execution by, such as team: billing</p>
+      <p className="faint">Labels help you find the execution, for example team: billing</p>
       {labels.map((label, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the labels are what stands in their places
         <div key={index} className="st-item">

@@ -8,14 +8,14 @@ import { FieldErrorsContext } from './fieldErrors';
 import { SimpleInput } from './SimpleInput';
 import { join } from './values';
 
-export function ListInput({ field, place, draft, onChange }: FieldProps & { draft: string[] }) {
+export function ListInput({ field, path, draft, onChange }: FieldProps & { draft: string[] }) {
   const id = useId();
   const errors = useContext(FieldErrorsContext);
   const { item } = field;
   if (!item) return null;
   const help = [field.description, field.hints.join(', '), item.hints.join(', ')].filter(Boolean);
   return (
-    <fieldset className="st-list" aria-describedby={errors[place] ? id : undefined}>
+    <fieldset className="st-list" aria-describedby={errors[path] ? id : undefined}>
       <legend>
         <FieldName field={field} />
       </legend>
@@ -27,9 +27,9 @@ export function ListInput({ field, place, draft, onChange }: FieldProps & { draf
             field={item}
             draft={text}
             label={`${field.label}, item ${index + 1}`}
-            isWrong={errors[join(place, index)] !== undefined}
-            describedBy={errors[join(place, index)] ? `${id}-${index}` : undefined}
-            onChange={(next) => onChange(draft.map((each, n) => (n === index ? next : each)))}
+            isWrong={errors[join(path, index)] !== undefined}
+            describedBy={errors[join(path, index)] ? `${id}-${index}` : undefined}
+            onChange={(next) => onChange(draft.map((before, n) => (n === index ? next : before)))}
           />
           <Button
             kind="quiet"
@@ -37,10 +37,10 @@ export function ListInput({ field, place, draft, onChange }: FieldProps & { draf
             aria-label={`Remove item ${index + 1} of ${field.label}`}
             onClick={() => onChange(draft.filter((_, n) => n !== index))}
           />
-          <FieldError id={`${id}-${index}`} text={errors[join(place, index)]} />
+          <FieldError id={`${id}-${index}`} text={errors[join(path, index)]} />
         </div>
       ))}
-      <FieldError id={id} text={errors[place]} />
+      <FieldError id={id} text={errors[path]} />
       <Button icon={Plus} onClick={() => onChange([...draft, item.kind === 'boolean' ? 'false' : ''])}>
         Add
       </Button>

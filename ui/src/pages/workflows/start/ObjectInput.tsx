@@ -6,9 +6,9 @@ import { FieldName } from './FieldName';
 import { FieldErrorsContext } from './fieldErrors';
 import type { Drafts } from './values';
 
-export function ObjectInput({ field, place, draft, onChange }: FieldProps & { draft: Drafts }) {
+export function ObjectInput({ field, path, draft, onChange }: FieldProps & { draft: Drafts }) {
   const id = useId();
-  const error = useContext(FieldErrorsContext)[place];
+  const error = useContext(FieldErrorsContext)[path];
   return (
     <fieldset className="st-object" aria-describedby={error ? id : undefined}>
       <legend>
@@ -16,7 +16,7 @@ export function ObjectInput({ field, place, draft, onChange }: FieldProps & { dr
       </legend>
       {field.description && <p className="faint">{field.description}</p>}
       <FieldError id={id} text={error} />
-      <FieldInputs fields={field.fields} place={place} drafts={draft} onChange={onChange} />
+      <FieldInputs fields={field.fields} path={path} drafts={draft} onChange={onChange} />
     </fieldset>
   );
 }

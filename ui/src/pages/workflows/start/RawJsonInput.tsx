@@ -20,7 +20,8 @@ export function RawJsonInput({ text, error, hasSchema, onChange }: RawProps) {
         onChange={(event) => onChange(event.target.value)}
       />
       <span id={`${id}-help`} className={error ? 'field-error' : 'faint'}>
-        {error ?? (hasSchema ? 'A JSON object' : 'A JSON object; the workflow has no input_schema to make a form from')}
+        {error ??
+          (hasSchema ? 'A JSON object' : 'A JSON object. The workflow has no input_schema, so there is no form.')}
       </span>
     </div>
   );

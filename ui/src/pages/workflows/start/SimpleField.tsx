@@ -5,9 +5,9 @@ import { FieldName } from './FieldName';
 import { FieldErrorsContext } from './fieldErrors';
 import { SimpleInput } from './SimpleInput';
 
-export function SimpleField({ field, place, draft, onChange }: FieldProps & { draft: string }) {
+export function SimpleField({ field, path, draft, onChange }: FieldProps & { draft: string }) {
   const id = useId();
-  const error = useContext(FieldErrorsContext)[place];
+  const error = useContext(FieldErrorsContext)[path];
   const help = [field.description, field.hints.join(', ')].filter(Boolean);
   const described = [help.length ? `${id}-help` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ');
   return (

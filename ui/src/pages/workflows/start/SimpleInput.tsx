@@ -11,7 +11,7 @@ type InputProps = {
 };
 
 const TYPES: Record<string, string> = { date: 'date', 'date-time': 'datetime-local', email: 'email', uri: 'url' };
-/** Texts that may be this long get room for it. */
+/** A text that may be longer than this gets a textarea. */
 const LONG_TEXT = 200;
 
 export function SimpleInput({ field, draft, onChange, isWrong, describedBy, id, label }: InputProps) {
@@ -64,7 +64,7 @@ export function SimpleInput({ field, draft, onChange, isWrong, describedBy, id, 
       {...shared}
       type={type}
       step={type === 'datetime-local' ? 1 : undefined}
-      // A field of type number gives nothing for "1e": what was typed must be seen to be told wrong.
+      // An input of type number has no value for "1e": the error message needs what was typed.
       inputMode={field.kind === 'number' ? (field.schema.type === 'integer' ? 'numeric' : 'decimal') : undefined}
       autoComplete="off"
       value={draft}

@@ -1,5 +1,5 @@
 import { createContext } from 'react';
 import type { Errors } from './values';
 
-/** What is wrong, by place; far inside the form fields look for theirs. */
+/** Errors by the path of their field; fields at any depth of the form read theirs. */
 export const FieldErrorsContext = createContext<Errors>({});

@@ -12,7 +12,7 @@ export type Field = {
   nullable: boolean;
   description: string | null;
   hints: string[];
-  /** What it has before anybody fills it in. */
+  /** Its value before the user has filled it in. */
   initial: unknown;
   /** Of a choice. */
   choices: unknown[];
@@ -22,9 +22,9 @@ export type Field = {
   item: Field | null;
 };
 
-const MOST_DEPTH = 5;
+const DEPTH_MAX = 5;
 
-/** The fields of the input, or null where there is nothing to make a form from. */
+/** The fields of the input, or null if the schema allows no form. */
 export function fieldsOf(schema: unknown, input: unknown): Field[] | null {
   if (!isObject(schema)) return null;
   const plain = plainOf(schema, schema);
@@ -41,7 +41,7 @@ export function fieldsOf(schema: unknown, input: unknown): Field[] | null {
 
 function objectFields(schema: Schema, root: Schema, initial: unknown, depth: number): Field[] {
   const properties = isObject(schema.properties) ? schema.properties : {};
-  const required = Array.isArray(schema.required) ? schema.required.filter((each) => typeof each === 'string') : [];
+  const required = Array.isArray(schema.required) ? schema.required.filter((name) => typeof name === 'string') : [];
   const values = isObject(initial) ? initial : {};
   const keys = [...new Set([...Object.keys(properties), ...required])];
   return keys.map((key) => {
@@ -67,7 +67,7 @@ function fieldOf(key: string, given: unknown, root: Schema, required: boolean, v
     fields: [],
     item: null,
   };
-  return isBeyond || depth > MOST_DEPTH ? field : shaped(field, root, depth);
+  return isBeyond || depth > DEPTH_MAX ? field : shaped(field, root, depth);
 }
 
 /** The field with the kind that its schema asks for. */

@@ -1,4 +1,4 @@
-// Where in the form the server's complaints belong. It names places as `input.address.city` or `input.tags.0`.
+// Which field each of the server's problems belongs to. The server's paths are such as `input.address.city`.
 import type { Problem } from '../../../api/problem';
 import type { Field } from './fields';
 import { type Errors, join } from './values';
@@ -7,12 +7,12 @@ type FieldProblem = Pick<Problem['problems'][number], 'path' | 'message'>;
 
 const MISSING = /^"((?:[^"\\]|\\.)*)" is a required property$/;
 
-/** Complaints by the place of their field; what has no field is left for a box of its own. */
+/** Problems by the path of their field. `isAllPlaced` is false if there are others, which need a box of their own. */
 export function errorsByField(error: Problem, fields: Field[]): { errors: Errors; isAllPlaced: boolean } {
-  const complaints = complaintsOf(error);
+  const problems = fieldProblems(error);
   const errors: Errors = {};
-  let left = complaints.length === 0 ? 1 : 0;
-  for (const { path, message } of complaints) {
+  let left = problems.length === 0 ? 1 : 0;
+  for (const { path, message } of problems) {
     const field = nearest(path, fields);
     if (field === null) {
       left += 1;
@@ -25,7 +25,7 @@ export function errorsByField(error: Problem, fields: Field[]): { errors: Errors
   return { errors, isAllPlaced: left === 0 };
 }
 
-function complaintsOf({ problems }: Pick<Problem, 'problems'>): FieldProblem[] {
+function fieldProblems({ problems }: Pick<Problem, 'problems'>): FieldProblem[] {
   return problems.map(({ path, message }) => {
     const place = path.replace(/^input\.?/, '');
     const missing = MISSING.exec(message)?.[1];
@@ -33,7 +33,7 @@ function complaintsOf({ problems }: Pick<Problem, 'problems'>): FieldProblem[] {
   });
 }
 
-/** The field at this place, or the one that holds it. */
+/** The path of the field at this path, or of the field that contains it. */
 function nearest(path: string, fields: Field[], base = ''): string | null {
   for (const field of fields) {
     const place = join(base, field.key);

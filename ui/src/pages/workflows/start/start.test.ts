@@ -4,7 +4,7 @@ import { type Field, fieldsOf } from './fields';
 import { hintsOf } from './schema';
 import { errorsByField } from './serverErrors';
 import { violationOf } from './validation';
-import { draftsOf, inputOf, unfit } from './values';
+import { draftsOf, inputOf, misfitsOf } from './values';
 
 const SCHEMA = {
   type: 'object',
@@ -99,7 +99,7 @@ test('what is wrong is told at its place', () => {
     user_id: "This isn't a whole number",
     mail: "This isn't an e-mail address",
     'tags.0': 'Give at least 2 characters',
-    tags: 'Each may be there only once',
+    tags: 'Each item may appear only once',
     'address.city': 'Fill this in',
     either: 'This isn\'t JSON; a text is written as "text"',
   });
@@ -131,19 +131,19 @@ test('an input goes into the form and comes back', () => {
     when: '2026-03-04T05:06:07.000Z',
     unknown: [1],
   };
-  expect(unfit(fields, input)).toEqual([]);
+  expect(misfitsOf(fields, input)).toEqual([]);
   expect(inputOf(fields, draftsOf(fields, input))).toEqual({ input, errors: {} });
 });
 
 test('an input that the form would change is not put into it', () => {
-  expect(unfit(fields, { user_id: 'x', tags: ['a', 1], size: 'xl', address: 3, kind: 'other' })).toEqual([
+  expect(misfitsOf(fields, { user_id: 'x', tags: ['a', 1], size: 'xl', address: 3, kind: 'other' })).toEqual([
     'user_id',
     'kind',
     'size',
     'tags.1',
     'address',
   ]);
-  expect(unfit(fields, [])).toEqual(['the input']);
+  expect(misfitsOf(fields, [])).toEqual(['the input']);
 });
 
 test('limits are checked as the schema has them', () => {

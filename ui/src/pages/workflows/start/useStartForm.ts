@@ -9,11 +9,11 @@ import { fieldsOf } from './fields';
 import { type LabelDraft, labelsFromDrafts } from './labelDrafts';
 import { isObject } from './schema';
 import { errorsByField } from './serverErrors';
-import { draftsOf, type Errors, inputOf, unfit } from './values';
+import { draftsOf, type Errors, inputOf, misfitsOf } from './values';
 
 const pretty = (value: unknown) => JSON.stringify(value, null, 2);
 
-/** The input as fields or as JSON, one at a time; changing from one to the other takes along what was filled in. */
+/** The input as fields or as JSON, one at a time. Changing from one to the other takes the input along. */
 export function useStartForm({ name, version, definition }: Workflow) {
   const queries = useQueryClient();
   const fields = useMemo(() => fieldsOf(definition.input_schema, definition.input), [definition]);
@@ -53,9 +53,9 @@ export function useStartForm({ name, version, definition }: Workflow) {
     else {
       const input = parsed();
       if (!input) return;
-      const places = unfit(fields, input);
-      if (places.length) {
-        setJsonError(`The form can't show ${places.join(', ')} as given here`);
+      const misfits = misfitsOf(fields, input);
+      if (misfits.length) {
+        setJsonError(`The form can't show the value of ${misfits.join(', ')}`);
         return;
       }
       setDrafts(draftsOf(fields, input));
@@ -91,7 +91,7 @@ export function useStartForm({ name, version, definition }: Workflow) {
     jsonError,
     send,
     isSending: sending.isPending,
-    /** What the server refused and no field shows. */
+    /** The server's error, if not all of it is shown at fields. */
     refusal: isAllPlaced ? null : sending.error,
   };
 }

@@ -1,10 +1,10 @@
-// What of a value the form can tell before the server does. The server checks all of it again.
+// Constraints that the form checks before the server does. The server checks all of them again.
 import type { Schema } from './schema';
 
 const EMAIL = /^[^\s@]+@[^\s@]+$/;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
-/** Why the value doesn't fit, or nothing. */
+/** Why the schema refuses the value, or null. */
 export function violationOf(schema: Schema, value: unknown): string | null {
   if (typeof value === 'string') return wrongText(schema, value);
   if (typeof value === 'number') return wrongNumber(schema, value);
@@ -19,13 +19,13 @@ function wrongText(schema: Schema, value: string): string | null {
   if (typeof maxLength === 'number' && length > maxLength) return `Give at most ${maxLength} characters`;
   if (typeof pattern === 'string' && !matches(pattern, value)) return `It must match ${pattern}`;
   if (format === 'email' && !EMAIL.test(value)) return "This isn't an e-mail address";
-  if (format === 'uri' && !URL.canParse(value)) return "This isn't an address such as https://example.com";
+  if (format === 'uri' && !URL.canParse(value)) return "This isn't a URL such as https://example.com";
   if (format === 'date' && (!DATE.test(value) || Number.isNaN(Date.parse(value)))) return "This isn't a date";
-  if (format === 'date-time' && Number.isNaN(Date.parse(value))) return "This isn't a moment";
+  if (format === 'date-time' && Number.isNaN(Date.parse(value))) return "This isn't a date and time";
   return null;
 }
 
-/** A pattern that this browser can't read is the server's to check. */
+/** A pattern that this browser can't parse is left to the server. */
 function matches(pattern: string, value: string): boolean {
   try {
     return new RegExp(pattern, 'u').test(value);
@@ -52,9 +52,9 @@ function wrongNumber(schema: Schema, value: number): string | null {
 
 function wrongList(schema: Schema, value: unknown[]): string | null {
   const { minItems, maxItems, uniqueItems } = schema;
-  if (typeof minItems === 'number' && value.length < minItems) return `Give at least ${minItems} of them`;
-  if (typeof maxItems === 'number' && value.length > maxItems) return `Give at most ${maxItems} of them`;
-  const texts = new Set(value.map((each) => JSON.stringify(each)));
-  if (uniqueItems === true && texts.size < value.length) return 'Each may be there only once';
+  if (typeof minItems === 'number' && value.length < minItems) return `Give at least ${minItems} items`;
+  if (typeof maxItems === 'number' && value.length > maxItems) return `Give at most ${maxItems} items`;
+  const texts = new Set(value.map((entry) => JSON.stringify(entry)));
+  if (uniqueItems === true && texts.size < value.length) return 'Each item may appear only once';
   return null;
 }
